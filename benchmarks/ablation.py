@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from adapters import read
 from holdout import slowdowns
 from rich import box
 from rich.console import Console
@@ -32,7 +33,6 @@ from carver.cost.estimate import estimate
 from carver.cost.models import MODELS
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
-from carver.evaluate.tables import read
 from carver.kernels.space import Space
 
 FREE = 1e9

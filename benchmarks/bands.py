@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from adapters import read
 from holdout import PRIORS, chip, kernel, thinned
 from rich.console import Console
 from rich.progress import track
@@ -29,7 +30,6 @@ from carver.calibrate.fitting import errors_near, predict_case, quantiles, sampl
 from carver.cli.evaluate import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
-from carver.evaluate.tables import read
 from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
 
 WIDTHS = np.round(np.arange(0.1, 1.01, 0.05), 2).tolist()

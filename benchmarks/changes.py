@@ -1,7 +1,7 @@
 """What moved between two evaluations of the same tables, and whether anything was lost.
 
-    carver evaluate FOLDER --json > before.json        at one commit
-    carver evaluate FOLDER --json > after.json         at another
+    python benchmarks/tables.py evaluate FOLDER --json > before.json        at one commit
+    python benchmarks/tables.py evaluate FOLDER --json > after.json         at another
     python benchmarks/changes.py before.json after.json [--slack 0.005]
 
 Printed is a row in Markdown of each table that both have: the slowdown of the best of the first k picks before and

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from adapters import read
 from holdout import PRIORS, slowdowns
 from rich import box
 from rich.console import Console
@@ -19,7 +20,6 @@ from carver.cli.evaluate import tell
 from carver.cost.fit import fit, identified
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
-from carver.evaluate.tables import read
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
+from adapters import read
 from declared import PROBLEMS, expert_sizes, words
 from kernels import triton_moe
 from serving import Matmul, placed, routed
@@ -23,7 +24,6 @@ import carver
 from carver import Tensor
 from carver.evaluate.cases import Case
 from carver.evaluate.score import score, slowdowns
-from carver.evaluate.tables import read
 
 TABLE = Path(__file__).resolve().parent.parent / "tests/data/h200/experts.csv"
 SIZES = ("real", "topk", "group", "row_tiles", "stride_x", "stride_we", "stride_wn", "stride_out", "stride_se",

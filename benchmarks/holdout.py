@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from adapters import read
 from rich import box
 from rich.console import Console
 from rich.progress import track
@@ -28,7 +29,6 @@ from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean
-from carver.evaluate.tables import read
 
 MOST_CASES, MOST_ROWS = 150, 1500
 """Cases of one table, and candidates of one case, that a fit sees: more change nothing and take minutes."""

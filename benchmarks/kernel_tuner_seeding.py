@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from adapters import read
 
 from carver.evaluate.cases import Case
-from carver.evaluate.tables import read
 from carver.export.kernel_tuner import SeededStrategy, seeds
 
 WITHIN = 1.05

@@ -27,11 +27,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from adapters import read
+
 import carver
 from carver.base.errors import ConfigError
 from carver.base.given import text_of
 from carver.evaluate.cases import Case, seconds
-from carver.evaluate.tables import read
 from carver.ranking.learn import to_measure
 
 COUNTS = (1, 3, 6, 9, 12)

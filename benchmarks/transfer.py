@@ -18,6 +18,7 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+from adapters import read
 from holdout import PRIORS, chip, kernel, thinned
 from rich import box
 from rich.console import Console
@@ -29,7 +30,6 @@ from carver.calibrate.fitting import samples
 from carver.cli.evaluate import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
-from carver.evaluate.tables import read
 from carver.ranking.rank import rank
 
 LEAST = 100

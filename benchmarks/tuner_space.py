@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from adapters import read_all
+from adapters.winners import TILE, Winner
 
 from carver.arch.descriptor import Arch
-from carver.evaluate.tables import read_all
-from carver.evaluate.winners import TILE, Winner
 from carver.kernels.declaration import kernels
 from carver.problem.problem import Problem
 from carver.ranking.rank import rank

@@ -19,12 +19,12 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+from adapters import read_all
+from adapters.winners import Winner
 from compiled import block_fp8, ranked
 
 from carver.base.errors import NoCandidates
 from carver.compiled.worker import kernel_at
-from carver.evaluate.tables import read_all
-from carver.evaluate.winners import Winner
 from carver.ranking.rank import rank
 
 BACKEND = "triton_block_fp8"

@@ -28,6 +28,7 @@ from click.testing import CliRunner
 from hypothesis import strategies as st
 
 import carver
+from benchmarks import adapters as tables
 from carver.arch import devices
 from carver.base import store as base_store
 from carver.base.errors import CarverError
@@ -38,7 +39,6 @@ from carver.compiled.inspect import candidate, facts_of
 from carver.compiled.pool import Pool
 from carver.compiled.worker import answer, request
 from carver.cost.models.compiled import price_compiled
-from carver.evaluate import tables
 from carver.export import cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
 from carver.kernels import declaration, expr
 from carver.ops.operator import operators

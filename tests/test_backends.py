@@ -13,12 +13,12 @@ import pytest
 from cases import KERNELS
 
 import carver
+from benchmarks.adapters import read
 from carver.arch import devices
 from carver.base.errors import ConfigError, KernelError
 from carver.calibrate.fitting import predict_case
 from carver.compiled.triton import Target
 from carver.evaluate.cases import Case
-from carver.evaluate.tables import read
 from carver.kernels.backends import BACKENDS, preferred
 from carver.kernels.declaration import Kernel
 

@@ -625,7 +625,7 @@ def test_a_cache_that_is_no_folder_is_told_in_words(tmp_path: Path, monkeypatch:
     ("args", "says"),
     [
         (["records", "lst"], "has no 'lst'; did you mean 'list'"),
-        (["evaluate", "__main__"], "'__main__' is no file, no folder and no package"),
+        (["evaluate", "__main__"], "__main__ is no file and no folder"),
         (["cache", "export-all"], "did you mean 'export'"),
         (["export", "jsn"], "did you mean 'json'"),
         (["calibrate", "--from", __file__, "--only-micro"], "--from measures nothing"),

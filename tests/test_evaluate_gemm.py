@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import adapters as tables
+from benchmarks.adapters import tensile
 from carver.arch.devices import load
 from carver.base.errors import ConfigError
 from carver.cost import threads
 from carver.cost.constants import resolve
 from carver.cost.tile import Block, issue_per_clk
-from carver.evaluate import tables, tensile
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
 from carver.kernels.columns import read_columns

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.adapters import ALSO, FORMATS, read
+from benchmarks.adapters.tensile import solution
+from benchmarks.adapters.words import dtype
 from carver.arch.devices import load
 from carver.base.table import without_colour
 from carver.cli.main import main
-from carver.evaluate.cases import Case, Remark, device, dtype, seconds, tunables
+from carver.evaluate.cases import Case, Remark, device, seconds, tunables
 from carver.evaluate.summary import Summary, best_fixed, evaluate, table
-from carver.evaluate.tables import read
-from carver.evaluate.tensile import solution
 from carver.ops.matmul import MatmulTemplate
 
 pd = pytest.importorskip("pandas")
@@ -120,14 +121,14 @@ class TestWhatIsPassedOver:
         kernel_tuner(tmp_path, "good", [CONV, CONV | {"block_size_x": 64, "time_ms": 2.0}])
         kernel_tuner(tmp_path, "lacking", [{k: v for k, v in CONV.items() if k != "tile_size_x"}])
         remarks: list[Remark] = []
-        rows, won = evaluate(tmp_path, workers=1, say=remarks.append)
+        rows, won = evaluate(tmp_path, workers=1, say=remarks.append, formats=FORMATS)
         assert ([row.name for row in rows], won) == (["good"], [])
         assert remarks[0].broken and "1 problems not ranked, the first: conv2d" in remarks[0].text
         assert "lacks tile_size_x" in remarks[0].text
 
     def test_command_line(self, tmp_path: Path) -> None:
         def run(*more: str) -> Any:
-            return CliRunner().invoke(main, ["evaluate", str(tmp_path), "--workers", "1", *more])
+            return CliRunner().invoke(main, ["evaluate", str(tmp_path), "--workers", "1", *more], obj=ALSO)
 
         kernel_tuner(tmp_path, "good", [CONV, CONV | {"block_size_x": 64, "time_ms": 2.0}])
         kernel_tuner(tmp_path, "op", [CONV], op="hotspot")

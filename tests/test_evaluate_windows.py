@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.adapters import read
+from benchmarks.adapters.kernel_tuner import MAX_DELAY
 from carver.arch.devices import load
 from carver.base.errors import NotationError, ProblemError
 from carver.cost.constants import resolve
 from carver.cost.models import MODELS
 from carver.cost.models.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
-from carver.evaluate.kernel_tuner import MAX_DELAY
-from carver.evaluate.tables import read
 from carver.kernels.declaration import kernels
 from carver.kernels.scope import roles
 from carver.kernels.space import Space, given_space

@@ -15,6 +15,8 @@ import pytest
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates
+from carver.evaluate.cases import Remark
+from carver.evaluate.tables import read
 from carver.export import helion as to_helion
 from carver.export import inductor as to_inductor
 from carver.export import kernel_tuner as to_kernel_tuner
@@ -240,6 +242,47 @@ class TestKernelTuner:
         keep = to_kernel_tuner.restriction(self._hints()[:5])
         rows = self._tune(tmp_path, 0, restrictions=[keep])
         assert len(rows) == 5
+
+    def test_what_it_writes_is_a_measured_table(self, tmp_path: Path) -> None:
+        """Times of a loop on this CPU, of which one configuration does not compile: its cache, its T4 results."""
+        tuner, size = package("kernel-tuner"), 1 << 16
+        source = """
+            #include <omp.h>
+            #if unroll == 4 && bytes == 4096
+            #error uses too much shared data
+            #endif
+            float scale(float *y, const float *x, int n) {
+                double start = omp_get_wtime();
+                for (int i = 0; i < n; i += bytes)
+                    for (int j = i; j < i + bytes; j += unroll)
+                        for (int u = 0; u < unroll; u++) y[j + u] = 2.0f * x[j + u];
+                return (float)((omp_get_wtime() - start) * 1e3);
+            }"""
+        params = {"bytes": [4096, 16384], "unroll": [1, 2, 4]}
+        x = np.ones(size, np.float32)
+        results, _ = tuner.tune_kernel(
+            "scale", source, size, [np.zeros_like(x), x, np.int32(size)], params, lang="C", quiet=True, iterations=3,
+            compiler_options=["-fopenmp"], cache=str(tmp_path / "cache.json"), answer=[2 * x, None, None],
+        )  # fmt: skip
+        tuner.file_utils.store_output_file(str(tmp_path / "t4"), results, params)
+        whole = (tmp_path / "cache.json").read_text()
+        (tmp_path / "cut.json").write_text(whole[: whole.rindex("}}")].rpartition("\n")[0])  # as one that goes on
+        says = 'operator = "elementwise"\nrows = 1\ncols = 65536\narch = "epyc.toml"\nbackend = "cpu"\n'
+        described = (Path(__file__).parent / "data/cpu/amd_epyc.toml").read_text()
+        (tmp_path / "epyc.toml").write_text(described)
+        remarks: list[Remark] = []
+        assert not list(read(tmp_path, remarks.append))
+        assert all("which operator its kernel computes" in remark.text for remark in remarks) and len(remarks) == 3
+        for name in ("cache", "cut", "t4"):
+            (tmp_path / f"{name}.toml").write_text(f'{says}[names]\nblock = "bytes"\n')
+        cache, cut, t4 = read(tmp_path)
+        times = {(row["bytes"], row["unroll"]): row.get("time", np.nan) * 1e-3 for row in results}
+        assert len(times) == 6 and sum(np.isnan(list(times.values()))) == 1
+        for case, count in ((cache, 6), (cut, 5), (t4, 6)):
+            found = {(c["block"], c["unroll"]): s for c, s in zip(case.configs, case.seconds, strict=True)}
+            assert found == pytest.approx(dict(list(times.items())[:count]), nan_ok=True)
+            assert (case.problem.operator, case.backend, case.arch.kind) == ("elementwise", "cpu", "cpu")
+            assert case.ranked()
 
     def test_seeding_saves_evaluations(self) -> None:
         from kernel_tuner_seeding import compare

@@ -18,6 +18,8 @@ import pytest
 from click.testing import CliRunner
 
 import carver
+from benchmarks import adapters as tables
+from benchmarks.adapters.words import read_csv
 from carver.base import given
 from carver.base.errors import (
     ArchError,
@@ -30,8 +32,6 @@ from carver.base.errors import (
 )
 from carver.calibrate.keep import write
 from carver.cli.main import main
-from carver.evaluate import tables
-from carver.evaluate.cases import read_csv
 from carver.kernels.declaration import backends, every
 from carver.run.compile import _LOG_BYTES, _process, c_compiler, compile_source
 from carver.run.records import Measurement, Records, RecordsError

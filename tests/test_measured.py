@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.adapters import read
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean, score
-from carver.evaluate.tables import read
 
 DATA = Path(__file__).parent / "data"
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import carver
+from benchmarks.adapters import read
 from carver.base.errors import ConfigError, ProblemError
-from carver.evaluate.tables import read
 from carver.export import tilelang
 
 OP = carver.MatmulTemplate(256, 3584, 8192, trans_B=True).with_arch("h200")

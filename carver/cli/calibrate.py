@@ -14,7 +14,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..base.table import console, scaled
-from .evaluate import tell_or_fail
+from .evaluate import reading, tell_or_fail
 from .options import Command, as_json, print_json
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _tables(
     from ..calibrate.keep import write as keep
     from ..evaluate.tables import read
 
-    every = groups(case for path in paths for case in read(path, tell_or_fail))
+    formats = reading().formats
+    every = groups(case for path in paths for case in read(path, tell_or_fail, formats))
     chosen = [group for group in every if kernel in (None, group.name)]
     if not chosen:
         known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +17,24 @@ from .options import PICTURE, as_json, print_json, save_plot
 
 if TYPE_CHECKING:
     from ..evaluate.cases import Remark
+    from ..evaluate.tables import Formats
+
+
+@dataclass(frozen=True)
+class Read:
+    """Tables beside carver's own that a program reads which runs the command line, `benchmarks/tables.py`."""
+
+    formats: Sequence[Formats] | None = None
+    summarise: Callable[[Iterable[Any]], Sequence[Any]] = list
+    """Rows of what `evaluate` scored that is no `Case`, each with a `to_dict`."""
+    table: Callable[..., Any] | None = None
+    """Those rows as text, by the width of the screen."""
+
+
+def reading() -> Read:
+    """What the program that runs the command line reads beside carver's own tables, if anything."""
+    found = click.get_current_context().obj
+    return found if isinstance(found, Read) else Read()
 
 
 @click.command()
@@ -33,9 +52,8 @@ def evaluate(
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and the slowdown of the first k picks is printed.
 
-    PATH is a file, a folder, or the name of an installed package whose tuned files are read, such as vllm.
-
-    For lists that name only winners, it prints where the winners stand in carver's ranking.
+    PATH is a file or a folder of carver's own tables, CSV, records, or results of Kernel Tuner; docs/tables.md has the
+    forms.
 
     Each figure has two others for comparison: the slowdown of k random configurations, and that of the one
     configuration that is best over all problems in hindsight.
@@ -53,37 +71,26 @@ def evaluate(
             raise ConfigError(f"evaluate takes {allowed}; got {word!r} as well")
     ks = tuple(sorted({*ks, *map(int, more)})) or summary.KS
     remarks: list[Remark] = []
-    rows, won = summary.evaluate(_where(path), ks, by, workers, say=remarks.append)
+    also = reading()
+    rows, others = summary.evaluate(path, ks, by, workers, remarks.append, also.formats)
+    won = also.summarise(others)
     for remark in remarks:
         tell(remark)
     if rows:
         save_plot(plot, lambda: summary.plot(rows, ks))
     if as_json:
-        found = {"rows": [row.to_dict() for row in rows], "winners": [row.to_dict() for row in won]}
+        found = {"rows": [row.to_dict() for row in rows]}
+        found |= {"winners": [row.to_dict() for row in won]} if also.table else {}
         print_json(found | {"remarks": [vars(remark) for remark in remarks]})
     else:
         if rows:
             console().print(summary.table(rows, ks, screen_width(), by))
-        if won:
-            console().print(summary.winners_table(won, screen_width()))
+        if won and also.table:
+            console().print(also.table(won, screen_width()))
     if any(remark.broken for remark in remarks):
         sys.exit(2)
     if not rows and not won:
         raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
-
-
-def _where(path: Path) -> Path:
-    """A path that is there, or the folder of an installed package, which is not imported."""
-    if path.exists():
-        return path
-    name = str(path)
-    try:
-        spec = importlib.util.find_spec(name) if name.isidentifier() else None
-    except ValueError:  # a module that says not where it is from, as __main__
-        spec = None
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError(f"{name!r} is no file, no folder and no package installed here")
-    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def tell(remark: Remark) -> None:

@@ -13,7 +13,7 @@ from ..base.folders import cache_folder
 from ..base.given import number, printable
 from ..base.store import NAME
 from ..base.table import Column, console, rich_table, screen_width, words
-from .evaluate import tell_or_fail
+from .evaluate import reading, tell_or_fail
 from .options import OUTPUT, Group, as_json, print_json
 
 
@@ -254,9 +254,10 @@ def simulate(
     if unknown := [name for name in searches if name not in SEARCHES]:
         raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")
     cost = Cost(compile_s=number("--compile-s", compile_s, ConfigError), rep=rep)
+    formats = reading().formats
     cases: list[Any] = []
     for path in tables:
-        found = list(read(path, tell_or_fail))
+        found = list(read(path, tell_or_fail, formats))
         cases += found[:: -(-len(found) // most)] if found else []
     if not cases:
         raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")

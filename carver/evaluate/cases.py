@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import isa_of, load, match, names
-from ..base import dtypes
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates
-from ..base.given import text_of
 from ..base.types import FloatArray
 from ..kernels.declaration import kernels
 from ..problem.problem import Problem
@@ -106,18 +102,6 @@ def seconds(milliseconds: Any, ran: Any = True) -> FloatArray:
     return np.where(np.asarray(ran, bool) & np.isfinite(ms) & (ms > 0), ms * 1e-3, np.nan)
 
 
-def reference(milliseconds: Any) -> float | None:
-    """A library's time where the table has one. [s]"""
-    value = float(seconds(milliseconds))
-    return value if np.isfinite(value) else None
-
-
-def dtype(text: object) -> str:
-    """The element type that a table's words start with: "fp32 (MFMA)", "torch.bfloat16", "uint8->fp32"."""
-    name = re.split(r"[\s(,/>-]", str(text).strip())[0].lower()
-    return dtypes.canonical({"uint8": "int8", "u8": "int8"}.get(name, name))
-
-
 def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> tuple[list[dict[str, int]], str]:
     """The rows as configurations of a backend, and a remark on what tells equal ones apart, because no kernel has it.
 
@@ -145,22 +129,6 @@ def _whole(name: str, value: Any) -> int:
     raise ConfigError(f"{name} takes a whole number, got {value!r}")
 
 
-T = TypeVar("T")
-
-
-def each(problems: Iterable[T], make: Callable[[T], Case]) -> Iterator[Case | str]:
-    """A case of each problem, and at the end a remark on those that make none."""
-    made, failed = 0, []
-    for problem in problems:
-        try:
-            yield make(problem)
-            made += 1
-        except (CarverError, KeyError) as error:
-            failed.append(reason(error))
-    if failed:
-        yield f"{len(failed)} of {made + len(failed)} problems passed over, the first: {failed[0]}"
-
-
 def reason(error: Exception) -> str:
     """What went wrong with foreign data, in words."""
     if isinstance(error, CarverError):
@@ -182,16 +150,3 @@ def insist(remark: Remark) -> None:
     if remark.broken:
         raise ConfigError(f"{remark.table}: {remark.text}")
     warnings.warn(f"{remark.table}: {remark.text}", stacklevel=3)
-
-
-def read_csv(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of `NAME.csv.gz` or `NAME.csv`, each with the cells that have a value."""
-    try:
-        import pandas
-    except ImportError:
-        raise ConfigError("this table is read with pandas: pip install pandas, or the extra 'frame'") from None
-    for file in (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
-        if file.is_file():
-            rows = pandas.read_csv(io.StringIO(text_of(file, ConfigError))).to_dict("records")
-            return [{str(k): v for k, v in row.items() if not pandas.isna(v)} for row in rows]
-    raise ConfigError(f"there is no {name}.csv.gz beside its description")

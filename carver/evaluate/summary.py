@@ -20,9 +20,7 @@ from ..ranking.uncertainty import COVERAGE, NEAR
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
 from .cases import Case, Remark, insist, reason
 from .score import Score, geometric_mean, score
-from .tables import read_all
-from .winners import Place, Winner, WinnerSummary, place
-from .winners import summarise as summarise_winners
+from .tables import Formats, read_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,15 +64,16 @@ class Summary:
 
 def evaluate(
     path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None,
-    say: Callable[[Remark], None] = insist,
-) -> tuple[list[Summary], list[WinnerSummary]]:  # fmt: skip
-    """Rank every problem of every table with the shipped model and sum up what its picks cost, and where winners stand.
+    say: Callable[[Remark], None] = insist, formats: Sequence[Formats] | None = None,
+) -> tuple[list[Summary], list[Any]]:  # fmt: skip
+    """Rank every problem of every table with the shipped model and sum up what its picks cost.
 
-    `say` is told what could not be read, as in `tables.read`, and what could not be ranked.
+    `say` is told what could not be read, as in `tables.read`, and what could not be ranked. Also returned is what
+    `scored` gave of what is no case.
     """
-    cases = list(read_all(path, say))
+    cases = list(read_all(path, say, formats))
     scores: list[Score] = []
-    places: list[Place] = []
+    others: list[Any] = []
     failed: dict[str, list[Remark]] = {}
     with (
         ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers != 1 else nullcontext() as pool,
@@ -85,20 +84,20 @@ def evaluate(
             step()
             if isinstance(one, Score):
                 scores.append(one)
-            elif isinstance(one, Place):
-                places.append(one)
-            else:
+            elif isinstance(one, Remark):
                 failed.setdefault(one.table, []).append(one)
+            else:
+                others.append(one)
     for table, remarks in failed.items():
         text = f"{len(remarks)} problems not ranked, the first: {remarks[0].text}"
         say(Remark(table, text, any(remark.broken for remark in remarks)))
-    return summarise(scores, ks, by), summarise_winners(places)
+    return summarise(scores, ks, by), others
 
 
-def _attempt(case: Case | Winner, ks: Sequence[int]) -> Score | Place | Remark:
+def _attempt(case: Any, ks: Sequence[int]) -> Any:
     """One table's oddity must not hide the scores of the others, nor a fault of the model's."""
     try:
-        return score(case, ks) if isinstance(case, Case) else place(case)
+        return score(case, ks) if isinstance(case, Case) else case.scored()
     except Exception as error:
         return Remark(case.table, f"{case.problem}: {reason(error)}", not isinstance(error, ProblemError))
 
@@ -183,13 +182,13 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
         column(f"{by}\nand device", (r.name for r in rows), (r.device for r in rows), is_text=True, may_shrink=True),
         column("problems\nx configs", (str(r.problems) for r in rows), (f"x {r.candidates:.0f}" for r in rows)),
         *(
-            column(f"k={k}", (_short(r.slowdown[k][0], 3) for r in rows), (f"({_short(r.random[k])})" for r in rows),
+            column(f"k={k}", (short(r.slowdown[k][0], 3) for r in rows), (f"({short(r.random[k])})" for r in rows),
                    spare=place)
             for place, k in enumerate(ks)
         ),
-        column("p95\nworst", (_short(r.slowdown[ks[0]][1]) for r in rows),
-               (_short(r.slowdown[ks[0]][2]) for r in rows)),
-        column("fixed\nSpearm.", (_short(r.fixed) if r.fixed else "-" for r in rows),
+        column("p95\nworst", (short(r.slowdown[ks[0]][1]) for r in rows),
+               (short(r.slowdown[ks[0]][2]) for r in rows)),
+        column("fixed\nSpearm.", (short(r.fixed) if r.fixed else "-" for r in rows),
                (f"{r.spearman:.2f}" if np.isfinite(r.spearman) else "-" for r in rows)),
         column("time err\nin band", (f"{100 * r.log_error:.0f} %" for r in rows),
                (f"{100 * r.covered:.0f} %" for r in rows)),
@@ -205,35 +204,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
     return titled(title, columns, width, legend)
 
 
-def winners_table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
-    """Where carver's order has the winners of each list, beside chance and beside what won most on other problems."""
-    def shares(heading: str, values: Iterable[float], **how: Any) -> Column:
-        return Column(heading, tuple(f"{value:.0%}" for value in values), **how)
-
-    columns = [
-        Column("list", tuple(r.name for r in rows), is_text=True, may_shrink=True),
-        Column("device", tuple(r.device for r in rows), is_text=True),
-        Column("winners\nof", tuple(f"{r.problems} / {r.candidates:.0f}" for r in rows)),
-        Column("percentile\nmedian", tuple(f"{r.percentile:.1f}" for r in rows)),
-        Column("predicted\nloss", tuple(_short(r.loss, 3) if np.isfinite(r.loss) else "-" for r in rows)),
-        shares("first", (r.first for r in rows)),
-        shares("elsewh.\nfirst", (r.elsewhere_first for r in rows), spare=1),
-        shares("in first\nten", (r.first_ten for r in rows)),
-        shares("random\nten", (r.random_ten for r in rows)),
-        shares("elsewh.\nten", (r.elsewhere_ten for r in rows)),
-        shares("refused", (r.refused for r in rows), spare=2),
-    ]
-    title = "Where carver's order has the winners that others tuned, among all that the list names"
-    legend = (
-        "percentile: 0 is carver's first pick · predicted loss: time of the winner over carver's first pick, by the "
-        "model · first, in first ten: share of winners whose tile those picks have; random: so many drawn at random; "
-        "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
-        "counted as last"
-    )
-    return titled(title, columns, width, legend)
-
-
-def _short(value: float, digits: int = 2) -> str:
+def short(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if value < 10 else f"{value:.1f}"
 
 

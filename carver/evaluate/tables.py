@@ -1,11 +1,10 @@
-"""Find measured tables and read each through the adapter of its vocabulary.
+"""Find measured tables and read each as problems with configurations and times.
 
-A table is recognised by what its description says it holds, never by its name:
+A table is recognised by its contents, never by its name:
 
-* `NAME.meta.json` beside its data, whose `op` and `dataset` say which kernel was tuned
-* `*.json.gz` with `configs` and `results`, or with `cases`, as `benchmarks/confirm.py` writes them
-* lists of tuned winners: folders of vLLM's and SGLang's JSON files, AITER's CSVs, logic files and stream-K's YAML
 * a database of carver's own measurements (`*.sqlite`, `*.db`)
+* `*.json.gz` with `cases`, as `benchmarks/confirm.py` writes them
+* `*.json` that Kernel Tuner wrote: a cache file or results in the T4 format
 * `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
   column a tunable, `time_ms`, and optionally `valid` (0 or 1); columns `note.NAME` are passed over
 """
@@ -15,9 +14,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ArchError, CarverError, ConfigError, ProblemError, nearest
-from ..base.given import is_number, json_of, shown, text_of
+from ..base.given import is_number, json_of, shown, text_of, toml_of
 from ..kernels.declaration import Kernel, kernels
 from ..kernels.foreign import renamed
 from ..ops.operator import operators
@@ -37,53 +37,48 @@ from ..ranking.hint import Hint
 from ..ranking.rank import spellings
 from ..run.records import Measurement, Records
 from ..run.report import LIBRARY
-from . import kernel_tuner, lists, serving, tensile, triton
-from .cases import Case, Remark, device, insist, reason
-from .winners import Winner
+from .cases import Case, Remark, device, insist, reason, seconds, tunables
 
-Adapter = Callable[[Path, str, Mapping[str, Any], Arch], Iterator[Case | str]]
-"""Folder, name, description and device of a table, to its cases and remarks."""
-ADAPTERS: Mapping[str, Adapter] = {
-    **dict.fromkeys(("mm", "addmm", "bmm", "mixed_mm"), triton.inductor),
-    "flex_attention": triton.flex_attention,
-    "conv2d_direct": kernel_tuner.convolution,
-    "dedispersion": kernel_tuner.dedispersion,
-    "gemm": kernel_tuner.xgemm,
-    "Tensile": tensile.gemm,
-}
-"""Which adapter reads a table, by the `op` of its description, else by the first word of its `dataset`."""
-LISTS: Mapping[str, Callable[[Path, str, Mapping[str, Any]], Iterator[Winner | str]]] = {
-    "Tuned": serving.table,
-    "AITER": lists.aiter_table,
-    "ROCm/triton": lists.streamk_table,
-    "ROCm/rocBLAS": tensile.table,
-    "ROCm/hipBLASLt": tensile.table,
-}
-"""The same for lists of winners, which may be of many devices."""
-ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv", ".yaml", ".yml")
+ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
+ELSEWHERE = "`python benchmarks/tables.py` in a clone of carver reads tables of other projects"
 
 
-def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:
+@dataclass(frozen=True)
+class Formats:
+    """A vocabulary of tables: which files of a folder may be of it, and how one is read."""
+
+    find: Callable[[Path], Iterable[Path]]
+    read: Callable[[Path], Iterator[Any] | None]
+    """Cases, remarks, and what else has a `table` and a `scored()`. None for a file that is of no form of these."""
+
+
+def read(
+    path: Path, say: Callable[[Remark], None] = insist, formats: Sequence[Formats] | None = None
+) -> Iterator[Case]:
     """Every measured problem of `read_all`."""
-    return (found for found in read_all(path, say) if isinstance(found, Case))
+    return (found for found in read_all(path, say, formats) if isinstance(found, Case))
 
 
-def read_all(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case | Winner]:
-    """Every case and winner in a file, or in all files below a folder, in the order of their names.
+def read_all(
+    path: Path, say: Callable[[Remark], None] = insist, formats: Sequence[Formats] | None = None
+) -> Iterator[Any]:
+    """Every case in a file, or in all files below a folder, in the order of their names; each file by the first of
+    `formats` that knows it.
 
     Files of one name in two folders are two tables, named with their folders. `say` is told of every table that is not
     read, or not as it stands, and why; the others are read all the same.
     """
+    known = formats or OWN
     if not path.exists():
         raise ConfigError(
             f"{path} is no file and no folder; give a table, a folder of tables, or a database of records"
         )
-    files = [path] if path.is_file() else sorted(_tables(path))
+    files = [path] if path.is_file() else sorted({file for each in known for file in each.find(path)})
     alike = Counter(file.name for file in files)
     for file in files:
         table = str(path if file == path else file.relative_to(path))
         try:
-            found = list(_read_file(file))
+            found = list(next((made for each in known if (made := each.read(file)) is not None), ()))
         except (ArchError, ProblemError) as why:  # nothing is wrong with it
             say(Remark(table, f"passed over: {why}"))
             continue
@@ -97,77 +92,44 @@ def read_all(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Cas
             remarks.append(f"{idle} of {len(cases)} problems passed over: no configuration of them ran")
         for text in remarks:
             say(Remark(table, text))
-        won = [winner for winner in found if isinstance(winner, Winner)]
+        found = [*timed, *(one for one in found if not isinstance(one, Case | str))]
         if alike[file.name] > 1:
-            timed = [replace(case, table=f"{file.parent.relative_to(path) / case.table}") for case in timed]
-            won = [replace(winner, table=f"{file.parent.relative_to(path) / winner.table}") for winner in won]
-        yield from timed
-        yield from won
+            found = [replace(one, table=f"{file.parent.relative_to(path) / one.table}") for one in found]
+        yield from found
 
 
-def _tables(folder: Path) -> set[Path]:
-    """The files below a folder that may be tables; a folder of tuned files is one."""
-    files = [p for p in folder.rglob("*") if p.name.endswith(ENDINGS)]
-    return {*files, *(p.parent for p in folder.rglob("*.json") if serving.is_tuned_file(p))}
+def _find(folder: Path) -> Iterator[Path]:
+    """The files below a folder that may be tables of carver's own forms."""
+    for path in folder.rglob("*"):
+        if path.name.endswith(ENDINGS) or (path.suffix == ".json" and _of_kernel_tuner(path)):
+            yield path
 
 
-def _read_file(path: Path) -> Iterator[Case | Winner | str]:
-    if path.is_dir():
-        yield from serving.folder(path, path.name)
-    elif serving.is_tuned_file(path):
-        raise ConfigError("one of many tuned files: give the folder")
-    elif path.suffix in (".yaml", ".yml"):
-        reader = lists.streamk_file if lists.is_streamk(path) else tensile.logic_file
-        yield from reader(path, path.name)
-    elif path.name.endswith(".meta.json"):
-        facts = json_of(text_of(path, ConfigError), "the description", ConfigError)
-        if not isinstance(facts, dict):
-            raise ConfigError("a description is a JSON object")
-        said = facts.get("op") or str(facts.get("dataset", "")).partition(" ")[0]
-        if said in LISTS:
-            yield from LISTS[said](path.parent, path.name.removesuffix(".meta.json"), facts)
-            return
-        adapter = ADAPTERS.get(said)
-        if adapter is None:
-            named = f"op {facts['op']!r}" if facts.get("op") else f"dataset {facts.get('dataset')!r} without an op"
-            raise ProblemError(f"no adapter reads {named}; there are {', '.join((*ADAPTERS, *LISTS))}")
-        arch, remark = device(str(facts.get("gpu", "")), str(facts.get("arch", "")))
-        yield remark
-        yield from adapter(path.parent, path.name.removesuffix(".meta.json"), facts, arch)
-    elif path.name.endswith(".json.gz"):
+def _read(path: Path) -> Iterator[Case | str] | None:
+    if path.name.endswith(".meta.json"):
+        raise ProblemError(f"it describes a table of another project; {ELSEWHERE}")
+    if path.suffix == ".json":
+        return kernel_tuner_cases(path)
+    if path.name.endswith(".json.gz"):
         data = json_of(text_of(path, ConfigError), "the table", ConfigError, finite=False)
-        if isinstance(data, dict) and "cases" in data:
-            yield from confirmed_cases(path.name, data)
-            return
-        results = data.get("results") if isinstance(data, dict) else None
-        first = results[0] if isinstance(results, list) and results and isinstance(results[0], dict) else {}
-        if "problem" in first:
-            form = triton.memory
-        elif "configs" in first:
-            form = triton.tilelang
-        elif "shape" in first:
-            form = triton.gemm
-        else:
-            raise ProblemError("neither results by problem or shape, nor cases of benchmarks/confirm.py")
-        arch, remark = device(str(data.get("device", "")), str(data.get("arch", "")))
-        yield remark
-        yield from form(path.name, data, arch)
-    elif path.suffix in (".sqlite", ".db"):
-        yield from records_cases(path)
-    elif lists.is_aiter(path):
-        yield from lists.aiter_file(path, path.name)
-    elif not path.with_suffix(".meta.json").exists():  # else it is the data of that table
-        yield from csv_cases(path)
+        if not isinstance(data, dict) or "cases" not in data:
+            raise ProblemError(f"no cases of benchmarks/confirm.py; {ELSEWHERE}")
+        return confirmed_cases(path.name, data)
+    if path.suffix in (".sqlite", ".db"):
+        return records_cases(path)
+    if path.suffix == ".csv" and path.with_suffix(".meta.json").exists():
+        return iter(())  # the data of that table
+    return csv_cases(path)
 
 
 def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
     """What `benchmarks/confirm.py` writes: carver's own kernels, problem by problem."""
     for place, case in enumerate(data["cases"]):
-        seconds = np.array([_confirmed_s(row, f"case {place}, row {i}") for i, row in enumerate(case["rows"])])
+        times = np.array([_confirmed_s(row, f"case {place}, row {i}") for i, row in enumerate(case["rows"])])
         configs = [{"kernel": row[0], **row[1]} for row in case["rows"]]
         library = case["library_ms"]
         yield Case(
-            table, Problem.from_dict(case["problem"]), load(case["arch"]), case["backend"], configs, seconds,
+            table, Problem.from_dict(case["problem"]), load(case["arch"]), case["backend"], configs, times,
             case["kind"], library * 1e-3 if library else None,
         )  # fmt: skip
 
@@ -214,14 +176,19 @@ def csv_cases(path: Path) -> Iterator[Case]:
         arguments = {k: v for k, v in head.items() if k not in _NEEDED and v != ""}
         problem = template_of(head["operator"], arguments, where).problem
         try:
-            beside = path.parent / head["arch"]
-            arch = load(str(beside) if beside.is_file() else head["arch"])
+            arch = _arch(path, head["arch"])
             offered = kernels(problem.operator, head["backend"])
         except CarverError as error:
             raise ConfigError(f"{where}: {error}") from None
-        seconds = np.array([_seconds(row, at) for at, row in group])
+        times = np.array([_seconds(row, at) for at, row in group])
         configs = [_config(row, offered, at) for at, row in group]
-        yield Case(path.name, problem, arch, head["backend"], configs, seconds)
+        yield Case(path.name, problem, arch, head["backend"], configs, times)
+
+
+def _arch(table: Path, name: str) -> Arch:
+    """A device by name, or by a descriptor's file beside the table."""
+    beside = table.parent / name
+    return load(str(beside) if beside.is_file() else name)
 
 
 def _seconds(row: Mapping[str, str], where: str) -> float:
@@ -333,3 +300,67 @@ def records_cases(path: Path) -> Iterator[Case]:
         case = Case.of(path.name, Problem.from_dict(json.loads(problem)), measured_on, backend, newest.values())
         if np.isfinite(case.seconds).sum() > 1:
             yield case
+
+
+_BEGINS = re.compile(r'\s*\{\s*"(?:device_name"|schema_version"|results":\s*\[\s*\{[^{]*"configuration")')
+"""How files of Kernel Tuner's do: a cache with its device, the T4 format with results that have configurations."""
+_FAILED = {"InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig", "ErrorConfig"}
+_MS = {"ms": 1.0, "milliseconds": 1.0, "s": 1e3, "seconds": 1e3, "us": 1e-3, "ns": 1e-6}
+
+
+def _of_kernel_tuner(path: Path) -> bool:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return _BEGINS.match(file.read(10_000)) is not None
+
+
+def kernel_tuner_cases(path: Path) -> Iterator[Case | str]:
+    """A cache file of Kernel Tuner's, also of a run that was interrupted, or its results in the T4 format.
+
+    Neither says which operator the kernel computes, nor its sizes and types: `NAME.toml` beside `NAME.json` does, with
+    the columns of `csv_cases` as keys. Its `arch` is the cache's device and its `backend` Kernel Tuner's kernels where
+    it has none; `[names]` has the user's names of carver's tunables.
+    """
+    beside = path.with_suffix(".toml")
+    if not beside.is_file():
+        raise ProblemError(f"Kernel Tuner does not write which operator its kernel computes: {beside.name} beside it "
+                           "says so; docs/tables.md has an example")  # fmt: skip
+    facts = toml_of(text_of(beside, ConfigError), beside.name, ConfigError)
+    names = facts.pop("names", {})
+    text = text_of(path, ConfigError).strip()
+    if text.endswith(","):  # a cache that is still written to
+        text = text[:-1] + "}}"
+    data = json_of(text, "the results", ConfigError, finite=False)
+    if "cache" in data:
+        tuned, rows = data["tune_params_keys"], list(data["cache"].values())
+        times = [None if _FAILED.intersection(map(str, row.values())) else row["time"] for row in rows]
+    else:
+        rows = [result["configuration"] for result in data["results"]]
+        tuned, times = list(rows[0]) if rows else [], [_t4_ms(result) for result in data["results"]]
+    said = facts.pop("arch", None)
+    if not (said or data.get("device_name")):
+        raise ConfigError(f"it does not say the device: write arch = NAME in {beside.name}; `carver archs` lists all")
+    arch, remark = (_arch(path, said), "") if said else device(data["device_name"])
+    yield remark
+    backend = facts.pop("backend", "kernel_tuner_hip" if arch.vendor == "amd" else "kernel_tuner")
+    if "operator" not in facts:
+        raise ConfigError(f"{beside.name} has no operator; {nearest('', operators())}")
+    operator, where = str(facts.pop("operator")), beside.name
+    problem = template_of(operator, {key: str(value) for key, value in facts.items()}, where).problem
+    ours = spellings(kernels(operator, backend), names)
+    configs, remark = tunables([{ours.get(key, key): row[key] for key in tuned} for row in rows], operator, backend)
+    yield remark
+    yield Case(path.name, problem, arch, backend, configs, seconds(times))
+
+
+def _t4_ms(result: Mapping[str, Any]) -> float | None:
+    """The time of one result; None for a configuration that did not run."""
+    if result["invalidity"] != "correct":
+        return None
+    [found] = [each for each in result["measurements"] if each["name"] == "time"] or [{"value": None, "unit": "none"}]
+    if found.get("unit") not in _MS:
+        raise ConfigError(f"a result has a time in one of {', '.join(_MS)}, got {shown(found)}")
+    return float(found["value"]) * _MS[found["unit"]]
+
+
+OWN = (Formats(_find, _read),)
+"""What carver reads by itself."""

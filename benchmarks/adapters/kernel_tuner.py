@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..base.errors import ConfigError
-from ..base.types import BoolArray, FloatArray
-from ..ops.conv2d import Conv2DTemplate
-from ..ops.dedispersion import DedispersionTemplate
-from ..ops.matmul import MatmulTemplate
-from ..problem.problem import Problem
-from .cases import Case, dtype, read_csv, seconds, tunables
+from carver.arch.descriptor import Arch
+from carver.base.errors import ConfigError
+from carver.base.types import BoolArray, FloatArray
+from carver.evaluate.cases import Case, seconds, tunables
+from carver.ops.conv2d import Conv2DTemplate
+from carver.ops.dedispersion import DedispersionTemplate
+from carver.ops.matmul import MatmulTemplate
+from carver.problem.problem import Problem
+
+from .words import dtype, read_csv
 
 MAX_DELAY = 650
 """Longest delay of the measured dedispersion, which its table does not state. [samples]"""

@@ -11,15 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..base.errors import NoCandidates
-from ..problem.problem import Problem
-from ..ranking.rank import rank
-from .score import geometric_mean
+from carver.arch.descriptor import Arch
+from carver.base.errors import NoCandidates
+from carver.base.table import WIDTH, Column, titled
+from carver.evaluate.score import geometric_mean
+from carver.evaluate.summary import short
+from carver.problem.problem import Problem
+from carver.ranking.rank import rank
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 FIRST = 10
 SAMPLE = 400
@@ -46,6 +51,9 @@ class Winner:
     backend: str
     pool: Pool
     won: int
+
+    def scored(self) -> Place:
+        return place(self)
 
 
 @dataclass(frozen=True)
@@ -180,3 +188,31 @@ def sorted_out(table: str, rows: Sequence[T], make: Callable[[T], Row | str]) ->
     yield from listed(table, [line for line in made if isinstance(line, Row)])
     for why, count in Counter(line for line in made if isinstance(line, str)).items():
         yield f"{count} of {len(made)} winners passed over: {why}"
+
+
+def table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
+    """Where carver's order has the winners of each list, beside chance and beside what won most on other problems."""
+    def shares(heading: str, values: Iterable[float], **how: Any) -> Column:
+        return Column(heading, tuple(f"{value:.0%}" for value in values), **how)
+
+    columns = [
+        Column("list", tuple(r.name for r in rows), is_text=True, may_shrink=True),
+        Column("device", tuple(r.device for r in rows), is_text=True),
+        Column("winners\nof", tuple(f"{r.problems} / {r.candidates:.0f}" for r in rows)),
+        Column("percentile\nmedian", tuple(f"{r.percentile:.1f}" for r in rows)),
+        Column("predicted\nloss", tuple(short(r.loss, 3) if np.isfinite(r.loss) else "-" for r in rows)),
+        shares("first", (r.first for r in rows)),
+        shares("elsewh.\nfirst", (r.elsewhere_first for r in rows), spare=1),
+        shares("in first\nten", (r.first_ten for r in rows)),
+        shares("random\nten", (r.random_ten for r in rows)),
+        shares("elsewh.\nten", (r.elsewhere_ten for r in rows)),
+        shares("refused", (r.refused for r in rows), spare=2),
+    ]
+    title = "Where carver's order has the winners that others tuned, among all that the list names"
+    legend = (
+        "percentile: 0 is carver's first pick · predicted loss: time of the winner over carver's first pick, by the "
+        "model · first, in first ten: share of winners whose tile those picks have; random: so many drawn at random; "
+        "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
+        "counted as last"
+    )
+    return titled(title, columns, width, legend)

@@ -20,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..arch.devices import load
-from ..base.errors import CarverError, ConfigError
-from ..base.types import BoolArray
-from ..kernels.declaration import kernels
-from ..ops.matmul import MatmulTemplate
-from .cases import Case, device, dtype, each, read_csv, seconds, tunables
+from carver.arch.descriptor import Arch
+from carver.arch.devices import load
+from carver.base.errors import CarverError, ConfigError
+from carver.base.types import BoolArray
+from carver.evaluate.cases import Case, device, seconds, tunables
+from carver.kernels.declaration import kernels
+from carver.ops.matmul import MatmulTemplate
+
 from .lists import load_yaml, of_size
 from .winners import Row, Winner, listed
+from .words import dtype, each, read_csv
 
 _TYPES = {0: "float32", 3: "float64", 4: "float16", 7: "bfloat16", 8: "int8"}
 """`DataType` of Tensile."""

@@ -16,15 +16,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..arch.devices import match
-from ..base.errors import ConfigError, ProblemError
-from ..base.given import json_of, text_of
-from ..export.vllm import DTYPES, KEYS
-from ..ops.matmul import MatmulTemplate
-from ..ops.moe import MoETemplate
-from ..problem.problem import Problem
-from .cases import read_csv, tunables
+from carver.arch.devices import match
+from carver.base.errors import ConfigError, ProblemError
+from carver.base.given import json_of, text_of
+from carver.evaluate.cases import tunables
+from carver.export.vllm import DTYPES, KEYS
+from carver.ops.matmul import MatmulTemplate
+from carver.ops.moe import MoETemplate
+from carver.problem.problem import Problem
+
 from .winners import Row, Winner, sorted_out
+from .words import read_csv
 
 _NAME = re.compile(
     r"(?:E=(?P<E>\d+),)?N=(?P<N>\d+),(?:K=(?P<K>\d+),)?device_name=(?P<device>[^,]+?)(?:,dtype=(?P<dtype>[^,]+?))?"

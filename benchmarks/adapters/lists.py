@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..arch.descriptor import Arch
-from ..arch.devices import load, names
-from ..base.errors import ConfigError
-from ..base.given import content, text_of
-from ..kernels.foreign import from_triton
-from ..ops.matmul import MatmulTemplate
-from .cases import device, read_csv, tunables
+from carver.arch.descriptor import Arch
+from carver.arch.devices import load, names
+from carver.base.errors import ConfigError
+from carver.base.given import content, text_of
+from carver.evaluate.cases import device, tunables
+from carver.kernels.foreign import from_triton
+from carver.ops.matmul import MatmulTemplate
+
 from .winners import Row, Winner, listed, sorted_out
+from .words import read_csv
 
 _HEADER = ("cu_num", "M", "N", "K", "kernelName")
 _FAMILIES = {"a8w8": "float8_e4m3", "bf16": "bfloat16"}

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..arch.descriptor import Arch
-from ..base.errors import ProblemError
-from ..base.given import shown
-from ..base.types import FloatArray
-from ..ops.attention import FlashAttentionTemplate
-from ..ops.elementwise import ElementwiseTemplate
-from ..ops.matmul import MatmulTemplate
-from ..ops.reduction import ReductionTemplate
-from ..ops.template import Template
-from ..problem.problem import Problem
-from .cases import Case, dtype, each, read_csv, reference, seconds, tunables
+from carver.arch.descriptor import Arch
+from carver.base.errors import ProblemError
+from carver.base.given import shown
+from carver.base.types import FloatArray
+from carver.evaluate.cases import Case, seconds, tunables
+from carver.ops.attention import FlashAttentionTemplate
+from carver.ops.elementwise import ElementwiseTemplate
+from carver.ops.matmul import MatmulTemplate
+from carver.ops.reduction import ReductionTemplate
+from carver.ops.template import Template
+from carver.problem.problem import Problem
+
+from .words import dtype, each, read_csv, reference
 
 _OUR_WORD = {
     "BM": "BLOCK_M", "BN": "BLOCK_N", "BK": "BLOCK_K", "G": "GROUP_M", "SK": "SPLIT_K", "BR": "BLOCK_ROWS",
@@ -96,6 +98,10 @@ def memory(table: str, data: Mapping[str, Any], arch: Arch) -> Iterator[Case | s
         return _case(table, problem, arch, configs, result["rows"], result.get("torch_ms"))
 
     yield from each(data["results"], case)
+
+
+FORMS = {"problem": memory, "configs": tilelang, "shape": gemm}
+"""By a key of its results, the first that is there."""
 
 
 def _memory_problem(given: Any) -> Problem:
