@@ -27,7 +27,7 @@ from rich.table import Table
 
 from carver.base.types import FloatArray
 from carver.calibrate.fitting import spaces
-from carver.cli.evaluate import tell
+from carver.cli.measure import tell
 from carver.cost.constants import resolve
 from carver.cost.estimate import estimate
 from carver.cost.models import MODELS

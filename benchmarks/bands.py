@@ -27,7 +27,7 @@ from rich.progress import track
 
 from carver.base.types import FloatArray
 from carver.calibrate.fitting import errors_near, predict_case, quantiles, samples
-from carver.cli.evaluate import tell
+from carver.cli.measure import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened

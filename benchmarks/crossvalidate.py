@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from carver.calibrate.fitting import predict_case, samples, spaces
-from carver.cli.evaluate import tell
+from carver.cli.measure import tell
 from carver.cost.fit import fit, identified
 from carver.evaluate.cases import Case
 from carver.evaluate.score import geometric_mean

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from carver.base.types import FloatArray
 from carver.calibrate.fitting import predict_case, samples, spaces
-from carver.cli.evaluate import tell
+from carver.cli.measure import tell
 from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case

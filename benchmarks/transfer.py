@@ -27,7 +27,7 @@ from rich.table import Table
 
 from carver.arch.descriptor import Arch
 from carver.calibrate.fitting import samples
-from carver.cli.evaluate import tell
+from carver.cli.measure import tell
 from carver.cost.fit import fit
 from carver.evaluate.cases import Case
 from carver.ranking.rank import rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -121,10 +122,23 @@ def test_what_cannot_both_be_meant_is_refused_before_anything_is_printed(words: 
     assert result.exit_code == 2 and said in result.stderr and not result.stdout
 
 
-def test_an_operator_without_a_sub_command_is_reached_otherwise() -> None:
-    said = run("recommend", "gated-mlp", "1", "2", "3", "--arch", "h200").stderr
-    assert "gated-mlp has no sub-command: in Python it is carver.GatedMLPTemplate" in said
-    assert "recommend op takes index notation" in said
+@pytest.mark.parametrize(
+    ("words", "template"),
+    [
+        ("conv 8 64 56 56 128 3 3 --pad 1 --stride 2", carver.ConvTemplate(8, 64, 56, 56, 128, 3, 3, 2, 1)),
+        ("conv2d 4096 4096 15 15", carver.Conv2DTemplate(4096, 4096, 15, 15)),
+        ("dedispersion 64 8192 256 650", carver.DedispersionTemplate(64, 8192, 256, 650)),
+        ("window 4096 7 --batch 64", carver.WindowTemplate(4096, 7, 64)),
+        ("gated-mlp 4096 1024 512 --trans-b", carver.GatedMLPTemplate(4096, 1024, 512, trans_B=True)),
+        ("matmul-softmax 512 256 128 --batch 4", carver.MatmulSoftmaxTemplate(512, 256, 128, batch=4)),
+    ],
+)
+def test_every_operator_has_a_sub_command(words: str, template: Any) -> None:
+    found = answer("recommend", *words.split(), "--arch", "h200", "--topk", "2", "--json")
+    hints = template.with_arch("h200").recommend_hints(2)
+    assert found["problem"] == hints.problem.to_dict() and [h["config"] for h in found["hints"]] == [
+        dict(hint.config) for hint in hints
+    ]
 
 
 def test_a_cuda_source_is_inspected_by_the_name_of_a_kernel() -> None:
@@ -132,7 +146,7 @@ def test_a_cuda_source_is_inspected_by_the_name_of_a_kernel() -> None:
 
 
 def test_a_triton_kernel_without_triton_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carver.cli.inspect.find_spec", lambda name: None)
+    monkeypatch.setattr("carver.cli.reading.find_spec", lambda name: None)
     (tmp_path / "k.py").write_text("import triton\n")
     (tmp_path / "a.toml").write_text("[args]\n")
     given = [f"{tmp_path}/k.py:k", "--args", f"{tmp_path}/a.toml", "--arch", "h200"]
@@ -152,7 +166,7 @@ def test_every_option_says_what_it_is() -> None:
 
 
 def test_a_missing_option_says_what_it_takes() -> None:
-    assert "Missing option '--arch'. device: a name from `carver archs`" in run("recommend", *MATMUL[:4]).stderr
+    assert "Missing option '--arch'. The device: a name from `carver archs`" in run("recommend", *MATMUL[:4]).stderr
 
 
 def test_explain() -> None:
@@ -517,9 +531,44 @@ def test_a_negative_size_is_said_to_be_one() -> None:
         assert result.exit_code == 2 and f"{size}: a size is a whole number of at least 1" in result.stderr
 
 
-def test_keys_of_another_backend_are_recognised() -> None:
-    result = run("explain", *MATMUL[:-2], "--config", json.dumps(CONFIGS[0]))
-    assert result.exit_code == 2 and "ask with --backend triton, in Python backend='triton'" in result.stderr
+def test_a_backend_is_that_of_the_keys_in_any_case() -> None:
+    said = [run("explain", *MATMUL[:-2], *more, "--config", json.dumps(CONFIGS[0])).stdout
+            for more in ([], ["--backend", "triton"], ["--backend", "Triton"])]  # fmt: skip
+    assert "Triton matmul" in said[0] and said[0] == said[1] == said[2]
+    own = dict(carver.MatmulTemplate(1000, 504, 768).with_arch("h200").recommend_hints(1, "cuda")[0].config)
+    found = answer("rank", *MATMUL[:-2], "--json", given=json.dumps([own]))
+    assert found["backend"] == "cuda" and found["hints"][0]["config"] == own
+    assert run("explain", *MATMUL[:-2], "--config", '{"wide": 3}').exit_code == 2
+
+
+def test_a_missing_argument_is_explained() -> None:
+    assert "Missing argument 'N'. C = A B: M x K times K x N." in run("recommend", "matmul", "16").stderr
+
+
+def test_commands_are_listed_in_groups_by_whole_sentences() -> None:
+    said = run("--help").stdout
+    assert said.index("Choose configurations:") < said.index("  rank ") < said.index("Measure on this machine:")
+    assert all(f"  {name} " in said for name in COMMANDS)
+    for command in ([], ["recommend"], ["export"], ["records"], ["cache"]):
+        listed = re.findall(r"^  ([a-z][-\w]*)  +(\S.*(?:\n    +\S.*)*)", run(*command, "--help").stdout, re.MULTILINE)
+        assert listed and not [name for name, text in listed if not re.search(r"[.\d]$", text)]
+
+
+def test_words_are_completed_in_the_shell() -> None:
+    for typed, at, expected in (("carver recommend gem", 2, "gemv"), ("carver ra", 1, "rank")):
+        env = {**os.environ, "_CARVER_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(at)}
+        code = "from carver.cli.main import main; main(prog_name='carver')"
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=env, timeout=60)
+        assert expected in done.stdout
+
+
+@pytest.mark.slow
+def test_tuning_here_finds_one_of_the_first_hints() -> None:
+    words = ["tune", "elementwise", "256", "1000", "--arch", "cpu", "--topk", "2", "--backend", "cpu", "--json"]
+    found = answer(*words)
+    hints = carver.ElementwiseTemplate((256, 1000)).with_arch(carver.CPU()).recommend_hints(2, "cpu")
+    assert found["config"] in [dict(hint.config) for hint in hints] and found["latency_ms"] > 0
 
 
 def test_runs_as_a_module() -> None:

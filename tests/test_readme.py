@@ -80,7 +80,9 @@ def test_the_support_matrix_is_what_was_measured() -> None:
 
 
 ACCURACY = [
-    [cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if " evaluate " in line and line.startswith("|")
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in README.splitlines()
+    if line.startswith("|") and " evaluate " in line
 ]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from carver.arch.descriptor import Arch
 from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
-from carver.cli.evaluate import Read
+from carver.cli.measure import Read
 from carver.evaluate import tables
 from carver.evaluate.cases import Case, Remark, device, insist
 from carver.evaluate.tables import OWN, Formats

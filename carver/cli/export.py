@@ -1,36 +1,51 @@
-"""The commands that write for other tools: `carver export TARGET ...`, `carver portfolio ...`."""
+"""The commands that write for other tools, `carver export TARGET` and `carver portfolio`, and `carver check`."""
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import json
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..base.given import MOST_BYTES
+from ..base.table import words
 from ..export import cutlass, first, plain, tilelang, vllm
+from ..kernels.declaration import DeclarationError
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
+from ..ranking.trial import Trial, checked, example, line_of, trials
 from ..run.records import Records
-from .operators import arch_option, backend_option, device, kernel_option, per_operator
-from .options import OUTPUT, Group, as_json, names_option, print_json, topk_option
+from .options import (
+    INPUT,
+    ArchName,
+    AsJson,
+    Backend,
+    KernelName,
+    Names,
+    Output,
+    TopK,
+    argument,
+    command,
+    device,
+    group_of,
+    option,
+    params_of,
+    per_operator,
+    print_json,
+)
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-output_option = click.option("--output", "-o", type=OUTPUT, help="Write to this file.  [default: standard output]")
-
-
-@click.group("export", cls=Group)
-def export() -> None:
-    """Write hints in the format of another tool."""
+export = group_of("export", "Write hints in the format of another tool.")
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -52,17 +67,13 @@ def _target(
     """Adds the target that `make` writes. `backend` is that of its kernels, by the device, if they are of one; `fits`
     says which hints it can take, where that is not all of its backend's."""
 
-    @output_option
-    @names_option
-    @topk_option
-    @kernel_option
     def run(
-        template: Template, topk: int, kernel: str | None, names: dict[str, str] | None, output: Path | None,
-        **rest: Any,
+        template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
+        asked: str | None = None,
     ) -> None:  # fmt: skip
         assert template.arch is not None
         own = backend(template.arch) if backend else None
-        ranking = template.recommend_hints(topk, own or rest.get("backend"), kernel)
+        ranking = template.recommend_hints(topk, own or asked, kernel)
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
         hints: Sequence[Hint] = ranking
@@ -70,36 +81,48 @@ def _target(
             hints = first([template.problem], template.arch, topk, own, fits)[0] or hints
         _write(make(hints, names), output)
 
-    run.__name__, run.__doc__ = name, text
-    export.add_command(per_operator(run if backend else backend_option(run)))
+    def run_any(
+        template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
+        backend: Backend = None,
+    ) -> None:  # fmt: skip
+        run(template, output, names, topk, kernel, backend)
+
+    chosen = run if backend else run_any
+    chosen.__doc__ = text
+    export.add_command(per_operator(chosen, name))
 
 
-_target("json", "Configurations with their predicted times as JSON.", plain.to_json)
-_target("csv", "Configurations with their predicted times as CSV.", plain.to_csv)
-_target("triton", "Keys of triton.Config, num_warps and num_stages among them, as JSON.",
+_target("json", "Write configurations with their predicted times as JSON.", plain.to_json)
+_target("csv", "Write configurations with their predicted times as CSV.", plain.to_csv)
+_target("triton", "Write keys of triton.Config, num_warps and num_stages among them, as JSON.",
         lambda hints, names: _listing(plain.configs(hints, names)), lambda _: "triton")  # fmt: skip
-_target("tilelang", "The list that @tilelang.autotune takes, as JSON.",
+_target("tilelang", "Write the list that @tilelang.autotune takes, as JSON.",
         lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
-_target("cutlass", "CUTLASS's tile, cluster, stages and schedules as JSON.",
+_target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.",
         lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
-_target("cute-dsl", "Arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
+_target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
         lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
 
+Project = click.Choice(["vllm", "sglang"])
 
-def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
-    """A command that writes the file which `make` gives of the device, the batches and the command's own options."""
 
-    @as_json
-    @arch_option
-    @click.option("--explain", is_flag=True, help="Print the time of each tile and what bounds it.")
-    @click.option("--folder", type=_FOLDER, default=Path(), show_default="the current one", help="Folder for the file.")
-    @click.option("--device-name", default="", show_default="from the descriptor", help="The device as torch names it.")
-    @click.option("--batches", metavar="M,M,...", help="Numbers of tokens.  [default: those of vLLM's script]")
-    @click.option("--project", type=click.Choice(["vllm", "sglang"]), default="vllm",
-                  help="Project whose spelling of block shapes to use.")  # fmt: skip
-    @functools.wraps(make)
-    def write(arch: str, batches: str | None, folder: Path, explain: bool, as_json: bool, **layer: Any) -> None:
-        file = make(device(arch), batches=_batches(batches), **layer)
+def _serving(name: str, make: Callable[..., vllm.ConfigFile]) -> None:
+    """Adds a command that writes the file which `make` gives of the device, the batches and its own options."""
+
+    def write(
+        arch: ArchName,
+        project: Annotated[str, option("Project whose spelling of block shapes to use.", type=Project)] = "vllm",
+        batches: Annotated[str | None, option(
+            "Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")] = None,
+        device_name: Annotated[str, option(
+            "The device as torch names it.", show_default="from the descriptor")] = "",
+        folder: Annotated[Path, option("Folder for the file.", show_default="the current one",
+                                       type=click.Path(file_okay=False, path_type=Path))] = Path(),
+        explain: Annotated[bool, option("Print the time of each tile and what bounds it.")] = False,
+        as_json: AsJson = False,
+        **layer: Any,
+    ) -> None:  # fmt: skip
+        file = make(device(arch), batches=_batches(batches), device_name=device_name, project=project, **layer)
         if as_json:
             print_json(_said(file) | ({"down": _said(file.down)} if file.down else {}))
             return
@@ -110,7 +133,9 @@ def _for_serving(make: Callable[..., vllm.ConfigFile]) -> Callable[..., None]:
             (folder / each.name).write_text(each.to_json(), encoding="utf-8")
             click.echo(str(folder / each.name))
 
-    return write
+    write.__doc__ = make.__doc__
+    made = command(write, name, export)
+    made.params[:0] = params_of(make)
 
 
 def _said(file: vllm.ConfigFile) -> dict[str, Any]:
@@ -145,56 +170,65 @@ def _reasons(file: vllm.ConfigFile) -> str:
     return "\n".join(lines)
 
 
-@export.command("vllm-moe")
-@click.option("--experts", type=int, required=True, help="Experts on one device.")
-@click.option("--topk", type=int, required=True, help="Experts per token.")
-@click.option("--hidden", type=int, required=True, help="Width of the model.")
-@click.option(
-    "--intermediate", type=int, required=True, help="Width of one expert on one device: the N in the name of the file."
-)
-@click.option("--dtype", type=click.Choice([d for d in vllm.DTYPES if d]), help="Quantisation.  [default: 16 bits]")
-@click.option("--block-shape", type=int, nargs=2, help="Shape of the scaled blocks of fp8_w8a8, such as 128 128.")
-@click.option("--group-size", type=int, help="Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")
-@click.option("--zero-points", is_flag=True, help="The weights of int4_w4a16 have zero points, as AWQ's do.")
-@click.option("--separate", is_flag=True, help="With --project sglang: a second file, of the matmul back.")
-@_for_serving
-def vllm_moe(arch: Arch, dtype: str | None, **layer: Any) -> vllm.ConfigFile:
+def _moe(
+    arch: Arch,
+    experts: Annotated[int, option("Experts on one device.")],
+    topk: Annotated[int, option("Experts per token.")],
+    hidden: Annotated[int, option("Width of the model.")],
+    intermediate: Annotated[int, option("Width of one expert on one device: the N in the name of the file.")],
+    dtype: Annotated[str | None, option(
+        "Quantisation.  [default: 16 bits]", type=click.Choice([d for d in vllm.DTYPES if d]))] = None,
+    block_shape: Annotated[tuple[int, int] | None, option(
+        "Shape of the scaled blocks of fp8_w8a8, such as 128 128.", type=int, nargs=2)] = None,
+    group_size: Annotated[int | None, option(
+        "Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")] = None,
+    zero_points: Annotated[bool, option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
+    separate: Annotated[bool, option("With --project sglang: a second file, of the matmul back.")] = False,
+    **how: Any,
+) -> vllm.ConfigFile:  # fmt: skip
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
-    return vllm.moe(arch, dtype=dtype or "", **layer)
+    return vllm.moe(
+        arch, experts=experts, topk=topk, hidden=hidden, intermediate=intermediate, dtype=dtype or "",
+        block_shape=block_shape, group_size=group_size, zero_points=zero_points, separate=separate, **how,
+    )  # fmt: skip
 
 
-@export.command("vllm-block-fp8")
-@click.argument("n", type=int)
-@click.argument("k", type=int)
-@click.option("--block-shape", type=int, nargs=2, default=(128, 128), help="Shape of the scaled blocks.")
-@_for_serving
-def vllm_block_fp8(arch: Arch, **layer: Any) -> vllm.ConfigFile:
+def _block_fp8(
+    arch: Arch,
+    n: Annotated[int, argument()],
+    k: Annotated[int, argument()],
+    block_shape: Annotated[tuple[int, int], option("Shape of the scaled blocks.", type=int, nargs=2)] = (128, 128),
+    **how: Any,
+) -> vllm.ConfigFile:
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
-    return vllm.block_fp8(arch, **layer)
+    return vllm.block_fp8(arch, n=n, k=k, block_shape=block_shape, **how)
+
+
+_serving("vllm-moe", _moe)
+_serving("vllm-block-fp8", _block_fp8)
 
 
 @per_operator
-@as_json
-@output_option
-@click.option("--python", "as_python", is_flag=True, help="Print a Python function from the size to the configuration.")
-@backend_option
-@click.option("--measured", is_flag=True, help="Also print the loss in the times that the records hold.")
-@click.option("--uniform", is_flag=True, help="Give each size the same weight.  [default: each factor of size]")
-@click.option("--over", required=True, metavar="AXIS=FROM:TO", help="The axis that varies, and its range: m=1:8192.")
-@click.option("--topk", "-k", "count", type=click.IntRange(1), default=4, help="How many configurations.")
 def portfolio(
-    template: Template, count: int, over: str, uniform: bool, measured: bool, backend: str | None, as_python: bool,
-    output: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    template: Template,
+    over: Annotated[str, option("The axis that varies, and its range: m=1:8192.", metavar="AXIS=FROM:TO")],
+    topk: Annotated[int, option("How many configurations.", "--topk", "-k", type=click.IntRange(1))] = 4,
+    uniform: Annotated[bool, option("Give each size the same weight.  [default: each factor of size]")] = False,
+    measured: Annotated[bool, option("Also print the loss in the times that the records hold.")] = False,
+    backend: Backend = None,
+    python: Annotated[bool, option("Print a Python function from the size to the configuration.")] = False,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
     """Choose a few configurations that cover a range of sizes with least loss. A table says which to use when."""
-    if as_python and (as_json or measured):
+    if python and (as_json or measured):
         other = "--json" if as_json else "--measured"
         raise ConfigError(f"--python and {other} are two answers: ask for one of the two")
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
-    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, count, backend)
-    text = found.to_json() if as_json else found.to_python() if as_python else repr(found)
+    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, topk, backend)
+    text = found.to_json() if as_json else found.to_python() if python else repr(found)
     if measured:
         with Records(new=False) as store:
             losses = found.measured(store.find(problem=None, operator=template.problem.operator))
@@ -213,3 +247,50 @@ def _range(text: str) -> tuple[str, range]:
     if not (axis and equals and colon and low.isdecimal() and high.isdecimal() and 0 < int(low) <= int(high)):
         raise ConfigError(f"--over takes AXIS=FROM:TO, such as m=1:8192; got {text!r}")
     return axis.strip(), range(int(low), int(high) + 1)
+
+
+@command
+def check(
+    file: Annotated[Path, argument(type=INPUT)],
+    operator: Annotated[str | None, option(
+        "Operator of the kernel.  [default: the name of its folder]", metavar="NAME")] = None,
+    dtype: Annotated[str, option("Type of the problem on which it is tried.", metavar="TYPE")] = "float16",
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Check the declaration of a kernel. Prints every mistake with its line, else what it would recommend.
+
+    It is tried on a problem of the operator's usual size, on devices that its backend runs on. Exit code 2 if the
+    declaration is faulty, 1 if no device has a candidate.
+    """
+    try:
+        kernel = checked(file.resolve(), operator or "")
+    except DeclarationError as error:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            text = opened.read(MOST_BYTES)
+        faults = sorted({(line_of(text, fault) or 0, str(fault)) for fault in error.faults})
+        if as_json:
+            told = [{"line": line or None, "says": says} for line, says in faults]
+            print_json({"faults": told, "trials": []})
+        for line, says in () if as_json else faults:
+            click.echo(f"{file}:{line}: {says}" if line else f"{file}: {says}", err=True)
+        sys.exit(2)
+    found = list(trials(kernel, example(kernel.operator, dtype)))
+    if as_json:
+        rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
+        print_json({"faults": [], "trials": rows})
+    else:
+        click.echo(f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}")
+        click.echo(f"tunables {', '.join(kernel.tunables)}\n")
+        for each in found:
+            click.echo(_line(each))
+    if not any(each.candidates for each in found):
+        sys.exit(1)
+
+
+def _line(trial: Trial) -> str:
+    if trial.predicted_ms is None:
+        return f"{trial.arch.name:<12} none: {trial.why}"
+    return (
+        f"{trial.arch.name:<12} {trial.candidates:>7,} candidates, first {trial.predicted_ms:.4g} ms: "
+        f"{words(trial.config)}"
+    )

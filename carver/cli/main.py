@@ -15,15 +15,22 @@ from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, N
 from ..base.given import printable
 from ..base.table import WIDTH
 
-COMMANDS = {
-    "arch": "archs.one_arch", "archs": "archs.list_archs", "bench": "bench.bench", "bench-call": "tune.bench_call",
-    "bench-query": "query.bench_query", "cache": "tune.cache", "calibrate": "calibrate.calibrate",
-    "check": "check.check", "doctor": "tune.doctor", "evaluate": "evaluate.evaluate", "explain": "explain.explain",
-    "export": "export.export", "inspect": "inspect.inspect_command", "portfolio": "export.portfolio",
-    "profile": "tune.profile", "rank": "rank.rank", "recommend": "recommend.recommend", "records": "bench.records",
-    "simulate": "tune.simulate",
+GROUPS = {
+    "Choose configurations": {
+        "recommend": "rankings", "rank": "rankings", "explain": "rankings", "portfolio": "export",
+    },
+    "Look at kernels": {"inspect": "rankings", "check": "export"},
+    "Use them elsewhere": {"export": "export"},
+    "Measure on this machine": {"bench": "measure", "tune": "measure", "calibrate": "measure", "records": "measure"},
+    "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},
+    "Devices": {"archs": "system.list_archs", "arch": "system"},
+    "Caches and this installation": {
+        "cache": "system", "profile": "system", "doctor": "system", "bench-call": "system", "bench-query": "system",
+    },
 }  # fmt: skip
-"""Where each is. It is imported when it is asked for: a command pays for what it uses."""
+"""Where each command is: the module, and the name in it if it is not the command's. It is imported when it is asked
+for: a command pays for what it uses."""
+COMMANDS = {name: where for commands in GROUPS.values() for name, where in commands.items()}
 NO_ANSWER = (NoCandidates, DeviceError, CompileError, RunError)
 
 
@@ -35,8 +42,14 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         module, _, command = COMMANDS[name].partition(".")
-        found: click.Command = getattr(import_module(f"{__package__}.{module}"), command)
+        found: click.Command = getattr(import_module(f"{__package__}.{module}"), command or name.replace("-", "_"))
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from .options import write_commands
+
+        for title, commands in GROUPS.items():
+            write_commands(self, ctx, formatter, title, commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):  # click looks among those that were imported

@@ -1,19 +1,34 @@
-"""Options that several commands have, and what they do with them."""
+"""Commands made of functions, and the options that several of them have.
+
+An option is the annotation of a parameter, `Annotated[int, option("How many rounds.")]`, written once: its flag is the
+parameter's name, its type and default are the parameter's. `per_operator` makes of a function of a template a command
+for each operator: `matmul M N K`, `gemv N K`, `op "C[m,n] += ..." m=..`.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args, get_origin, get_type_hints
 
 import click
+from click.core import ParameterSource
 
-from ..base.errors import CarverError, ConfigError, nearest
+from ..arch import detect
+from ..arch import devices as archs
+from ..arch.descriptor import Arch
+from ..base.dtypes import BYTES
+from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.given import json_of, shown
 from ..base.table import console, screen_width
+from ..kernels.declaration import every
+from ..ops.operator import Argument, Operator, operators
+from ..problem.operator_file import operator_files
 from ..ranking.ranking import Ranking
 from ..view.canvas import FORMATS, pyplot, save
 from ..view.table import ranking_table
@@ -22,9 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Function = Callable[..., Any]
+
 
 class Command(click.Command):
     """A command whose errors call its parameters by their flags, where the library says them by their names."""
+
+    says = ""
+    """What its positional arguments are, for the error that one is missing."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
@@ -36,7 +56,8 @@ class Command(click.Command):
                 raise click.UsageError(f"{word}: a size is a whole number of at least 1", ctx) from None
             raise
         except click.MissingParameter as error:
-            error.message = getattr(error.param, "help", None) or error.message  # type: ignore[misc, unused-ignore]
+            text = getattr(error.param, "help", None) or self.says
+            error.message = text or error.message  # type: ignore[misc, unused-ignore]
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -54,6 +75,18 @@ class Group(click.Group):
         if args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(f"{ctx.command_path} has no {args[0]!r}; {nearest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_commands(self, ctx, formatter, "Commands", sorted(self.commands))
+
+
+def write_commands(
+    group: click.Group, ctx: click.Context, formatter: click.HelpFormatter, title: str, names: Iterable[str]
+) -> None:
+    """Names of commands, each with the first sentence of its help, whole."""
+    found = [(name, group.get_command(ctx, name)) for name in names]
+    with formatter.section(title):
+        formatter.write_dl([(name, each.get_short_help_str(1000)) for name, each in found if each is not None])
 
 
 def in_flags(text: str, params: Sequence[click.Parameter]) -> str:
@@ -87,29 +120,104 @@ class _Picture(_Output):
 
 OUTPUT = _Output(dir_okay=False, path_type=Path)
 PICTURE = _Picture(dir_okay=False, path_type=Path)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-topk_option = click.option("--topk", "-k", type=click.IntRange(1), default=10, help="How many hints.")
-most_option = click.option("--topk", "-k", type=click.IntRange(1), help="How many to print.  [default: all]")
-args_option = click.option(
-    "--args", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with [args] (numbers and tensors), [constants], [values] and grid.",
-)  # fmt: skip
+INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
+TABLE = click.Path(exists=True, path_type=Path)
+
+
+def option(text: str, *flags: str, cls: type[click.Option] = click.Option, **how: Any) -> Callable[..., click.Option]:
+    """What makes the option of a parameter, for its annotation; `how` goes to `click.Option`."""
+
+    def make(name: str, inner: Any, default: Any) -> click.Option:
+        found: dict[str, Any] = {"help": text, "required": default is Parameter.empty}
+        found |= {} if default in (Parameter.empty, ()) else {"default": default}
+        found |= {"is_flag": True} if inner is bool else {"type": inner}
+        found |= {"multiple": True} if isinstance(default, tuple) and "default" not in found else {}
+        return cls([*(flags or (f"--{name.replace('_', '-')}",)), name], **found | how)
+
+    return make
+
+
+def argument(metavar: str = "", **how: Any) -> Callable[..., click.Argument]:
+    """The same of a positional argument."""
+
+    def make(name: str, inner: Any, default: Any) -> click.Argument:
+        found = {"type": inner, "metavar": metavar or None, "required": default is Parameter.empty}
+        found |= {} if default in (Parameter.empty, ()) else {"default": default}
+        return click.Argument([name], **found | how)
+
+    return make
+
+
+def params_of(function: Function) -> list[click.Parameter]:
+    """The options and arguments of a function, in their order."""
+    hints = get_type_hints(function, include_extras=True)
+    made = []
+    for name, parameter in signature(function).parameters.items():
+        if get_origin(hints.get(name)) is Annotated:
+            kind, make = get_args(hints[name])
+            inner = next((each for each in get_args(kind) if each is not type(None)), kind)
+            made.append(make(name, inner if inner in (bool, int, float, str) else str, parameter.default))
+    return made
+
+
+def command(function: Function, name: str = "", group: click.Group | None = None, **how: Any) -> Command:
+    """A command of a function, called as its words are, or as `name`; added to `group`."""
+    called = name or function.__name__.replace("_", "-")
+    made = Command(called, callback=function, params=params_of(function), help=function.__doc__, **how)
+    if group is not None:
+        group.add_command(made)
+    return made
+
+
+def group_of(name: str, text: str) -> Group:
+    return Group(name, help=text)
+
+
+def opened_by(group: click.Group, function: Function) -> None:
+    """Makes a function the one that runs before the sub-commands of a group, with its own options."""
+    group.callback, group.params = function, params_of(function)
+
+
+def device(name: str) -> Arch:
+    """A descriptor by any of its names; "auto" is the NVIDIA GPU of this machine, or its CPU where it has none."""
+    if name.strip().lower() != "auto":
+        return archs.load(name)
+    return archs.CUDA() if detect.nvidia_names() else archs.CPU()
+
+
+class _Backend(click.Option):
+    """`--backend`, in any case. Its help lists the backends of the operator that it is asked for, from templates/."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        return super().process_value(ctx, value.lower() if isinstance(value, str) else value)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        name = str(ctx.command.name).replace("-", "_")
+        asked = [name] if name in operator_files() else operator_files()
+        found = {k.backend for operator in asked for k in every(operator)}
+        names, text = super().get_help_record(ctx) or ("", "")
+        return names, text.replace("BACKENDS", ", ".join(sorted(found)))
+
+
+def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Any:
+    if given is None or Path(given).is_file():
+        return None if given is None else Path(given)
+    from ..tune.profiles import named
+
+    return named(given)
+
+
+def _renamed(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str] | None:
+    pairs = {word: word.partition("=") for word in given}
+    if odd := [word for word, (ours, _, theirs) in pairs.items() if not (ours and theirs)]:
+        raise ConfigError(f"--name takes KEY=YOURS, such as BLOCK_M=BLOCK_SIZE_M; got {odd[0]!r}")
+    return {ours: theirs for ours, _, theirs in pairs.values()} or None
 
 
 def _piped(ctx: click.Context, param: click.Parameter, given: TextIO | None) -> TextIO | None:
     if given is not None and given.isatty():
         raise click.UsageError("no configurations: name a file with --configs, or pipe them in", ctx)
     return given
-
-
-def configs_option(otherwise: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The user's configurations, from standard input unless a command has something else to take."""
-    default = otherwise or "standard input"
-    return click.option(
-        "--configs", type=click.File(), default=None if otherwise else "-", show_default=False, callback=_piped,
-        help="JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
-        f"- is standard input.  [default: {default}]",
-    )  # fmt: skip
 
 
 def _config(ctx: click.Context, param: click.Parameter, given: str | None) -> dict[str, Any] | None:
@@ -129,52 +237,133 @@ def _config(ctx: click.Context, param: click.Parameter, given: str | None) -> di
     return config
 
 
-def config_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def configs_option(default: str, **how: Any) -> Callable[..., click.Option]:
+    """The user's configurations."""
+    text = ("JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
+            f"- is standard input.  [default: {default}]")  # fmt: skip
+    return option(text, "--configs", type=click.File(), show_default=False, callback=_piped, required=False, **how)
+
+
+def config_option(what: str) -> Callable[..., click.Option]:
     """One configuration."""
-    text = f"{what}: BLOCK_M=128,num_warps=8, or a JSON object."
-    return click.option("--config", callback=_config, metavar="NAME=VALUE,...|JSON", help=text)
+    return option(f"{what}: BLOCK_M=128,num_warps=8, or a JSON object.", "--config", callback=_config,
+                  metavar="NAME=VALUE,...|JSON")  # fmt: skip
 
 
-def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Any:
-    if given is None or Path(given).is_file():
-        return None if given is None else Path(given)
-    from ..tune.profiles import named
+DEVICE = "The device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)."
+AsJson = Annotated[bool, option("Print JSON instead of text.", "--json")]
+TopK = Annotated[int, option("How many hints.", "--topk", "-k", type=click.IntRange(1))]
+Most = Annotated[int | None, option("How many to print.  [default: all]", "--topk", "-k", type=click.IntRange(1))]
+ArchName = Annotated[str, option(DEVICE, metavar="NAME")]
+Backend = Annotated[str | None, option(
+    "Whose kernels: BACKENDS.  [default: carver's own, or triton if those leave the fastest unit idle]", cls=_Backend,
+    metavar="NAME")]  # fmt: skip
+ConfigBackend = Annotated[str | None, option(
+    "Backend whose keys the configurations have: BACKENDS.  [default: the one that has their keys, triton first]",
+    cls=_Backend, metavar="NAME")]  # fmt: skip
+KernelName = Annotated[str | None, option(
+    "Only this kernel, such as a declaration of your own.", metavar="NAME")]  # fmt: skip
+Profile = Annotated[Any, option(
+    "What was learnt of the kernel before: a name from 'carver profile list', or a JSON file.", callback=_profile,
+    metavar="NAME|FILE")]  # fmt: skip
+Names = Annotated[Any, option(
+    "Your name for one of carver's keys; repeatable.", "--name", multiple=True, callback=_renamed,
+    metavar="KEY=YOURS")]  # fmt: skip
+Ignore = Annotated[tuple[str, ...], option(
+    "Ignore a key that does not matter to the time; repeatable.", metavar="KEY")]  # fmt: skip
+Arguments = Annotated[Path | None, option(
+    "TOML file with [args] (numbers and tensors), [constants], [values] and grid.", "--args", type=INPUT)]  # fmt: skip
+Plot = Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)]
+Roofline = Annotated[Path | None, option("Save a roofline plot (PNG, SVG or PDF).", type=PICTURE)]
+Heatmap = Annotated[tuple[str, str, Path] | None, option(
+    "Save a heat map of the predicted time over two tunables, X and Y.", type=(str, str, PICTURE),
+    metavar="X Y FILE")]  # fmt: skip
+Output = Annotated[Path | None, option(
+    "Write to this file.  [default: standard output]", "--output", "-o", type=OUTPUT)]  # fmt: skip
+Quiet = Annotated[bool, option("No progress bar.")]
 
-    return named(given)
+
+def per_operator(function: Function, name: str = "", arch: str | None = None) -> click.Group:
+    """A group with one sub-command an operator. `function` is called with the template and with its own options.
+
+    Every sub-command has `--arch` besides, which must be given unless `arch` is its default.
+    """
+    asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
+    own = [click.Option(["--arch"], **asked, metavar="NAME", help=DEVICE), *params_of(function)]
+    group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
+    for operator in operators().values():
+        known = signature(operator.template).parameters
+        made = Command(
+            operator.name.replace("_", "-"), callback=functools.partial(_call, function, operator),
+            params=[*(_param(each, known[each.parameter]) for each in operator.arguments), *own],
+            help=f"{operator.summary}\n\n{function.__doc__}", short_help=operator.summary,
+        )  # fmt: skip
+        made.says = operator.summary
+        group.add_command(made)
+    return group
 
 
-profile_option = click.option(
-    "--profile", callback=_profile, metavar="NAME|FILE",
-    help="What was learnt of the kernel before: a name from 'carver profile list', or a JSON file.",
-)  # fmt: skip
+def without_operator(group: click.Group, alone: Function) -> None:
+    """Makes a group answer without a sub-command too. With one, options in front of it would have no effect."""
+
+    @click.pass_context
+    def answer(ctx: click.Context, /, **given: Any) -> None:
+        if ctx.invoked_subcommand is None:
+            alone(**given)
+            return
+        for param in group.params:
+            if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+                ctx.fail(f"{param.opts[0]} is for {ctx.command_path} without an operator: write options of "
+                         f"{ctx.invoked_subcommand} behind it")  # fmt: skip
+
+    group.invoke_without_command, group.no_args_is_help, group.callback = True, False, answer
+    group.params += params_of(alone)
 
 
-def _renamed(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str] | None:
-    pairs = {word: word.partition("=") for word in given}
-    if odd := [word for word, (ours, _, theirs) in pairs.items() if not (ours and theirs)]:
-        raise ConfigError(f"--name takes KEY=YOURS, such as BLOCK_M=BLOCK_SIZE_M; got {odd[0]!r}")
-    return {ours: theirs for ours, _, theirs in pairs.values()} or None
+class _Operators(Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        for operator in operators().values():
+            if args[0] in operator.arguments[0].choices:  # as softmax is of reduction
+                ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
+        return super().resolve_command(ctx, args)
 
 
-names_option = click.option(
-    "--name", "names", multiple=True, callback=_renamed, metavar="KEY=YOURS",
-    help="Your name for one of carver's keys; repeatable.",
-)  # fmt: skip
-ignore_option = click.option(
-    "--ignore", multiple=True, metavar="KEY", help="Ignore a key that does not matter to the time; repeatable."
-)
+def _call(function: Function, operator: Operator, /, arch: str, **given: Any) -> None:
+    parameters = signature(operator.template).parameters
+    taken: dict[str, Any] = {}
+    for each in operator.arguments:
+        value, name = given.pop(each.parameter.lower()), each.parameter
+        taken |= _extents(value) if parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
+    function(operator.template(**taken).with_arch(device(arch)), **given)
 
 
-def plot_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Those of a ranking, which `save_plots` takes."""
-    for option in (
-        click.option("--heatmap", type=(str, str, PICTURE), metavar="X Y FILE",
-                     help="Save a heat map of the predicted time over two tunables, X and Y."),
-        click.option("--roofline", type=PICTURE, help="Save a roofline plot (PNG, SVG or PDF)."),
-        click.option("--plot", type=PICTURE, help="Save a plot of the terms (PNG, SVG or PDF)."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+def _extents(words: Sequence[str]) -> Mapping[str, int]:
+    """The sizes of axes from words such as m=4096."""
+    extents: dict[str, int] = {}
+    for word in words:
+        axis, equals, value = word.partition("=")
+        if not equals or not value.strip().isdecimal():
+            raise ProblemError(f"{word!r} is not the size of an axis; write for example m=4096")
+        if extents.setdefault(axis.strip(), int(value)) != int(value):
+            raise ProblemError(f"axis {axis.strip()!r} has two sizes, {extents[axis.strip()]} and {value}")
+    return extents
+
+
+def _param(given: Argument, parameter: Parameter) -> click.Parameter:
+    """An argument as click has it; type and default are those of the template's parameter."""
+    name, words = given.parameter.lower(), str(parameter.annotation)
+    text = parameter.kind is Parameter.VAR_KEYWORD or "str" in words
+    number = float if "float" in words else int
+    kind = click.Choice(given.choices) if given.choices else str if text else number
+    if not given.option:
+        metavar = given.metavar or name.upper()
+        return click.Argument([name], type=kind, nargs=given.count, required=True, metavar=metavar)
+    default = None if parameter.default is Parameter.empty else parameter.default
+    said = given.help or (f"inputs: {', '.join(BYTES)}" if given.option == "--dtype" else "")
+    return click.Option(
+        [given.option, name], type=None if default is False else kind, is_flag=default is False, default=default,
+        metavar=given.metavar or None, help=f"{said[:1].upper()}{said[1:]}." if said else None,
+    )  # fmt: skip
 
 
 def print_json(found: object) -> None:

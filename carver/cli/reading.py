@@ -1,16 +1,26 @@
-"""Configurations and problems of the user's, read from JSON, JSON lines or CSV, told apart by the first character."""
+"""What the user gives in files: configurations and problems as JSON, JSON lines or CSV, told apart by the first
+character, and how a Triton kernel is called, as TOML.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..base.errors import ConfigError
-from ..base.given import json_each, json_of, shown
+import numpy as np
+
+from ..base.errors import ConfigError, DeviceError, KernelError
+from ..base.given import json_each, json_of, shown, text_of, toml_of
+from ..kernels import expr
 from ..kernels.foreign import ROW_KEYS, is_grid
 from ..ops.template import Template
+
+if TYPE_CHECKING:
+    from ..ranking.kernel import Call
 
 
 def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
@@ -94,3 +104,71 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
 
 def _whole(cell: str) -> bool:
     return not cell or (len(cell) < 20 and cell.removeprefix("-").isdecimal())
+
+
+def call_of(kernel: str, path: Path | None) -> Call:
+    """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
+    if path is None:
+        raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
+    given = _arguments(path)
+    if find_spec("triton") is None and Path(kernel.rpartition(":")[0]).is_file():
+        raise DeviceError("no Triton, which compiles the kernel, for any GPU and without one: pip install triton")
+
+    def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
+        numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
+        return tuple(_extent(each, numbers) for each in given["grid"])
+
+    from ..compiled.worker import kernel_at
+    from ..ranking.kernel import Call
+
+    return Call(kernel_at(kernel), given["args"], grid, given["constants"], given["values"])
+
+
+def _arguments(path: Path) -> dict[str, Any]:
+    read = toml_of(text_of(path, ConfigError), path, ConfigError)
+    _check_keys(path, read, "grid", "args", "constants", "values")
+    grid = read.get("grid", [1])
+    tables = {name: read.get(name, {}) for name in ("args", "constants", "values")}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
+    return {
+        "grid": grid if isinstance(grid, list) else [grid],
+        "args": {name: _argument(name, value) for name, value in tables["args"].items()},
+        "constants": tables["constants"],
+        "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
+    }
+
+
+def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
+    if unknown := given.keys() - set(known):
+        raise ConfigError(f"{what}: unknown key {min(unknown)!r}; known: {', '.join(known)}")
+
+
+def _argument(name: str, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape")
+    if "dtype" not in value or "shape" not in value:
+        raise ConfigError(f"argument {name!r}: a tensor has dtype and shape, and may have strides and block_shape")
+    from ..compiled.arguments import Descriptor, Tensor
+
+    try:
+        tensor = Tensor(value["dtype"], value["shape"], value.get("strides", ()))
+        return Descriptor(tensor, value["block_shape"]) if "block_shape" in value else tensor
+    except ConfigError as error:
+        raise ConfigError(f"argument {name!r}: {error}") from None
+
+
+def _extent(given: Any, numbers: Mapping[str, Any]) -> int:
+    if isinstance(given, int):
+        return given
+    if not isinstance(given, str):
+        raise ConfigError(f"grid: an extent is a whole number or an expression like 'ceil(M, BLOCK_M)', got {given!r}")
+    try:
+        parsed = expr.parse(given)
+    except KernelError as error:
+        raise ConfigError(f"grid: {error}") from None
+    if missing := sorted(parsed.names - numbers.keys()):
+        raise ConfigError(f"grid {given!r}: {missing[0]} is no number among args, constants and --config")
+    return int(parsed(numbers))

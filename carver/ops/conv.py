@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from .operator import Operator
+from .operator import ACCUM_DTYPE, DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
 
@@ -47,4 +47,14 @@ class ConvTemplate(Template):
         super().__init__(Problem("matmul", computes, sizes, types, accumulator(kind, accum_dtype)))
 
 
-OPERATOR = Operator("conv", ConvTemplate)
+OPERATOR = Operator(
+    "conv",
+    ConvTemplate,
+    "A network's convolution: N x C x H x W images with F filters of KH x KW.",
+    (
+        *(Argument(name) for name in ("N", "C", "H", "W", "F", "KH", "KW")),
+        Argument("stride", "pixels from one output to the next", "--stride"),
+        Argument("pad", "pixels of border on each side", "--pad"),
+        Argument("dilation", "pixels from one tap to the next", "--dilation"), DTYPE, OUT_DTYPE, ACCUM_DTYPE,
+    ),
+)  # fmt: skip

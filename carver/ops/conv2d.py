@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..base import dtypes
 from ..problem.problem import Problem
-from .operator import Operator, respelt
+from .operator import DTYPE, Argument, Operator, respelt
 from .template import Template, accumulator
 
 
@@ -22,5 +24,7 @@ class Conv2DTemplate(Template):
 OPERATOR = Operator(
     "conv2d",
     Conv2DTemplate,
+    "A direct convolution of one image, HEIGHT x WIDTH results, FILTER_HEIGHT x FILTER_WIDTH taps.",
+    (*map(Argument, ("height", "width", "filter_height", "filter_width")), replace(DTYPE, parameter="dtype")),
     recognise=lambda problem: respelt(problem, [Conv2DTemplate(1, 1, 1, 1).problem]),
 )

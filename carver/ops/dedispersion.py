@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..base import dtypes
 from ..problem.problem import Problem, counted
-from .operator import Operator
+from .operator import DTYPE, Argument, Operator
 from .template import Template
 
 
@@ -21,4 +23,9 @@ class DedispersionTemplate(Template):
         super().__init__(Problem("dedispersion", "O[d,t] += I[h,t+d] * S[h]", sizes, types, "float32", options))
 
 
-OPERATOR = Operator("dedispersion", DedispersionTemplate)
+OPERATOR = Operator(
+    "dedispersion",
+    DedispersionTemplate,
+    "Sums of CHANNELS delayed series, SAMPLES long, for each of TRIALS delays of at most MAX_DELAY samples.",
+    (*map(Argument, ("trials", "samples", "channels", "max_delay")), replace(DTYPE, parameter="dtype")),
+)

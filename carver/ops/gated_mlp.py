@@ -10,7 +10,7 @@ import numpy as np
 from ..base import dtypes
 from ..problem.problem import Problem
 from . import arrays
-from .operator import Operator
+from .operator import ACCUM_DTYPE, DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
 
@@ -58,5 +58,14 @@ def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Cal
 
 
 OPERATOR = Operator(
-    "gated_mlp", GatedMLPTemplate, reference=reference, library=library, approximates=lambda _: True
+    "gated_mlp",
+    GatedMLPTemplate,
+    "C = silu(A G) * (A U): M x K times two matrices of K x N.",
+    (
+        Argument("M"), Argument("N"), Argument("K"), Argument("trans_B", "both matrices are stored N x K", "--trans-b"),
+        DTYPE, OUT_DTYPE, ACCUM_DTYPE,
+    ),
+    reference=reference,
+    library=library,
+    approximates=lambda _: True,
 )  # fmt: skip

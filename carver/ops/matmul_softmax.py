@@ -10,7 +10,7 @@ import numpy as np
 from ..base import dtypes
 from ..problem.problem import Problem
 from . import arrays
-from .operator import Operator
+from .operator import BATCH, DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
 
@@ -55,5 +55,14 @@ def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Cal
 
 
 OPERATOR = Operator(
-    "matmul_softmax", MatmulSoftmaxTemplate, reference=reference, library=library, approximates=lambda _: True
+    "matmul_softmax",
+    MatmulSoftmaxTemplate,
+    "P = softmax(A B), row by row: M x K times K x N.",
+    (
+        Argument("M"), Argument("N"), Argument("K"), BATCH, Argument("trans_B", "B is stored N x K", "--trans-b"),
+        DTYPE, OUT_DTYPE,
+    ),
+    reference=reference,
+    library=library,
+    approximates=lambda _: True,
 )  # fmt: skip

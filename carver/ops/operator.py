@@ -67,7 +67,6 @@ class Operator:
     summary: str = ""
     """One line for the command line."""
     arguments: tuple[Argument, ...] = ()
-    """Without any it has no sub-commands."""
     reference: Reference = arrays.value
     library: Library = arrays.product_call
     macros: Callable[[Problem], Mapping[str, int | str]] = option_macros

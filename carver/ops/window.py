@@ -7,7 +7,7 @@ from math import prod
 
 from ..base import dtypes
 from ..problem.problem import Problem
-from .operator import Operator
+from .operator import BATCH, DTYPE, OUT_DTYPE, Argument, Operator
 from .template import Template, accumulator, output_type
 
 
@@ -41,4 +41,10 @@ def recognise(problem: Problem) -> Problem | None:
     return None
 
 
-OPERATOR = Operator("window", WindowTemplate, recognise=recognise)
+OPERATOR = Operator(
+    "window",
+    WindowTemplate,
+    "A filter of TAPS taps over a signal: LENGTH results.",
+    (Argument("length"), Argument("taps"), replace(BATCH, help="signals, each with its own filter"), DTYPE, OUT_DTYPE),
+    recognise=recognise,
+)

@@ -1,0 +1,542 @@
+"""The commands that measure on a device, that keep what was measured, and that judge rankings by it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import expm1
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import click
+
+from ..base.errors import ConfigError, nearest
+from ..base.given import lines_from, number, printable
+from ..base.table import Column, console, rich_table, scaled, screen_width, words
+from ..ops.template import Template
+from ..run.records import OUTCOMES, Measurement, Records
+from .options import (
+    OUTPUT,
+    PICTURE,
+    TABLE,
+    AsJson,
+    Backend,
+    KernelName,
+    Quiet,
+    TopK,
+    argument,
+    command,
+    group_of,
+    opened_by,
+    option,
+    per_operator,
+    print_json,
+    save_plot,
+)
+
+if TYPE_CHECKING:
+    from ..calibrate.device import Calibration, Say
+    from ..calibrate.fitting import Fit
+    from ..evaluate.cases import Remark
+    from ..evaluate.tables import Formats
+    from ..ranking.hint import Hint
+    from ..ranking.ranking import Ranking
+    from ..run.report import Report
+
+Device = Annotated[str | None, option("Either cpu, cuda or cuda:1.  [default: what --arch names]")]
+Timeout = Annotated[float, option("Time limit of one candidate. [s]", "--timeout")]
+
+
+@partial(per_operator, arch="auto")
+def bench(
+    template: Template,
+    topk: TopK = 10,
+    kernel: KernelName = None,
+    learn: Annotated[bool, option(
+        "Choose hints by what earlier runs with --learn taught, and keep what this run teaches.")] = False,
+    device: Device = None,
+    vs_grid: Annotated[bool, option(
+        "Also time all other candidates, so that hints can be compared with the best.")] = False,
+    budget: Annotated[int | None, option("With --vs-grid: time only a stratified sample of this size.")] = None,
+    vs_library: Annotated[bool, option(
+        "Also time the library's own call: torch, or NumPy on the CPU.")] = False,
+    warm: Annotated[bool, option("Do not empty the device's caches before each run.")] = False,
+    rounds: Annotated[int, option("Number of rounds; each candidate is timed once per round.")] = 5,
+    budget_s: Annotated[float, option("Time limit of all timings together. [s]", "--seconds")] = 60.0,
+    timeout_s: Timeout = 30.0,
+    no_check: Annotated[bool, option("Do not compare results with the reference.")] = False,
+    fresh: Annotated[bool, option("Measure again what the records already have.")] = False,
+    html: Annotated[Path | None, option("Save the report as one HTML page.", type=OUTPUT)] = None,
+    plot: Annotated[Path | None, option(
+        "Save a plot of predicted against measured times (PNG, SVG or PDF).", type=PICTURE)] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
+    from ..run.bench import benchmark
+    from ..tune import profiles
+
+    if budget is not None and not vs_grid:
+        raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
+    arch = template.arch
+    assert arch is not None
+    ranking = template.recommend_hints(topk, template.own_backend, kernel)
+    if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
+        ranking = template.recommend_hints(topk, template.own_backend, kernel, profile)
+    grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend, kernel)) if vs_grid else None
+    report = benchmark(
+        list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), grid=grid, check=not no_check,
+        grid_budget=budget, library=vs_library, warm=warm, rounds=rounds, budget_s=budget_s, timeout_s=timeout_s,
+        fresh=fresh, progress=not quiet and not as_json and sys.stderr.isatty(),
+    )  # fmt: skip
+    if learn and (times := _calm_ms(ranking, report)):
+        profiles.save(LEARNT_AS, ranking.learn(times))
+    if html is not None:
+        report.to_html(html)
+    click.echo(report.to_json()) if as_json else console().print(report)
+    if not report.ok:
+        sys.exit(1)
+    save_plot(plot, report.plot)
+
+
+LEARNT_AS = "bench"
+"""Of the profiles of `--learn`, beside those of tuned functions."""
+
+
+def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
+    """Times of the hints that nothing disturbed, None for one that failed; empty where none ran."""
+    places = {(hint.kernel, *hint.config.items()): hint for hint in ranking}
+    calm = [m for m in report.measurements if not any(c.get("disturbed_percent", 0) >= 50 for c in m.conditions)]
+    found = {(m.kernel, *m.config.items()): m.median_ms if m.ok else None for m in calm}
+    times = {places[key]: ms for key, ms in found.items() if key in places}
+    return times if any(times.values()) else {}
+
+
+@partial(per_operator, arch="auto")
+def tune(
+    template: Template,
+    topk: TopK = 10,
+    backend: Backend = None,
+    timeout: Timeout = 30.0,
+    fresh: Annotated[bool, option("Tune again what the cache already has.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the fastest of the first hints on the device of this machine, check it, and keep it in the cache.
+
+    `carver.autotune` tunes kernels of your own, and `carver bench` compares predictions with measured times.
+    """
+    from ..tune import AutoTuner
+
+    found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    click.echo(f"{words(found.config)}\n{found!r}")
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+
+records = group_of("records", "List, export and import measurements of this machine.")
+
+
+@partial(opened_by, records)
+def _open(
+    database: Annotated[Path | None, option(
+        "SQLite file to use instead of the one in the cache folder.",
+        type=click.Path(dir_okay=False, path_type=Path))] = None,
+) -> None:  # fmt: skip
+    ctx = click.get_current_context()
+    ctx.obj = ctx.with_resource(Records(database, new=ctx.invoked_subcommand == "import"))
+
+
+_FILTERS = {
+    "outcome": f"Only these: {', '.join(OUTCOMES)}.", "operator": "Only these, such as matmul.",
+    "kernel": "Only these, such as mma.", "backend": "Only these, such as cuda.",
+    "arch": "Only of this descriptor.", "device": "Only of this device, as the driver prints it.",
+}  # fmt: skip
+
+
+def _filtered(name: str, function: Callable[..., None]) -> None:
+    """A command of records that the user narrows down."""
+    made = command(function, name, records)
+    made.params += [
+        click.Option([f"--{name}"], type=click.Choice(OUTCOMES) if name == "outcome" else str, metavar=name.upper(),
+                     help=text) for name, text in _FILTERS.items()
+    ]  # fmt: skip
+
+
+def _store() -> Records:
+    found: Records = click.get_current_context().obj
+    return found
+
+
+@partial(_filtered, "list")
+def _list(
+    last: Annotated[int, option("How many to list, the newest last.", type=click.IntRange(1))] = 20,
+    as_json: AsJson = False,
+    **filters: Any,
+) -> None:
+    """List measurements, one per line."""
+    store = _store()
+    found = store.find(problem=None, **filters)
+    if as_json:
+        print_json([m.to_dict() for m in found[-last:]])
+        return
+    rows = [_cells(m) for m in found[-last:]]
+    names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
+    columns = [
+        Column(name, tuple(row[i] for row in rows), name != "ms", may_shrink=name in ("device", "problem"),
+               spare={"kernel": 1, "when": 2}.get(name, 0))
+        for i, name in enumerate(names)
+    ]
+    console().print(rich_table(columns, screen_width()))
+    click.echo(f"{min(last, len(found))} of {len(found)} in {store.path}")
+
+
+def _cells(m: Measurement) -> tuple[str, ...]:
+    sizes = " ".join(f"{axis}={n}" for axis, n in m.problem["sizes"].items() if n > 1)
+    time = "" if m.median_ms is None else f"{m.median_ms:.4g}"
+    return m.uuid[:8], m.created_at[:16].replace("T", " "), m.device, f"{m.operator} {sizes}", m.kernel, m.outcome, time
+
+
+@partial(command, name="show", group=records)
+def _show(id: Annotated[str, argument()], as_json: AsJson = False) -> None:
+    """Print one measurement in full, by the first characters of its id."""
+    found = _store().show(id).to_dict()
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        click.echo(printable(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}"))
+
+
+@partial(_filtered, "export")
+def _export(
+    file: Annotated[TextIO, argument(type=click.File("w"), default="-", required=False)],
+    as_json: Annotated[bool, option("The only format: one JSON object per line.", "--json")] = False,
+    **filters: Any,
+) -> None:
+    """Write measurements as JSON lines."""
+    count = _store().export(file, **filters)
+    click.echo(f"{count} exported", err=True)
+
+
+@partial(command, name="import", group=records)
+def _import(file: Annotated[TextIO, argument(type=click.File())], as_json: AsJson = False) -> None:
+    """Read what `export` wrote; measurements that are here already are skipped."""
+    added, skipped = _store().import_(lines_from(file, ConfigError))
+    counts = {"added": added, "skipped": skipped}
+    print_json(counts) if as_json else click.echo(f"{added} added, {skipped} here already")
+
+
+@partial(_filtered, "prune")
+def _prune(
+    older_than_days: Annotated[float | None, option(
+        "Only measurements older than this.", "--older-than", metavar="DAYS")] = None,
+    as_json: AsJson = False,
+    **filters: Any,
+) -> None:  # fmt: skip
+    """Delete measurements that fit all the filters; at least one must be given."""
+    count = _store().prune(older_than_days=older_than_days, **filters)
+    print_json({"deleted": count}) if as_json else click.echo(f"{count} deleted")
+
+
+@command
+def calibrate(
+    more: Annotated[tuple[Path, ...], argument(nargs=-1, type=TABLE, metavar="", required=False)],
+    device: Annotated[str, option("Either cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one.")] = "auto",
+    seconds: Annotated[float, option(
+        "Time for the whole calibration, of which the kernels get what is left over. [s]")] = 170.0,
+    only_micro: Annotated[bool, option("Run only the microbenchmarks, no kernels.")] = False,
+    out: Annotated[Path | None, option(
+        "Write the descriptor here instead of your folder of devices.",
+        type=click.Path(dir_okay=False, path_type=Path))] = None,
+    tables: Annotated[tuple[Path, ...], option(
+        "Measure nothing; fit the constants of kernels in these tables, and report the effect on held-out problems.",
+        "--from", multiple=True, type=TABLE, metavar="TABLE ...")] = (),
+    kernel: Annotated[str | None, option(
+        "With --from: only this kernel, such as matmul/triton.", metavar="NAME")] = None,
+    start: Annotated[str, option(
+        "With --from: constants from which the fit starts and near which it stays; priors for your own kernels.",
+        type=click.Choice(["shipped", "priors"]))] = "shipped",
+    hold: Annotated[tuple[str, ...], option(
+        "With --from: do not fit this constant, because the problems do not show it; repeatable.",
+        metavar="CONSTANT")] = (),
+    write: Annotated[bool, option("With --from: write a fit that helps to your descriptor of the device.")] = False,
+    toml: Annotated[bool, option(
+        "With --from: print [constants] and [fitted] for a kernel's declaration.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
+
+    \b
+    carver calibrate                                 this machine's GPU, or CPU
+    carver calibrate --from mine.csv other.sqlite    from five problems on
+    """
+    command = f"carver calibrate {shlex.join(sys.argv[2:])}".strip() if sys.argv[1:2] == ["calibrate"] else ""
+    if not tables:
+        if more or kernel or hold or write or toml:
+            raise ConfigError("--kernel, --hold, --write, --toml and tables go with --from TABLE")
+        _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json, as_json)
+        return
+    if out or only_micro or device != "auto":
+        raise ConfigError(
+            "--device, --only-micro and --out are for the calibration of a device; --from measures nothing, and its "
+            "--toml prints what was fitted"
+        )
+    _tables((*tables, *more), kernel, start, hold, write, toml, as_json)
+
+
+def _device(
+    device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool, as_json: bool
+) -> None:
+    from ..arch.devices import own_folder
+    from ..calibrate.device import calibrate
+    from ..calibrate.keep import check_target
+    from ..calibrate.keep import write as keep
+
+    check_target(out or own_folder() / "device.toml")
+    with _progress(not quiet and sys.stderr.isatty()) as say:
+        found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
+    path = keep(found.arch, out)
+    if as_json:
+        print_json({**found.to_dict(), "written": str(path)})
+        return
+    _print_device(found)
+    click.echo(f"written: {path}")
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Say]:
+    """A bar that names what was done last; how many steps there are depends on the device."""
+    if not shown:
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} steps"), TimeElapsedColumn(),
+               TextColumn("{task.description}"))  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("compiling", total=None)
+        yield lambda text: bar.update(task, advance=1, description=text)
+
+
+def _print_device(found: Calibration) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column(found.before.title)
+    for heading in ("measured", "+-", "descriptor", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for r in found.micro.readings.values():
+        said = _quantity(r.datasheet, r.unit) if r.datasheet else ""
+        ratio = f"{r.value / r.datasheet:.2f}" if r.datasheet else ""
+        what = f"{r.what} ({r.note})" if r.note else r.what
+        table.add_row(Text(what), _quantity(r.value, r.unit), f"{100 * r.error:.1f} %", said, ratio)
+    screen.print(table)
+    for line in (*found.micro.left_out, *found.derived.refused, *found.skipped):
+        click.echo(f"left out: {line}")
+    for choice in found.choices:
+        cases = f"{len(choice.group.cases)} problems, {choice.group.candidates} configurations"
+        click.echo(f"{choice.group.name} ({cases}): {choice.verdict}.")
+
+
+def _quantity(value: float, unit: str) -> str:
+    return f"{value:,.5g} {unit}" if unit in ("clk", "FLOP/clk", "B/clk") else scaled(value, unit)
+
+
+def _tables(
+    paths: tuple[Path, ...], kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from ..arch.devices import load
+    from ..calibrate.fitting import fit_group, groups
+    from ..calibrate.keep import with_kernel
+    from ..calibrate.keep import write as keep
+    from ..evaluate.tables import read
+
+    formats = reading().formats
+    every = groups(case for path in paths for case in read(path, tell_or_fail, formats))
+    chosen = [group for group in every if kernel in (None, group.name)]
+    if not chosen:
+        known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"
+        raise ConfigError(f"no kernel {kernel!r} in {', '.join(map(str, paths))}: {known}" if every else (
+            f"no measured table in {', '.join(map(str, paths))} that carver can read; docs/tables.md lists the forms"
+        ))  # fmt: skip
+    names = " ".join(path.name for path in paths)
+    words = [f"--kernel {kernel}"] * bool(kernel) + [f"--start {start}"] * (start != "shipped")
+    command = " ".join([f"carver calibrate --from {names}", *words, *(f"--hold {name}" for name in hold)])
+    rows = []
+    for group in chosen:
+        fit = fit_group(group, "priors" if start == "priors" else "shipped", hold=hold)
+        row = fit.to_dict()
+        if toml:
+            data = f"{len(group.cases)} problems, {group.candidates} configurations, {names}"
+            row["toml"] = f"# {group.name} on {group.arch.title}\n" + fit.to_toml(data, command)
+        if write and fit.helps:
+            arch = with_kernel(load(group.arch.name), group.name, fit.constants, fit.band, command)
+            row["written"] = str(keep(arch))
+        rows.append(row)
+        if not as_json:
+            _print_fit(fit, row, toml, write)
+    if as_json:
+        print_json(rows)
+
+
+def _print_fit(fit: Fit, row: dict[str, Any], toml: bool, write: bool) -> None:
+    if toml:
+        click.echo(row["toml"])
+        click.echo(fit.verdict, err=True)
+    else:
+        group = fit.group
+        click.echo(f"{group.name} on {group.arch.title}: {group.candidates} configurations")
+        click.echo(
+            f"  {'slowdown of the best of the first k picks':<44s} {'k=1':>7s} {'k=3':>7s} {'k=5':>7s} {'worst':>7s}"
+        )
+        for name, q in ((f"before ({fit.start})", fit.before), ("after, on held-out problems", fit.after)):
+            if q is not None:
+                means = " ".join(f"{q.slowdown[k]:7.3f}" for k in (1, 3, 5))
+                click.echo(f"  {name:<44s} {means} {q.worst:7.2f}")
+        click.echo(f"{fit.verdict}")
+        low, high = (100 * expm1(side) for side in fit.band)
+        held = f"; held out it covers {100 * fit.covered:.0f} %" if fit.after else ", of the problem that was fitted"
+        click.echo(f"Band of 80 %: {low:+.0f} % to {high:+.0f} %{held}.")
+        if fit.at_bound:
+            click.echo(f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}.")
+    if "written" in row:
+        click.echo(f"written: {row['written']}", err=toml)
+    elif write:
+        click.echo("not written: the fit does not help", err=toml)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Tables beside carver's own that a program reads which runs the command line, `benchmarks/tables.py`."""
+
+    formats: Sequence[Formats] | None = None
+    summarise: Callable[[Iterable[Any]], Sequence[Any]] = list
+    """Rows of what `evaluate` scored that is no `Case`, each with a `to_dict`."""
+    table: Callable[..., Any] | None = None
+    """Those rows as text, by the width of the screen."""
+
+
+def reading() -> Read:
+    """What the program that runs the command line reads beside carver's own tables, if anything."""
+    found = click.get_current_context().obj
+    return found if isinstance(found, Read) else Read()
+
+
+@command
+def evaluate(
+    path: Annotated[Path, argument(type=click.Path(path_type=Path))],
+    more: Annotated[tuple[str, ...], argument(nargs=-1, metavar="", required=False)],
+    k: Annotated[tuple[int, ...], option(
+        "Numbers of first picks.  [default: 1 3 5 10]", type=click.IntRange(1), multiple=True,
+        metavar="K ...")] = (),
+    by: Annotated[str, option("One line per table, gpu, operator or shape.")] = "table",
+    workers: Annotated[int | None, option(
+        "Number of processes.  [default: one per core]", type=click.IntRange(1))] = None,
+    plot: Annotated[Path | None, option("Save the figures as PNG, SVG or PDF.", type=PICTURE)] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
+    shipped, and the slowdown of the first k picks is printed.
+
+    PATH is a file or a folder of carver's own tables, CSV, records, or results of Kernel Tuner; docs/tables.md has the
+    forms.
+
+    Each figure has two others for comparison: the slowdown of k random configurations, and that of the one
+    configuration that is best over all problems in hindsight.
+
+    Tables that could not be read or ranked are reported on stderr. The exit code is 2 if a table was broken, or none
+    could be ranked.
+    """
+    from ..evaluate import summary
+
+    if by not in summary.GROUPS:
+        raise ConfigError(f"--by takes {', '.join(summary.GROUPS)}; got {by!r}")
+    for word in more:
+        if not k or not word.isdecimal() or int(word) < 1:
+            allowed = "one PATH, a folder for several tables, and numbers from 1 on behind --k"
+            raise ConfigError(f"evaluate takes {allowed}; got {word!r} as well")
+    ks = tuple(sorted({*k, *map(int, more)})) or summary.KS
+    remarks: list[Remark] = []
+    also = reading()
+    rows, others = summary.evaluate(path, ks, by, workers, remarks.append, also.formats)
+    won = also.summarise(others)
+    for remark in remarks:
+        tell(remark)
+    if rows:
+        save_plot(plot, lambda: summary.plot(rows, ks))
+    if as_json:
+        found = {"rows": [row.to_dict() for row in rows]}
+        found |= {"winners": [row.to_dict() for row in won]} if also.table else {}
+        print_json(found | {"remarks": [vars(remark) for remark in remarks]})
+    else:
+        if rows:
+            console().print(summary.table(rows, ks, screen_width(), by))
+        if won and also.table:
+            console().print(also.table(won, screen_width()))
+    if any(remark.broken for remark in remarks):
+        sys.exit(2)
+    if not rows and not won:
+        raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
+
+
+def tell(remark: Remark) -> None:
+    """One line on stderr."""
+    click.secho("error: " if remark.broken else "note: ", fg="red" if remark.broken else "yellow", err=True, nl=False)
+    click.echo(printable(f"{remark.table}: {remark.text}"), err=True)
+
+
+def tell_or_fail(remark: Remark) -> None:
+    """For commands that need every table that they are given."""
+    if remark.broken:
+        raise ConfigError(f"{remark.table}: {remark.text}")
+    tell(remark)
+
+
+@command
+def simulate(
+    tables: Annotated[tuple[Path, ...], argument(nargs=-1, type=TABLE)],
+    most: Annotated[int, option(
+        "Most problems of a table to use, spread evenly.", type=click.IntRange(1))] = 50,
+    seeds: Annotated[int, option("Replays of a search that uses random numbers.", type=click.IntRange(1))] = 5,
+    compile_s: Annotated[float, option("Assumed time to compile one candidate. [s]", type=click.FloatRange(0))] = 2.0,
+    rep: Annotated[int, option("Timed runs of each candidate.", type=click.IntRange(1))] = 100,
+    search: Annotated[tuple[str, ...], option(
+        "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
+    from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
+    from ..evaluate.simulate import simulate as replay_all
+    from ..evaluate.tables import read
+
+    if unknown := [name for name in search if name not in SEARCHES]:
+        raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")
+    cost = Cost(compile_s=number("--compile-s", compile_s, ConfigError), rep=rep)
+    formats = reading().formats
+    cases: list[Any] = []
+    for path in tables:
+        found = list(read(path, tell_or_fail, formats))
+        cases += found[:: -(-len(found) // most)] if found else []
+    if not cases:
+        raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
+    traces = replay_all(cases, seeds, cost, search or tuple(SEARCHES))
+    if not traces:
+        raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
+    if as_json:
+        print_json(to_dict(traces))
+        return
+    console().print(table(traces, screen_width()))

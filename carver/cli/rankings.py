@@ -1,0 +1,304 @@
+"""The commands that answer without a device: `carver recommend`, `rank`, `explain` and `inspect`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import click
+
+from ..base.errors import ConfigError
+from ..base.given import text_from
+from ..kernels.declaration import every
+from ..ops.elsewise import explained
+from ..ops.matmul import SCALE_BLOCK
+from ..ops.moe import MoETemplate
+from ..ops.template import Template, recommend_many
+from ..ranking.hint import Hint
+from ..ranking.offers import default_backend
+from ..ranking.rank import spellings
+from .options import (
+    PICTURE,
+    ArchName,
+    Arguments,
+    AsJson,
+    Backend,
+    ConfigBackend,
+    Heatmap,
+    Ignore,
+    KernelName,
+    Most,
+    Names,
+    Plot,
+    Profile,
+    Roofline,
+    TopK,
+    argument,
+    command,
+    config_option,
+    configs_option,
+    device,
+    option,
+    per_operator,
+    print_json,
+    save_plot,
+    save_plots,
+    show,
+    told,
+    without_operator,
+)
+from .reading import call_of, read_configs, read_problems
+
+
+@per_operator
+def recommend(
+    template: Template, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None, profile: Profile = None,
+    plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Print the configurations with the shortest predicted times, best first."""
+    ranking = template.recommend_hints(topk, backend, kernel, profile)
+    save_plots(ranking, plot, roofline, heatmap)
+    show(ranking, topk, as_json)
+
+
+@partial(without_operator, recommend)
+def _recommend_all(
+    many: Annotated[TextIO | None, option(
+        "Rank all problems of FILE in one call, for the device of --arch; - is standard input. FILE is a CSV with "
+        "columns operator, M, N, K, in_dtype and so on, or has one JSON object with these keys per line. Keys are the "
+        "arguments of the operator's template; a shape is rows and cols. The default operator is matmul. Prints the "
+        "first hint of each problem; --json has all.", type=click.File(), metavar="FILE")] = None,
+    arch: Annotated[str | None, option("Device for --many; see `carver archs`.", metavar="NAME")] = None,
+    backend: Backend = None, topk: TopK = 10, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    if many is None:
+        raise click.UsageError("name an operator, or give --many FILE --arch NAME", click.get_current_context())
+    if arch is None:
+        raise ConfigError("--many needs the device: --arch NAME")
+    for ranking in recommend_many(read_problems(text_from(many, ConfigError)), device(arch), topk, backend):
+        hints = json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
+        click.echo(hints)
+
+
+def _moe(
+    tokens: Annotated[int, argument()],
+    experts: Annotated[int, argument()],
+    chosen: Annotated[int, argument(type=click.IntRange(1))],
+    hidden: Annotated[int, argument()],
+    intermediate: Annotated[int, argument()],
+    arch: ArchName,
+    dtype: Annotated[str, option("Type of activations, and of weights unless --weight-dtype is given.")] = "bfloat16",
+    weight_dtype: Annotated[str | None, option("Type of weights, if it differs.", metavar="TYPE")] = None,
+    scale_block: Annotated[str | None, option(f"{SCALE_BLOCK.help}.", metavar=SCALE_BLOCK.metavar)] = None,
+    routing: Annotated[str, option("Either uniform, zipf, or an exponent of Zipf's law.")] = "uniform",
+    separate: Annotated[bool, option("A configuration for each of the two matmuls, of one BLOCK_M.")] = False,
+    topk: TopK = 10,
+    explain: Annotated[bool, option("Explain the predicted time of the first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
+
+    The configurations with which both matmuls together are predicted to take least, best first.
+    """
+    if explain and as_json:
+        raise ConfigError("--explain and --json are two forms of the same: give one of the two")
+    skew = float(routing) if routing.replace(".", "", 1).isdecimal() else routing
+    layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
+    ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
+    if as_json:
+        hints = [
+            {"config": dict(hint.config), "down_config": dict(hint.down.config), "predicted_ms": hint.predicted_ms,
+             "up_ms": hint.up.predicted_ms, "down_ms": hint.down.predicted_ms, "bound": hint.bound}
+            for hint in ranking
+        ]  # fmt: skip
+        print_json({"layer": ranking.title, "hints": hints})
+    else:
+        click.echo(ranking[0].explain() if explain else repr(ranking))
+
+
+command(_moe, "moe", recommend, short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
+
+
+def backend_of(
+    template: Template, configs: Any, names: Mapping[str, str] | None, ignore: Collection[str]
+) -> str:  # fmt: skip
+    """The backend that has the keys of the first configuration; Triton's if it has, or if none has."""
+    first = configs if isinstance(configs, Mapping) else configs[0]
+    keys = (first.keys() if isinstance(first, Mapping) else set()) - {"kernel", *ignore}
+    assert template.arch is not None
+    declared = every(template.problem.operator)
+    own = default_backend(template.problem, template.arch)
+    for backend in dict.fromkeys(("triton", own, *(kernel.backend for kernel in declared))):
+        offered = [kernel for kernel in declared if kernel.backend == backend]
+        known = {name for kernel in offered for name in kernel.tunables}
+        if offered and keys <= known | spellings(offered, None).keys() | set((names or {}).values()):
+            return backend
+    return "triton"
+
+
+@per_operator
+def rank(
+    template: Template,
+    configs: Annotated[TextIO, configs_option("standard input")] = "-",  # type: ignore[assignment]
+    topk: Most = None,
+    backend: ConfigBackend = None,
+    kernel: KernelName = None,
+    profile: Profile = None,
+    names: Names = (),
+    ignore: Ignore = (),
+    compiled: Annotated[int | None, option(
+        "Compile the first N for the device and rank them by their machine code; needs --source and --args.",
+        type=click.IntRange(1), metavar="N")] = None,
+    source: Annotated[str | None, option(
+        "The Triton kernel to which the configurations belong.", metavar="FILE.py:NAME")] = None,
+    args: Arguments = None,
+    plot: Plot = None,
+    roofline: Roofline = None,
+    heatmap: Heatmap = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Rank your own configurations by their predicted times."""
+    given = read_configs(text_from(configs, ConfigError))
+    how: dict[str, Any] = {"kernel": kernel, "profile": profile, "names": names, "ignore": ignore}
+    backend = backend or backend_of(template, given, names, ignore)
+    if compiled is not None or source or args:
+        if compiled is None or not source or args is None:
+            raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
+        if plot or roofline or heatmap:
+            raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
+        found = template.rank(given, backend, compiled=compiled, call=call_of(source, args), **how)[:topk]
+        click.echo(found.to_json() if as_json else str(found))
+        return
+    shown = template.rank(given, backend, **how)[:topk]
+    save_plots(shown, plot, roofline, heatmap)
+    show(shown, len(shown), as_json)
+
+
+def _rank_any_kernel(
+    source: Annotated[str, argument("FILE.py:NAME")],
+    arch: ArchName,
+    args: Arguments = None,
+    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    profile: Profile = None,
+    topk: Most = None,
+    explain: Annotated[int | None, option(
+        "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Rank the configurations of any Triton kernel by their machine code.
+
+    Each is compiled for the device, which need not be in the machine. This takes seconds the first time; later, results
+    come from disk. `carver inspect --help` shows the file of arguments.
+    """
+    from ..ranking.kernel import rank_kernel
+
+    call = call_of(source, args)
+    given = None if configs is None else read_configs(text_from(configs, ConfigError))
+    ranking = rank_kernel(
+        call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
+        values=call.values, progress=sys.stderr.isatty(), profile=profile,
+    )  # fmt: skip
+    if explain is not None and explain > len(ranking):
+        raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
+    shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
+    click.echo(shown.to_json() if as_json else shown.explain() if explain else str(shown))
+
+
+command(_rank_any_kernel, "kernel", rank, short_help="Any Triton kernel, ranked by its machine code.")
+Explained = Annotated[Path | None, option("Save a plot of the explanation (PNG, SVG or PDF).", type=PICTURE)]
+
+
+@per_operator
+def explain(
+    template: Template,
+    config: Annotated[Any, config_option("Explain this configuration, given with the backend's keys")] = None,
+    rank: Annotated[int | None, option(
+        "Explain the hint of this rank.  [default: 1]", type=click.IntRange(1))] = None,
+    names: Names = (),
+    ignore: Ignore = (),
+    plot: Explained = None,
+    backend: Backend = None,
+    kernel: KernelName = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Explain the predicted time of a configuration."""
+    if config is None:
+        if names or ignore:
+            raise ConfigError("--name and --ignore are of a configuration's keys: they go with --config")
+        place = rank or 1
+        ranking = template.recommend_hints(place, backend, kernel)
+        if place > len(ranking):
+            raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
+        found = ranking.explain(place - 1)
+    elif rank is not None:
+        raise ConfigError("--rank is of carver's own hints, --config of yours: give one of the two")
+    else:
+        backend = backend or backend_of(template, config, names, ignore)
+        found = template.rank([config], backend, kernel=kernel, names=names, ignore=ignore).explain(0)
+    print_json(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
+
+
+def _explain_hint(
+    file: Annotated[TextIO, argument(type=click.File())],
+    arch: Annotated[str | None, option(
+        "Explain for this device instead of the hint's own.", metavar="NAME")] = None,
+    plot: Explained = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Explain a hint that was saved as JSON."""
+    found = explained(Hint.from_json(text_from(file, ConfigError)), device(arch) if arch else None)
+    print_json(found.to_dict()) if as_json else click.echo(str(found))
+    save_plot(plot, found.plot)
+
+
+command(_explain_hint, "hint", explain)
+
+
+@command
+def inspect(
+    kernel: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME")],
+    arch: ArchName,
+    args: Arguments = None,
+    config: Annotated[Any, config_option("Values of the tunables, or macros of a CUDA source")] = None,
+    block: Annotated[int, option("Threads per block of a CUDA source.")] = 256,
+    as_json: AsJson = False,
+) -> None:
+    """Compile one configuration of a kernel and print what the machine code contains. The kernel is a Triton function,
+    FILE.py:NAME, or a function of a CUDA source, FILE.cu:NAME. The device need not be in the machine.
+
+    Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
+    instructions by pipe, its bytes, and the time of a single warp. A file of arguments, for a Triton kernel:
+
+    \b
+        grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
+        [args]
+        M = 4096
+        a = {dtype = "float16", shape = [4096, 4096]}
+        [constants]
+        GROUP_M = 8
+        [values]
+        B_Seqlen = 2048
+    """
+    from ..run.inspected import inspect
+    from ..run.spec import Kernel
+
+    if kernel.endswith((".cu", ".cuh")):
+        raise ConfigError(f"{kernel!r}: write FILE.cu:NAME, a source and a kernel in it")
+    source, _, entry = kernel.rpartition(":")
+    if source.endswith((".cu", ".cuh")):
+        compiled = inspect(Kernel(Path(source), entry, block=block, defines=config or {}), arch=device(arch))
+        print_json([asdict(each) for each in compiled]) if as_json else click.echo("\n".join(map(str, compiled)))
+        return
+    call = call_of(kernel, args)
+    assert isinstance(call.args, Mapping)
+    facts = inspect(
+        call.kernel, args=call.args, config=config or {}, arch=device(arch), grid=call.grid,
+        constants=call.constants, values=call.values,
+    )  # fmt: skip
+    print_json(asdict(facts)) if as_json else click.echo(str(facts))

@@ -1,0 +1,470 @@
+"""The commands about devices, caches and this installation."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated, Any
+
+import click
+import numpy as np
+
+from ..arch import devices
+from ..arch.descriptor import IDENTITY, SECTIONS, Arch
+from ..base.errors import ConfigError
+from ..base.folders import cache_folder
+from ..base.given import printable
+from ..base.store import NAME
+from ..base.table import Column, console, rich_table, said_left_out, screen_width, words
+from ..ops.matmul import MatmulTemplate
+from ..ops.template import Template, recommend_many
+from .options import (
+    INPUT,
+    OUTPUT,
+    AsJson,
+    Backend,
+    TopK,
+    argument,
+    command,
+    device,
+    group_of,
+    option,
+    per_operator,
+    print_json,
+    without_operator,
+)
+
+
+@partial(command, name="archs")
+def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=False)], as_json: AsJson = False) -> None:
+    """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
+    every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
+    kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
+    if not kept:
+        raise ConfigError(f"no device has {' '.join(words)!r} in its name; `carver archs` lists all {len(every)}")
+    if as_json:
+        print_json([{name: getattr(a, name) for name in IDENTITY} | _rates(a) for a in kept])
+        return
+    shown = [
+        Column("name", tuple(a.name for a in kept), is_text=True),
+        Column("device", tuple(a.title.removeprefix("NVIDIA ").removeprefix("AMD ") for a in kept), True, "", True),
+        Column("ISA", tuple(a.isa for a in kept), is_text=True),
+        Column("SMs", tuple(str(a.sm_count) for a in kept)),
+        Column("TFLOP/s\nfloat32", tuple(f"{a.vector_flops_per_s('float32') / 1e12:.1f}" for a in kept), spare=1),
+        Column("TFLOP/s\nfloat16", tuple(f"{a.flops_per_s('float16') / 1e12:.1f}" for a in kept), spare=2),
+        Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
+        Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
+    ]
+    console().print(rich_table(shown, width := screen_width()))
+    for line in said_left_out(shown, width):
+        click.echo(line)
+
+
+arch = group_of("arch", "Show one device: `carver arch show NAME`.")
+
+
+@partial(command, name="show", group=arch)
+def _show(
+    name: Annotated[str, argument()],
+    toml: Annotated[bool, option("Print a descriptor file, from which you can write your own.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print every constant of a device, with its source."""
+    arch = device(name)
+    if toml and as_json:
+        raise ConfigError("--toml and --json are two forms of the same: give one of the two")
+    if toml:
+        click.echo(devices.to_toml(arch), nl=False)
+    elif as_json:
+        print_json(dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")})
+    else:
+        _show_arch(arch)
+
+
+def _show_arch(arch: Arch) -> None:
+    from rich.text import Text
+
+    screen, source, wide = console(), dict(arch.source), screen_width()
+    screen.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
+    screen.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
+    sections: dict[str, list[tuple[str, str]]] = {
+        section: [(name, _quantity(name, getattr(arch, name))) for name in names]
+        for section, names in SECTIONS.items()
+        if section != "cpu" or arch.kind == "cpu"
+    }
+    sections["vector"] = [
+        (dtype, f"{rate:g} FLOP/clk/SM, {arch.vector_flops_per_s(dtype) / 1e12:.4g} TFLOP/s")
+        for dtype, rate in arch.vector
+    ]
+    sections["matrix"] = [
+        (f"{row.dtype}, sums {row.accumulate}",
+         f"{row.instruction} {'x'.join(map(str, row.shape))}, {row.flops_per_clk_per_sm:g} FLOP/clk/SM, "
+         f"{row.flops_per_clk_per_sm * arch.sm_count * arch.matrix_clock_hz / 1e12:.4g} TFLOP/s")
+        for row in arch.matrix
+    ]  # fmt: skip
+    for section, rows in sections.items():
+        if not rows:
+            continue
+        screen.print(Text(f"\n{section}", "bold"))
+        width = max(len(key) for key, _ in rows)
+        for key, value in rows:
+            screen.print(Text(f"  {key:<{width}s}  {value}"))
+        for key, text in source.items():
+            if key.partition(".")[0] == section:
+                said = fill(f"source of {key}: {text}", wide, initial_indent="  ", subsequent_indent="    ")
+                screen.print(Text(said, "dim"))
+    screen.print(Text(f"\nconstants: {arch.provenance}"))
+
+
+def _quantity(name: str, value: object) -> str:
+    """A field in a unit that people read."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        for ending, size, unit in (
+            ("_hz", 1e9, "GHz"), ("bytes_per_s", 1e9, "GB/s"), ("bits_per_s", 1e9, "Gbit/s"), ("_s", 1e-9, "ns"),
+        ):  # fmt: skip
+            if name.endswith(ending):
+                return f"{value / size:,.5g} {unit}" if value < 1e6 * size else f"{value / size:,.0f} {unit}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return str(value)
+
+
+def _rates(arch: Arch) -> dict[str, Any]:
+    return {
+        "sm_count": arch.sm_count,
+        "float32_flops_per_s": arch.vector_flops_per_s("float32"),
+        "float16_flops_per_s": arch.flops_per_s("float16"),
+        "dram_bytes_per_s": arch.dram_bytes_per_s,
+        "l2_bytes": arch.l2_bytes,
+        "constants": arch.provenance,
+    }
+
+
+cache = group_of("cache", "Manage tuned kernels on disk.")
+Keys = Annotated[tuple[str, ...], argument(nargs=-1, required=False)]
+
+
+@partial(command, name="list", group=cache)
+def _list_cache(as_json: AsJson = False) -> None:
+    """List the entries: key, kernel, device, best configuration and time."""
+    from ..tune.cache import entries
+
+    rows = [
+        {
+            "key": e.key, "kernel": e.found.get("name"), "device": e.found.get("env", {}).get("device"),
+            "config": e.found.get("config"), "latency_ms": e.found.get("latency_ms"),
+            "created_at": e.found.get("env", {}).get("created_at"), "bytes": e.size_bytes, "problem": e.problem,
+        }
+        for e in entries()
+    ]  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"{row['key'][:12]}  unusable: {row['problem']}")
+            continue
+        when = str(row["created_at"])[:16].replace("T", " ")
+        took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
+        said = f"{row['kernel']}  {took}  {words(row['config'])}  ({row['device']})"
+        click.echo(f"{row['key'][:12]}  {when}  {said}")
+    click.echo(f"{len(rows)} in {cache_folder() / NAME}")
+
+
+@partial(command, name="clear", group=cache)
+def _clear_cache(
+    keys: Keys,
+    binaries: Annotated[bool, option("Also delete what compilers made and unpacked sources.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
+    from ..base.store import clear
+    from ..tune.cache import chosen, remove
+
+    gone = chosen(keys)
+    for entry in gone:
+        remove(entry)
+    if binaries:
+        clear()
+    print_json({"deleted": len(gone)}) if as_json else click.echo(f"{len(gone)} deleted")
+
+
+@partial(command, name="export", group=cache)
+def _export_cache(
+    file: Annotated[Path, argument(type=OUTPUT)],
+    keys: Keys,
+    binaries: Annotated[bool, option(
+        "Also write the compiled kernels of all candidates, not only of the best.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
+    from ..tune.archive import export
+
+    done = export(file, keys, binaries)
+    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
+    print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
+
+
+@partial(command, name="import", group=cache)
+def _import_cache(
+    file: Annotated[Path, argument(type=INPUT)],
+    sha256: Annotated[str | None, option(
+        "SHA-256 of the archive, as 'carver cache export' printed it; another archive is refused.")] = None,
+    replace: Annotated[bool, option("Replace entries that are there already.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
+    from ..tune.archive import load
+
+    done = load(file, sha256, replace)
+    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
+    print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
+
+
+@partial(command, name="trust", group=cache)
+def _trust_cache(
+    folder: Annotated[Path | None, argument(type=click.Path(exists=True, file_okay=False, path_type=Path))] = None,
+    drop: Annotated[bool, option("Stop trusting it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
+    from ..base.folders import trust, trusted
+
+    if folder is not None:
+        trust(folder, drop)
+    if as_json:
+        print_json([str(each) for each in trusted()])
+        return
+    for each in trusted():
+        click.echo(each)
+
+
+@partial(command, name="why", group=cache)
+def _why(
+    key: Annotated[str, argument()], other: Annotated[str | None, argument()] = None, as_json: AsJson = False
+) -> None:
+    """Print what went into the KEY of an entry, or how two keys differ.
+
+    A key is known by its first characters, as "carver cache list" prints them.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..tune.why import differences, parts_of, rows
+
+    whole, parts = parts_of(key)
+    headings: tuple[str, ...] = ("part", whole[:12])
+    found: list[tuple[str, ...]] = [*rows(parts)]
+    if other is not None:
+        second, others = parts_of(other)
+        headings, found = ("part", whole[:12], second[:12]), [*differences(parts, others)]
+    if as_json:
+        print_json([dict(zip(headings, row, strict=True)) for row in found])
+    elif not found:
+        click.echo("nothing: it is the same key")
+    else:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for row in found:
+            table.add_row(*map(Text, row))
+        console().print(table)
+
+
+profile = group_of("profile", "Manage what tuning taught about kernels, by kernel and device.")
+
+
+@partial(command, name="list", group=profile)
+def _list_profiles(as_json: AsJson = False) -> None:
+    """List the profiles: name, device, and number of measurements."""
+    from ..tune.profiles import every
+
+    found = list(every())
+    if as_json:
+        rows = [{"name": name, "problem": what} if isinstance(what, str) else
+                {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
+                 "problems": what.problems} for name, what in found]  # fmt: skip
+        print_json(rows)
+        return
+    for name, what in found:
+        said = f"unusable: {what}" if isinstance(what, str) else str(what)
+        click.echo(f"{printable(name)}  {said}")
+    click.echo(f"{len(found)} in {cache_folder() / NAME}")
+
+
+@partial(command, name="show", group=profile)
+def _show_profile(name: Annotated[str, argument()], as_json: AsJson = False) -> None:
+    """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
+    from ..tune.profiles import named
+
+    found = named(name)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    click.echo(f"{found.of} on {found.device}: {found}")
+    for constant, moved in found.constants.items():
+        click.echo(f"  {constant:40s} x {moved['factor']:<8.4g} +/- {100 * moved['deviation']:.0f} %")
+
+
+@partial(command, name="drop", group=profile)
+def _drop_profiles(names: Annotated[tuple[str, ...], argument(nargs=-1)], as_json: AsJson = False) -> None:
+    """Delete profiles, by the NAMES that 'carver profile list' prints."""
+    from ..tune.profiles import drop
+
+    drop(list(names))
+    print_json({"deleted": len(names)}) if as_json else click.echo(f"{len(names)} deleted")
+
+
+@command
+def bench_call(
+    device: Annotated[str, option("Either auto, cpu, cuda or cuda:1.")] = "auto",
+    rounds: Annotated[int, option("Number of rounds of 100 calls.", type=click.IntRange(1))] = 200,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
+    from ..tune.callcost import costs
+
+    name, found = costs(device, rounds)
+    least = found[0].median_us
+    if as_json:
+        rows = [{**dataclasses.asdict(cost), "over_us": cost.median_us - least} for cost in found]
+        print_json({"device": name, "rounds": rounds, "calls": rows})
+        return
+    columns = [
+        Column("call", tuple(cost.what for cost in found), is_text=True),
+        Column("us", tuple(f"{cost.median_us:.2f}" for cost in found)),
+        Column("over the first", tuple(f"{cost.median_us - least:+.2f}" for cost in found)),
+        Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
+    ]
+    click.echo(f"{name}, medians of {rounds} rounds of 100 calls")
+    console().print(rich_table(columns, screen_width()))
+
+
+@command
+def doctor(as_json: AsJson = False) -> None:
+    """Print device, compilers, caches, settings in effect, and what is missing."""
+    from ..tune.doctor import examine, report
+
+    found = examine()
+    print_json(found) if as_json else click.echo(report(found))
+
+
+def drawn(count: int, seed: int = 0) -> list[Template]:
+    """Matmuls of M, N and K from 16 to 8192 in multiples of 16, each octave as likely."""
+    rng = random.Random(seed)
+    sizes = [[16 * round(2 ** rng.uniform(0, 9)) for _ in range(3)] for _ in range(count)]
+    return [MatmulTemplate(m, n, k) for m, n, k in sizes]
+
+
+def timings(
+    shapes: Callable[[int, int], list[Template]], arch: Arch, topk: int, backend: str | None, repeats: int, many: int
+) -> dict[str, float]:
+    """Medians of the thread's CPU time: a query has one and waits for nothing, and other work here adds little.
+
+    `shapes` makes so many problems with a seed, none of which was asked for before.
+    """
+    warm = [template.with_arch(arch) for template in shapes(20, 1)]
+    for template in warm:
+        template.recommend_hints(topk, backend)
+    new = [_timed(lambda t: t.with_arch(arch).recommend_hints(topk, backend), t) for t in shapes(repeats, 2)]
+    again = [_timed(warm[0].recommend_hints, topk, backend) for _ in range(repeats)]
+    at_once = [_timed(recommend_many, shapes(many, seed), arch, topk, backend) for seed in (3, 4, 5)]
+    return {
+        "new_shape_ms": statistics.median(new) * 1e3, "repeated_us": statistics.median(again) * 1e6,
+        "many_s": statistics.median(at_once),
+    }  # fmt: skip
+
+
+_FRESH = """
+import time
+start = time.thread_time()
+import carver
+imported = time.thread_time()
+carver.MatmulTemplate(4096, 4096, 4096).with_arch({arch!r}).recommend_hints({topk}, {backend!r})
+print(imported - start, time.thread_time() - imported)
+"""
+
+
+def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[str, float]:
+    """Medians over new processes: the import, and the first query. [ms]
+
+    CPU time of the thread: that of the process counts NumPy's idle threads, which spin for a while after its import.
+    """
+    code = _FRESH.format(arch=arch.name, topk=topk, backend=backend)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    runs = [  # the first one writes the bytecode that an installed package has
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout.split()
+        for _ in range(processes + 1)
+    ]
+    imports, firsts = np.median(np.array(runs[1:], float), axis=0) * 1e3
+    return {"import_ms": float(imports), "first_ms": float(firsts)}
+
+
+LINES = (
+    ("import carver", "import_ms", "ms"), ("the first query of a process", "first_ms", "ms"),
+    ("a new shape", "new_shape_ms", "ms"), ("the same shape again", "repeated_us", "us"),
+    ("all of many new shapes at once", "many_s", "s"),
+)  # fmt: skip
+
+
+def _timed(run: Callable[..., object], *args: Any) -> float:
+    start = time.thread_time()
+    run(*args)
+    return time.thread_time() - start
+
+
+Many = Annotated[int, option("Number of shapes in one call.", type=click.IntRange(1))]
+Repeats = Annotated[int, option("Number of queries of each kind.", type=click.IntRange(1))]
+
+
+@per_operator
+def bench_query(
+    template: Template, topk: TopK = 10, backend: Backend = None, repeats: Repeats = 100, many: Many = 1000,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
+    arch, problem = template.arch, template.problem
+    assert arch is not None
+    axis = problem.statement.axes[-1]
+
+    def longer(count: int, seed: int) -> list[Template]:
+        sizes = [dict(problem.sizes) | {axis: problem.sizes[axis] + 16 * (i + 1000 * seed)} for i in range(count)]
+        return [Template(dataclasses.replace(problem, sizes=each, align_bytes={})) for each in sizes]
+
+    ranking = template.recommend_hints(topk, backend)
+    _show_timings(
+        {"problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates}
+        | timings(longer, arch, topk, backend, repeats, many),
+        f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates; at once {many:,}",
+        as_json,
+    )  # fmt: skip
+
+
+def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    click.echo(title)
+    for what, key, unit in LINES:
+        if key in found:
+            click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
+
+
+@partial(without_operator, bench_query)
+def _query_matmuls(many: Many = 1000, repeats: Repeats = 200, as_json: AsJson = False) -> None:
+    """Without an operator, these are matmuls of all sizes on an H200."""
+    arch = devices.load("h200")
+    found = {"arch": arch.name, "topk": 10, "many": many, **fresh(arch, 10, None, 5)}
+    found |= timings(drawn, arch, 10, None, repeats, many)
+    title = f"matmuls of 16 to 8192 each way on {arch.title}, top 10; CPU time; at once {many:,} shapes"
+    _show_timings(found, title, as_json)
