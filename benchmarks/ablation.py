@@ -31,8 +31,8 @@ from carver.cli.measure import tell
 from carver.cost.constants import resolve
 from carver.cost.estimate import estimate
 from carver.cost.models import MODELS
-from carver.evaluate.cases import Case
-from carver.evaluate.score import geometric_mean
+from carver.evaluate.summary import geometric_mean
+from carver.evaluate.tables import Case
 from carver.kernels.space import Space
 
 FREE = 1e9

@@ -29,7 +29,7 @@ from carver.base.types import FloatArray
 from carver.calibrate.fitting import errors_near, predict_case, quantiles, samples
 from carver.cli.measure import tell
 from carver.cost.fit import fit
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
 
 WIDTHS = np.round(np.arange(0.1, 1.01, 0.05), 2).tolist()

@@ -268,7 +268,7 @@ def main() -> None:
 
 def summary(reports: list[tuple[str, Report]]) -> Table:
     """Geometric means by kind of problem, over those of which any of the first k ran; how many did not, beside it."""
-    from carver.evaluate.score import geometric_mean
+    from carver.evaluate.summary import geometric_mean
 
     table = Table(title="Regret against the best of everything measured, and speed against the library")
     for name in ("kind", "problems", "regret@1", "regret@3", "regret@10", "library time / ours"):

@@ -18,8 +18,8 @@ from rich.table import Table
 from carver.calibrate.fitting import predict_case, samples, spaces
 from carver.cli.measure import tell
 from carver.cost.fit import fit, identified
-from carver.evaluate.cases import Case
-from carver.evaluate.score import geometric_mean
+from carver.evaluate.summary import geometric_mean
+from carver.evaluate.tables import Case
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from serving import Matmul, placed, routed
 
 import carver
 from carver import Tensor
-from carver.evaluate.cases import Case
-from carver.evaluate.score import score, slowdowns
+from carver.evaluate.summary import score, slowdowns
+from carver.evaluate.tables import Case
 
 TABLE = Path(__file__).resolve().parent.parent / "tests/data/h200/experts.csv"
 SIZES = ("real", "topk", "group", "row_tiles", "stride_x", "stride_we", "stride_wn", "stride_out", "stride_se",

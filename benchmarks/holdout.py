@@ -27,8 +27,8 @@ from carver.calibrate.fitting import predict_case, samples, spaces
 from carver.cli.measure import tell
 from carver.cost.constants import CONSTANTS
 from carver.cost.fit import fit
-from carver.evaluate.cases import Case
-from carver.evaluate.score import geometric_mean
+from carver.evaluate.summary import geometric_mean
+from carver.evaluate.tables import Case
 
 MOST_CASES, MOST_ROWS = 150, 1500
 """Cases of one table, and candidates of one case, that a fit sees: more change nothing and take minutes."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from adapters import read
 
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.export.kernel_tuner import SeededStrategy, seeds
 
 WITHIN = 1.05

@@ -32,7 +32,7 @@ from adapters import read
 import carver
 from carver.base.errors import ConfigError
 from carver.base.given import text_of
-from carver.evaluate.cases import Case, seconds
+from carver.evaluate.tables import Case, seconds
 from carver.ranking.learn import to_measure
 
 COUNTS = (1, 3, 6, 9, 12)

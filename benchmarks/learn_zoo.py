@@ -34,7 +34,7 @@ from zoo import BY_NAME, Subject  # noqa: E402
 import carver  # noqa: E402
 from carver.base.errors import ConfigError  # noqa: E402
 from carver.base.given import text_of  # noqa: E402
-from carver.evaluate.cases import Case, seconds  # noqa: E402
+from carver.evaluate.tables import Case, seconds  # noqa: E402
 
 TABLE = HERE.parent / "tests" / "data" / "h200" / "zoo_learn.jsonl.gz"
 GOAL = 0.99

@@ -29,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import carver
 from carver.base.errors import CompileError
 from carver.evaluate import simulate
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.ranking.hint import Hint
 from carver.ranking.offers import own_backend
 from carver.run.bench import Bench, Candidate, candidates, measure, stratified
 from carver.run.compile import compile_source
 from carver.run.session import Settings, compiler_of
-from carver.tune.jitted import cpu_workers
+from carver.tune.built import cpu_workers
 
 SHAPES = (
     (4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024), (2048, 2048, 8192), (16, 4096, 4096),

@@ -29,7 +29,7 @@ from carver.arch.descriptor import Arch
 from carver.calibrate.fitting import samples
 from carver.cli.measure import tell
 from carver.cost.fit import fit
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.ranking.rank import rank
 
 LEAST = 100

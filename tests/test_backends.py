@@ -18,7 +18,7 @@ from carver.arch import devices
 from carver.base.errors import ConfigError, KernelError
 from carver.calibrate.fitting import predict_case
 from carver.compiled.triton import Target
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.kernels.backends import BACKENDS, preferred
 from carver.kernels.declaration import Kernel
 

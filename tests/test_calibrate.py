@@ -31,7 +31,7 @@ from carver.calibrate.micro import NOTHING, Microbenchmarks, reading, run_part
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.fit import identified
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.ranking.uncertainty import COVERAGE, share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.cpu import CpuDevice

@@ -17,8 +17,8 @@ from carver.base.errors import ConfigError
 from carver.cost import threads
 from carver.cost.constants import resolve
 from carver.cost.tile import Block, issue_per_clk
-from carver.evaluate.cases import Case
-from carver.evaluate.score import geometric_mean, score
+from carver.evaluate.summary import geometric_mean, score
+from carver.evaluate.tables import Case
 from carver.kernels.columns import read_columns
 from carver.kernels.declaration import kernels
 from carver.kernels.enumeration import enumerate_space

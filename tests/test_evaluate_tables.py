@@ -18,8 +18,8 @@ from benchmarks.adapters.words import dtype
 from carver.arch.devices import load
 from carver.base.table import without_colour
 from carver.cli.main import main
-from carver.evaluate.cases import Case, Remark, device, seconds, tunables
 from carver.evaluate.summary import Summary, best_fixed, evaluate, table
+from carver.evaluate.tables import Case, Remark, device, seconds, tunables
 from carver.ops.matmul import MatmulTemplate
 
 pd = pytest.importorskip("pandas")

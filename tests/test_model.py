@@ -19,7 +19,7 @@ from carver.cost.models.block import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.cost.work import INDEPENDENT_OVERLAP, Work, on_pipe
-from carver.evaluate.cases import Case
+from carver.evaluate.tables import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
 from carver.ranking.offers import offered_kernels, unit_share
 from carver.ranking.rank import rank

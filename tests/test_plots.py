@@ -17,10 +17,9 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import CarverError, ConfigError
 from carver.cli.main import main
-from carver.evaluate.cases import Case
-from carver.evaluate.score import score
 from carver.evaluate.summary import plot as plot_summary
-from carver.evaluate.summary import summarise
+from carver.evaluate.summary import score, summarise
+from carver.evaluate.tables import Case
 from carver.ranking.ranking import Ranking
 from carver.view import plots
 

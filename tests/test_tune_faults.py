@@ -28,9 +28,8 @@ from carver.base.errors import ConfigError, DeviceError
 from carver.run import session, stand, worker
 from carver.run.session import Trial
 from carver.tune import cache as disk
-from carver.tune import lane, lanes
-from carver.tune.lane import Lane
-from carver.tune.lanes import Lanes
+from carver.tune import lanes
+from carver.tune.lanes import Lane, Lanes
 from carver.tune.plan import choose_device, likely_arch
 
 
@@ -324,7 +323,7 @@ class Pickling(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         task = pickle.dumps((fn, args, kwargs))
         if len(self.sizes) in (0, self.forget):
-            lane._HERE.clear()
+            lanes._HERE.clear()
         self.sizes.append(len(task))
         future: Future[Any] = Future()
         try:
@@ -344,7 +343,7 @@ def test_inputs_go_to_each_worker_once(forget: int, large: list[int]) -> None:
     with carver.set_autotune_inputs(x):
         made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (1,)).set_profile_args(**QUICK)
         result = made.run(executor=executor, search="exhaustive")
-    lane._HERE.clear()
+    lanes._HERE.clear()
     assert [m.outcome for m in result.table] == ["ok"] * 3
     assert len(executor.sizes) == 3 + (forget > 0)
     assert [i for i, size in enumerate(executor.sizes) if size > x.nbytes] == large

@@ -22,8 +22,8 @@ import carver
 from carver.base import store
 from carver.base.errors import ConfigError
 from carver.cli.main import main
-from carver.evaluate.cases import Case
 from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
+from carver.evaluate.tables import Case
 from carver.tune import profiles
 from carver.tune.search import (
     DOUBT,

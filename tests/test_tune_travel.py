@@ -33,8 +33,7 @@ from carver.run.worker import Reply
 from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk
 from carver.tune.keys import minor, normal, plain, software_key
-from carver.tune.lane import Lane
-from carver.tune.lanes import Lanes
+from carver.tune.lanes import Lane, Lanes
 from carver.tune.plan import Tuning
 
 run = CliRunner().invoke
@@ -144,7 +143,7 @@ def test_why_tells_what_entered_a_key_and_what_differs() -> None:
 
 
 def test_of_functions_the_lines_that_differ_are_told() -> None:
-    from carver.tune.why import differences
+    from carver.tune.keys import differences
 
     a = {"f": "def f(n):\n    return n", "g": 1, "h": [1, {"x": "a"}]}
     b = {"f": "def f(n):\n    return n + 1", "g": 1, "h": [1, {"x": "b"}], "i": True}
@@ -281,7 +280,7 @@ def busy_device(monkeypatch: pytest.MonkeyPatch, times_ms: Any) -> None:
         return reply
 
     monkeypatch.setattr(Session, "sample", sampled)
-    monkeypatch.setattr("carver.tune.lane.REST_S", 0.0)
+    monkeypatch.setattr("carver.tune.lanes.REST_S", 0.0)
 
 
 def test_disturbed_timings_are_taken_again_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,7 @@ from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
 from carver.cli.measure import Read
 from carver.evaluate import tables
-from carver.evaluate.cases import Case, Remark, device, insist
-from carver.evaluate.tables import OWN, Formats
+from carver.evaluate.tables import OWN, Case, Formats, Remark, device, insist
 
 from . import kernel_tuner, lists, serving, tensile, triton, winners
 from .winners import Winner

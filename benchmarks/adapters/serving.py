@@ -19,7 +19,7 @@ from typing import Any
 from carver.arch.devices import match
 from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
-from carver.evaluate.cases import tunables
+from carver.evaluate.tables import tunables
 from carver.export.vllm import DTYPES, KEYS
 from carver.ops.matmul import MatmulTemplate
 from carver.ops.moe import MoETemplate

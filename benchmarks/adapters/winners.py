@@ -18,8 +18,7 @@ import numpy as np
 from carver.arch.descriptor import Arch
 from carver.base.errors import NoCandidates
 from carver.base.table import WIDTH, Column, titled
-from carver.evaluate.score import geometric_mean
-from carver.evaluate.summary import short
+from carver.evaluate.summary import geometric_mean, short
 from carver.problem.problem import Problem
 from carver.ranking.rank import rank
 

@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError
 from ..base.folders import cache_folder, lease
 from ..base.given import number
-from ..evaluate.cases import Case
+from ..evaluate.tables import Case
 from ..run.cpu import CpuDevice
 from ..run.device import open_device
 from ..run.records import now

@@ -16,8 +16,8 @@ from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.types import FloatArray
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.fit import Sample, fit, identified, predict, together
-from ..evaluate.cases import Case
-from ..evaluate.score import geometric_mean, log_error, slowdowns
+from ..evaluate.summary import geometric_mean, log_error, slowdowns
+from ..evaluate.tables import Case
 from ..kernels.declaration import Kernel
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space, given_space

@@ -12,7 +12,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, RunError
 from ..cost.fit import fit, identified
-from ..evaluate.cases import Case
+from ..evaluate.tables import Case
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.gemv import GEMVTemplate
 from ..ops.matmul import MatmulTemplate

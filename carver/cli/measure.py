@@ -42,8 +42,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
-    from ..evaluate.cases import Remark
-    from ..evaluate.tables import Formats
+    from ..evaluate.tables import Formats, Remark
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
     from ..run.report import Report

@@ -260,7 +260,7 @@ def _why(
     from rich.table import Table
     from rich.text import Text
 
-    from ..tune.why import differences, parts_of, rows
+    from ..tune.keys import differences, parts_of, rows
 
     whole, parts = parts_of(key)
     headings: tuple[str, ...] = ("part", whole[:12])
@@ -332,7 +332,7 @@ def bench_call(
     as_json: AsJson = False,
 ) -> None:
     """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
-    from ..tune.callcost import costs
+    from ..tune.doctor import costs
 
     name, found = costs(device, rounds)
     least = found[0].median_us

@@ -21,7 +21,7 @@ from ..base.types import FloatArray
 from ..ranking.profile import Profile
 from ..ranking.rank import rank
 from ..tune.search import Choices, exhaustive, genetic, learn, local, random_order, rank_order
-from .cases import Case
+from .tables import Case
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -8,9 +8,9 @@ docs/tuning.md is the guide.
 
 from ..run.inputs import TensorSupplyType, set_autotune_inputs
 from ..run.spec import Kernel, Param
+from .built import JIT, jit
 from .configs import GEMM_GRID_288, SearchSpace
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
-from .jitted import JIT, jit
 from .result import AutotuneResult
 from .tuner import AutoTuner
 

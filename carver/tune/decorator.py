@@ -20,8 +20,8 @@ from ..run.buffers import is_torch
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
+from .built import JIT
 from .configs import SearchSpace, expand, frozen, once, takes_config
-from .jitted import JIT
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
 from .result import AutotuneResult

@@ -6,6 +6,7 @@ import ast
 import dis
 import hashlib
 import inspect
+import json
 import logging
 import os
 import platform
@@ -16,17 +17,19 @@ import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
+from difflib import unified_diff
 from enum import Enum
 from functools import lru_cache, partial
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, nearest
+from ..base.errors import ConfigError, Foreign, nearest
 from ..base.given import asked
 from ..base.host import cores_available
 from ..ops.template import Template
@@ -34,6 +37,7 @@ from ..ranking.hint import Hint
 from ..run.bench import versions
 from ..run.session import compiler_of
 from ..run.spec import param_of
+from . import cache
 from .configs import SearchSpace
 
 Bucket = Callable[[int], Any]
@@ -319,3 +323,65 @@ def software_key(kind: str) -> dict[str, str]:
     full = strict()
     known = {"driver": said, **packages}
     return {name: v if full else minor(v) for name, v in known.items()} | {"compiler": compiler_key(kind)}
+
+
+LONGEST = 400
+"""Characters of a value that are shown."""
+_MOST_LINES = 8
+
+
+def parts_of(key: str) -> tuple[str, dict[str, Any]]:
+    """The whole key of the entry that begins with `key`, and what entered it. Raises ConfigError."""
+    every = [e for e in cache.entries() if e.key.startswith(key)]
+    if len(every) != 1:
+        count = f"{len(every)} entries begin with" if every else "no entry"
+        raise ConfigError(f"{count} {key!r}; 'carver cache list' lists them")
+    (entry,) = every
+    if entry.problem:
+        raise ConfigError(entry.problem)
+    if not isinstance(parts := entry.found.get("parts"), Mapping):
+        raise Foreign(f"the entry {entry.key[:12]} does not say what entered its key")
+    return entry.key, dict(parts)
+
+
+def rows(parts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """One line a part: its name, and its value, which a long one is cut to."""
+    return [(name, _short(value)) for name, value in parts.items()]
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Where two keys differ, by the path to each value: that, and the value of each. Of text only the lines."""
+    found = []
+    for path, one, other in _leaves("", a, b):
+        if isinstance(one, str) and isinstance(other, str) and "\n" in one + other:
+            lines = [line for line in unified_diff(one.splitlines(), other.splitlines(), n=0, lineterm="")
+                     if line[:1] in "+-" and line[:3] not in ("+++", "---")]  # fmt: skip
+            was, now = ("\n".join(islice((x[1:] for x in lines if x[0] == sign), _MOST_LINES)) for sign in "-+")
+            found.append((path, _short(was), _short(now)))
+        else:
+            found.append((path, _short(one), _short(other)))
+    return found
+
+
+_ABSENT = object()
+
+
+def _leaves(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The innermost values that differ."""
+    if a == b and type(a) is type(b):
+        return
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for name in dict.fromkeys((*a, *b)):
+            yield from _leaves(f"{path}.{name}".lstrip("."), a.get(name, _ABSENT), b.get(name, _ABSENT))
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _leaves(f"{path}[{i}]", x, y)
+    else:
+        yield path, a, b
+
+
+def _short(value: Any) -> str:
+    if value is _ABSENT:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import multiprocessing
 import os
+import platform
 import queue
 import threading
 import time
@@ -10,15 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import ConfigError, RunError
-from ..run.session import Trial, build
+import numpy as np
+
+from ..base.errors import CarverError, ConfigError, RunError
+from ..base.folders import lease
+from ..run.check import Checker, OperatorReference
+from ..run.device import lease_name
+from ..run.inputs import Inputs
+from ..run.session import Session, Settings, Trial, build
+from ..run.spec import Param
+from ..run.stand import decoded
+from ..run.travel import PythonCode, sent
 from ..run.worker import Reply
-from .jitted import cpu_workers
-from .lane import InputsMissing, Lane, measure_remote
+from .built import cpu_workers
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -186,3 +198,201 @@ def _finished(
     stop()
     if not isinstance(error, GeneratorExit):  # nobody is left to take it
         yield from done
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """Everything that a lane needs. Compared by `identity`."""
+
+    identity: str
+    device: str
+    inputs: Inputs | None
+    """None where the worker that this goes to has them already."""
+    call: Mapping[str, Any]
+    out: tuple[int, ...]
+    """Places of the outputs among the inputs."""
+    hidden: tuple[int, ...]
+    """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
+    settings: Settings
+    checker: Checker
+    code: PythonCode = field(default_factory=PythonCode)
+    isolate: bool = True
+    retakes: int = 0
+    """How often a disturbed timing is taken again; with 0 nothing is looked for."""
+    energy: bool = False
+    """Whether the energy of a run is asked for too."""
+
+    def references(self) -> dict[str, Any] | None:
+        """How another process gets at the user's code; None where it cannot, or not at its arguments."""
+        plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
+        return self.code.references() if plain else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
+
+    def __hash__(self) -> int:
+        return hash((self.identity, self.device))
+
+
+BUSY = 1.5
+"""Of its least time, what the device's baseline takes where others have part of the device."""
+REST_S = 0.2
+"""Before a disturbed timing is taken again; each time twice as long."""
+
+
+class InputsMissing(CarverError):
+    """The worker of an executor that got a task without the inputs does not have them."""
+
+
+class Lane(Session):
+    """The session of one tuning on one device. A context manager."""
+
+    def __init__(self, spec: Spec, references: Mapping[str, Any] | None = None) -> None:
+        known = references or (spec.references() if spec.code.needed else {})
+        super().__init__(spec.device, spec.settings, spec.code, spec.call, known, spec.isolate)
+        self.spec = spec
+        self._manifest: list[dict[str, Any]] | None = None
+        self._checked = False
+        self._quiet_ms = float("inf")
+
+    def stop(self) -> None:
+        """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
+        self.worker.stop()
+
+    def begin(self) -> None:
+        """What needs no candidate, so that it can go on while compilers run: the worker process comes up, the inputs
+        are drawn, carver's own reference is computed. The user's reference is timed, so it waits for quiet."""
+        self.worker.spawn()
+        self._inputs()
+        if isinstance(self.spec.checker.ref_prog, OperatorReference):
+            self._prepare_checks()
+
+    def measure(self, trial: Trial, best_ms: float | None = None) -> dict[str, Any]:
+        """Compile if need be, run and check once, time, check again. What became of it, in plain values."""
+        s, spent_s = self.spec, dict[str, float]()
+        found: dict[str, Any] = {
+            "outcome": "ok", "message": "", "samples_ms": [], "error": None, "host": platform.node(), "resources": {},
+            "checked": False, "spent_s": spent_s, "device": "", "state": {}, "conditions": {},
+        }  # fmt: skip
+        if trial.files is not None:
+            began = time.monotonic()
+            built = build(trial, s.device.partition(":")[0], s.settings.timeout_s, device=s.device)
+            spent_s["compile"] = time.monotonic() - began
+            if isinstance(built, Reply):
+                return found | {"outcome": built.outcome, "message": built.message, "transient": built.transient}
+            trial = built
+        found |= {"device": self.machine.name, "state": dict(self.machine.state)}
+        self._prepare_checks()
+        began = time.monotonic()
+        reply = self.check(trial, self._inputs())
+        found |= self._judged(reply)
+        if found["outcome"] == "wrong_result" and reply.outcome == "ok" and self.worker.owners - {trial.key}:
+            self.worker.close()  # only what is wrong in a new process counts
+            found |= self._judged(self.check(trial, self._inputs()))
+        checked = time.monotonic()
+        spent_s["check"] = checked - began
+        if found["outcome"] != "ok":
+            return found
+        reply = self._sampled(trial, best_ms)
+        found |= {"retaken": 0, "busy": self._busy(reply)}
+        while found["busy"] > BUSY and found["retaken"] < s.retakes:
+            time.sleep(REST_S * 2 ** found["retaken"])
+            worst = max(found.get("worst", 0.0), found["busy"])
+            reply = self._sampled(trial, best_ms)
+            found |= {"retaken": found["retaken"] + 1, "busy": self._busy(reply), "worst": worst}
+        spent_s["measure"] = time.monotonic() - checked
+        if reply.outcome == "ok" and reply.data["outputs"] is not None:
+            after = self._judged(reply)
+            if after["outcome"] != "ok":
+                return found | after | {"message": f"right at first, but after it was timed {after['message']}"}
+        if reply.outcome != "ok":
+            return found | {"outcome": reply.outcome, "message": reply.message}
+        samples_ms = list(reply.data["samples_ms"])
+        said = reply.message or found["message"]
+        return found | {"samples_ms": samples_ms, "message": said, "conditions": dict(reply.data["conditions"])}
+
+    def _sampled(self, trial: Trial, best_ms: float | None) -> Reply:
+        s = self.spec
+        also = {"watch": bool(s.retakes), "energy": s.energy}
+        return self.sample(trial, self._inputs(), s.settings.timeout_s / 4, best_ms, **also)
+
+    def _busy(self, reply: Reply) -> float:
+        """The baseline's time around a timing over its least so far; infinite where every run lost a core."""
+        conditions = reply.data.get("conditions", {}) if reply.outcome == "ok" else {}
+        if not (around := conditions.get("baseline_ms")):
+            return 0.0
+        self._quiet_ms = min(self._quiet_ms, *around)
+        lost = (conditions.get("disturbed_percent") or 0) >= 50
+        return float("inf") if lost else max(around) / self._quiet_ms
+
+    def _judged(self, reply: Reply) -> dict[str, Any]:
+        """What the outputs that a reply names are worth."""
+        checker = self.spec.checker
+        found: dict[str, Any] = {"outcome": reply.outcome, "message": reply.message, "error": reply.data.get("error")}
+        if reply.outcome != "ok":
+            return found
+        found |= {name: reply.data[name] for name in ("resources", "state") if name in reply.data}
+        found |= {"checked": checker.wanted, "reference_ms": checker.ref_latency_ms}
+        if checker.wanted:
+            outputs = [
+                decoded(np.load(self.folder / f"out{i}.npy", allow_pickle=False), dtype)
+                for i, dtype in enumerate(reply.data["outputs"])
+            ]
+            found["outcome"], said, found["error"] = checker.check(outputs)
+            found["message"] = said or reply.message
+        return found
+
+    def _prepare_checks(self) -> None:
+        s = self.spec
+        if s.checker.wanted and not self._checked:
+            assert s.inputs is not None
+            s.checker.prepare(s.inputs, s.device, max(len(s.out), 1), s.hidden)
+            self._checked = True
+
+    def _inputs(self) -> dict[str, Any]:
+        if self._manifest is None:
+            assert self.spec.inputs is not None
+            self._manifest = self.spec.inputs.write(self.folder)
+        call = {} if self.forked or not self.spec.isolate else {k: sent(v) for k, v in self.spec.call.items()}
+        return {"inputs": self._manifest, "call": call, "out": list(self.spec.out)}
+
+
+_HERE: dict[str, Lane] = {}
+"""Of this process, by device: the lane of the last tuning that sent a task. Who holds the device's lease may use it."""
+
+
+def _lane_here(spec: Spec, references: Mapping[str, Any]) -> Lane:
+    """Kept between the tasks of one tuning, until the next one takes the device; its worker ends with this process."""
+    lane = _HERE.get(spec.device)
+    if lane is not None and lane.spec == spec:
+        return lane
+    if spec.inputs is None:
+        raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
+    if lane is not None:
+        lane.close()
+    if not _HERE:
+        _close_with_process()
+    _HERE[spec.device] = Lane(spec, references)
+    return _HERE[spec.device]
+
+
+def _close_with_process() -> None:
+    """Ends the lanes here with this process or, in one of a pool, with the process that the pool belongs to."""
+
+    def close(parent: BaseProcess | None = None) -> None:
+        if parent is not None:
+            parent.join()
+        while _HERE:
+            _, lane = _HERE.popitem()
+            lane.stop()
+            lane.close()
+
+    atexit.register(close)
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=close, args=(parent,), daemon=True).start()
+
+
+def measure_remote(spec: Spec, references: Mapping[str, Any], trial: Trial, best_ms: float | None) -> dict[str, Any]:
+    """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
+    with lease(lease_name(spec.device), shared=True, wait_s=float("inf")):
+        return _lane_here(spec, references).measure(trial, best_ms) | {"worker_pid": os.getpid()}

@@ -34,10 +34,10 @@ from ..run.reference import namespace
 from ..run.session import Settings, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.travel import PythonCode, program_to_dict, sent
+from .built import JIT, device_name
 from .configs import Entry, check_bound, expand, takes_config
-from .jitted import JIT, device_name
 from .keys import Unstable, compiler_key, device_key, plain, software_key
-from .lane import Spec
+from .lanes import Spec
 from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
@@ -288,7 +288,7 @@ def make_plan(
         out = (max((i for i, v in enumerate(inputs.values) if v.form != "plain"), default=-1),)
     notes: tuple[str, ...] = ()
     if settings.compiled is not None:
-        from .compiled import ranked_by_code
+        from .untimed import ranked_by_code
 
         if made is None or not made.is_triton:
             raise ConfigError("compiled= takes a function that returns carver.Kernel(triton function, ...)")

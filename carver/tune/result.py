@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,25 +12,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
+from ..base.folders import private
 from ..base.given import printable
 from ..base.store import blob, unpack
 from ..base.table import screen_width, without_colour, words
 from ..run.compile import bundle
 from ..run.device import Binary
-from ..run.records import Measurement, RecordsError
+from ..run.records import Measurement, RecordsError, now
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
 from ..run.travel import program_from_dict, program_to_dict
 from . import cache
 from .built import Built, elsewhere
+from .cache import is_set
 
 if TYPE_CHECKING:
     from rich.table import Table
-
 
 INSTEAD = {
     "latency": "latency_ms", "ref_latency": "ref_latency_ms", "libcode": "kernel.source", "func": "kernel",
@@ -215,3 +218,35 @@ def outcomes(table: Sequence[Measurement]) -> str:
     """How many ended how, in words."""
     counts = Counter(m.outcome.replace("_", " ") for m in table)
     return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
+
+
+FOLDER = "tune-runs"  # of the cache
+
+
+class RunLog:
+    """Appends to `autotune.log` in the folder of one run. A context manager."""
+
+    def __init__(self, run_id: str) -> None:
+        self.path = private(FOLDER, run_id) / "autotune.log"
+        self._shown = is_set("CARVER_PRINT_AUTOTUNING")
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            self.say(f"ended by {type(error).__name__}: {error}")
+        self._file.close()
+
+    def say(self, text: str) -> None:
+        with suppress(OSError):  # of a full disk: the log is read by people alone
+            self._file.write(f"{now()} {text}\n")
+            self._file.flush()
+        if self._shown:
+            print(f"carver: {text}", file=sys.stderr, flush=True)
+
+    def candidate(self, place: int, count: int, m: Measurement, recorded: bool) -> None:
+        time = f"{m.median_ms:.4g} ms" if m.ok and m.median_ms else f"{m.outcome}: {m.reason}"
+        said = f", predicted {m.predicted_ms:.4g} ms" if m.predicted_ms else ""
+        self.say(f"[{place}/{count}] {words(m.config)}: {time}{said}{' (recorded)' if recorded else ''}")

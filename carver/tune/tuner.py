@@ -42,14 +42,11 @@ from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
 from . import cache, profiles, untimed
-from .built import Built
+from .built import JIT, Built
 from .configs import Entry, once
-from .jitted import JIT
-from .lane import BUSY
-from .lanes import Lanes
-from .log import RunLog
+from .lanes import BUSY, Lanes
 from .plan import Plan, Tuning, make_plan
-from .result import AutotuneResult, outcomes
+from .result import AutotuneResult, RunLog, outcomes
 from .search import BudgetSpent, Choices, strategy
 
 OWN = "user"
