@@ -1,7 +1,7 @@
 """`CARVER_TRITON=3` for a whole process: a line in gpu_carver.pth, which a wheel installs, imports this at each start.
 
 Triton is not imported here: once the process itself has imported Triton's autotuner, `carver.enable_triton` is called
-with the number in the variable.
+with the number in the variable, or pinned. With `pinned`, CARVER_PINS may name a table.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ class _Enabling(Loader):
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
         asked = os.environ.get("CARVER_TRITON", "")
-        if not re.fullmatch("0*[1-9][0-9]{0,8}", asked):
-            sys.stderr.write(f"carver: CARVER_TRITON={asked[:80]!r} is no count of configurations; nothing is ranked\n")
+        if asked != "pinned" and not re.fullmatch("0*[1-9][0-9]{0,8}", asked):
+            said = f"CARVER_TRITON={asked[:80]!r} is neither a count of configurations nor 'pinned'"
+            sys.stderr.write(f"carver: {said}; nothing is ranked\n")
             return
         try:
             from .integrations.autotune import enable_triton
 
-            enable_triton(int(asked))
+            enable_triton(pinned=True) if asked == "pinned" else enable_triton(int(asked))
         except Exception as error:  # a program that never names carver must run as it did
             sys.stderr.write(f"carver: {type(error).__name__}: {error}; nothing is ranked\n")
 

@@ -105,13 +105,13 @@ def launch(kernel: Any, n: int = 1 << 24) -> None:
 def test_only_the_first_are_timed(enabled: Enabled, launches: Timed) -> None:
     kernel = tuner()
     launch(kernel)
-    assert len(kernel.benched) == 2
+    assert len(kernel.benched) == 3, "the two, and the first of the list"
     [entry] = enabled
-    assert (entry.kernel, entry.listed, entry.kept, entry.why) == ("copy", 6, 2, "")
+    assert (entry.kernel, entry.listed, entry.kept, entry.why) == ("copy", 6, 3, "")
     assert entry.first["BLOCK"] > 128  # a block of 128 halves with one warp moves 8 bytes a lane
     assert "copy" in repr(enabled)
     launch(kernel)
-    assert len(kernel.benched) == 2 and len(enabled) == 1  # the key is known
+    assert len(kernel.benched) == 3 and len(enabled) == 1  # the key is known
 
 
 def test_what_was_timed_for_some_keys_ranks_the_next(launches: Timed) -> None:
@@ -281,7 +281,8 @@ def test_a_script_runs_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "ranks", "told"), [("3", "True", ""), ("many", "False", "no count"), ("9" * 5000, "False", "no count")]
+    ("asked", "ranks", "told"),
+    [("3", "True", ""), ("pinned", "True", ""), ("many", "False", "neither a count"), ("9" * 5000, "False", "neither")],
 )
 def test_a_variable_ranks_for_a_whole_process(asked: str, ranks: str, told: str) -> None:
     code = "import carver._startup, triton; from triton.runtime.autotuner import Autotuner as A; "

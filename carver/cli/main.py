@@ -20,7 +20,7 @@ GROUPS = {
         "recommend": "rankings", "rank": "rankings", "explain": "rankings", "portfolio": "export",
     },
     "Look at kernels": {"inspect": "rankings", "check": "export"},
-    "Use them elsewhere": {"export": "export"},
+    "Use them elsewhere": {"export": "export", "pins": "pins"},
     "Measure on this machine": {"bench": "measure", "tune": "measure", "calibrate": "measure", "records": "measure"},
     "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},
     "Devices": {"archs": "system.list_archs", "arch": "system"},

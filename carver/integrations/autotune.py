@@ -26,6 +26,9 @@ from ..compiled.triton import Compiled, Target, build_launcher, compile_launched
 from ..export.triton import Feedback
 from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
+from ..ranking.pins import Pin, picks_hash
+from ..ranking.ties import TIED, least
+from .pinned import Pinned, asked
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,14 +61,16 @@ class Entry:
     """Why it was tuned as before; empty where it was ranked."""
     first: Mapping[str, Any] = field(default_factory=dict)
     """The configuration that is predicted to be the fastest."""
+    pin: str = ""
+    """Where a pinned configuration comes from."""
 
 
 class Enabled(list[Entry]):
     """The log of what was ranked and what was left alone. `stop()`, or the end of a `with` block, restores Triton."""
 
-    def __init__(self, topk: int, restore: Callable[[], None]) -> None:
+    def __init__(self, topk: int, restore: Callable[[], None], pinned: Pinned | None = None) -> None:
         super().__init__()
-        self.topk = topk
+        self.topk, self.pinned = topk, pinned
         self._restore = restore
 
     def __enter__(self) -> Enabled:
@@ -78,6 +83,16 @@ class Enabled(list[Entry]):
         """Triton tunes as it did before."""
         self._restore()
 
+    @property
+    def pins(self) -> list[Pin]:
+        """What was taken so far, by kernel and key, where picks are pinned."""
+        return [pin for _, pin in sorted(self.pinned.picks.items())] if self.pinned else []
+
+    @property
+    def hash(self) -> int:
+        """Of which configuration each kernel took for each key, below 2^62: equal on ranks that chose alike."""
+        return int(picks_hash(self.pins), 16) >> 2
+
     def table(self, width: int) -> Table:
         """One line a first call."""
         columns = [
@@ -85,6 +100,7 @@ class Enabled(list[Entry]):
             Column("listed", tuple(str(e.listed) for e in self)),
             Column("timed", tuple(str(0 if e.kept == 1 and not e.why else e.kept) for e in self)),
             Column("s", tuple(f"{e.seconds:.1f}" for e in self)),
+            Column("pinned", tuple(e.pin for e in self), True, may_shrink=True),
             Column("tuned as before, since", tuple(e.why for e in self), True, may_shrink=True),
         ]
         return rich_table(columns, width)
@@ -96,16 +112,26 @@ class Enabled(list[Entry]):
         return without_colour(self.table(width), width)
 
 
-def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled:
+def enable_triton(
+    topk: int | None = None, arch: Arch | str = "auto", *, pinned: bool | str | os.PathLike[str] = False,
+    record: bool = False, margin: float | None = None, strict: bool = False,
+) -> Enabled:  # fmt: skip
     """From now on, rank each `triton.autotune` kernel of this process for the arguments of its first call.
 
-    Triton times only the first `topk` configurations (3 by default). Their times improve the ranking for the kernel's
-    next key. With `topk=1`, or CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are
-    timed faster than they are ranked are compiled in parallel and not ranked.
+    Triton times the first `topk` configurations (3 by default) and the first of the list, which is left only for a gain
+    that noise does not explain. Their times improve the ranking for the kernel's next key. With `topk=1`, or
+    CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are timed faster than they are
+    ranked are compiled in parallel and not ranked.
+
+    `pinned`: nothing is timed, and every process takes the same: what a table of pins has, or what the model alone
+    chooses. True, or a table's file or folder (else `CARVER_PINS`). `record` puts what is missing into the table;
+    `margin`: the first of the list is left only for a predicted gain above it; `strict`: an entry that is missing or
+    stale is an error and not a line in the log.
 
     Raises DeviceError if there is no GPU and `arch` names none, ConfigError if Triton is missing or its tuner is
     enabled already.
     """
+    picks = asked(pinned, record=record, margin=margin, strict=strict)
     try:
         from triton.runtime.autotuner import Autotuner
     except ImportError:
@@ -121,7 +147,7 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
         for name, method in before.items():
             setattr(Autotuner, name, method)
 
-    log = Enabled(topk, restore)
+    log = Enabled(topk, restore, picks)
 
     @functools.wraps(before["prune_configs"])
     def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
@@ -134,14 +160,28 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
             if not hasattr(self, "_carver_feedback"):
                 self._carver_feedback = Feedback()
             given = {**self.nargs, **kwargs}
+            if picks is not None:
+                taken, where, pin = picks.take(
+                    self, configs, given, device(), _of_kernel(given),
+                    lambda ordered: copies(self.fn, ordered, given, device(), hurry=False),
+                )  # fmt: skip
+                log.append(Entry(name, len(configs), 1, time.perf_counter() - began, "", pin.config, where))
+                self._carver_untimed = taken
+                return [taken]
             kept, first = ranked(self.fn, configs, given, device(), topk, timing_s, self, self._carver_feedback)
         except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
+            if strict:
+                raise
             why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             log.append(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
+            if picks is not None:  # what cannot be ranked is not timed either: the tuner's own default
+                self._carver_untimed = configs[0]
+                return configs[:1]
             return configs
         why = "" if first else f"compiled side by side; to rank {len(configs)} takes longer than to time them"
         log.append(Entry(name, len(configs), len(kept), time.perf_counter() - began, why, first))
         self._carver_untimed = kept[0] if topk == 1 else None
+        self._carver_race = Race()
         return kept
 
     @functools.wraps(before["_bench"])
@@ -150,7 +190,8 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
             return [float("nan")] * 3  # the only one that is left: taken without being run
         with _timed_shortly(self):
             timings: list[float] = before["_bench"](self, *args, config=config, **meta)
-        return timings
+        race: Race | None = getattr(self, "_carver_race", None)
+        return list(race.after(timings)) if race and isinstance(timings, list) else timings
 
     Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
     if "check_disk_cache" in before:
@@ -164,6 +205,25 @@ def enable_triton(topk: int | None = None, arch: Arch | str = "auto") -> Enabled
 
         Autotuner.check_disk_cache = check_disk_cache
     return log
+
+
+@dataclass
+class Race:
+    """Times of one list as they come: the first stays unless noise does not explain that another is faster."""
+
+    best: Sequence[float] | None = None
+
+    def after(self, timing: Any) -> Any:
+        """The times of a configuration for the tuner, which takes the least: its own where it leads, else above the
+        leader's. Median, 20 % and 80 % quantile, as Triton's timer gives them, or one number."""
+        own = list(timing) if isinstance(timing, Sequence) else [timing] * 3
+        if len(own) < 3 or not all(isinstance(each, int | float) for each in own):
+            return timing
+        if self.best is None or (own[2] < self.best[1] and own[0] * (1 + TIED) < self.best[0]):
+            self.best = own
+        elif own[0] <= self.best[0]:  # faster by no more than noise: a tie, in which the earlier one stays
+            own = [math.nextafter(self.best[0], math.inf), own[1], own[2]]
+        return own if isinstance(timing, Sequence) else own[0]
 
 
 def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
@@ -193,24 +253,30 @@ def ranked(
         kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile
     )
     feedback.ranked(tuner, ranking, configs)
-    return [configs[i] for i in ranking.indices[:topk]], dict(ranking[0].config)
+    picks = [configs[hint.index] for hint in sorted(ranking[:topk], key=least)]
+    if topk > 1:  # the list's own first is left only for a gain
+        picks = [configs[0], *(each for each in picks if each is not configs[0])]
+    return picks, dict(ranking[0].config)
 
 
-def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch) -> Forks:
-    """Copies of this process that compile what Triton would at the launch of each configuration."""
+def copies(
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, hurry: bool = True
+) -> Forks:
+    """Copies of this process that compile what Triton would at the launch of each configuration. In a `hurry` those
+    that take far longer than others are given up."""
     launched, target = _of_kernel(given), Target.of(arch)
     function_of(kernel).cache_key  # noqa: B018 - a hash of its source and all it calls, made once for all copies
 
     def build(place: int) -> Compiled:
-        return compile_launched(kernel.run, target, asked(configs[place]))
+        return compile_launched(kernel.run, target, wanted(configs[place]))
 
-    def asked(config: Any) -> dict[str, Any]:
+    def wanted(config: Any) -> dict[str, Any]:
         return {**hooked(config, launched), **config.all_kwargs()}
 
     def launcher() -> None:
-        build_launcher(kernel, target, asked(configs[0]))
+        build_launcher(kernel, target, wanted(configs[0]))
 
-    return Forks(build, arch, hurry=True, beside=launcher)
+    return Forks(build, arch, hurry=hurry, beside=launcher)
 
 
 def _of_kernel(given: Mapping[str, Any]) -> dict[str, Any]:

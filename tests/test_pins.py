@@ -1,0 +1,342 @@
+"""Pinned picks: the same whatever the order and the process, in tables that say when they no longer hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import carver
+from carver.base.errors import ConfigError
+from carver.cli.main import main
+from carver.compiled import inspect
+from carver.integrations.autotune import Race, enable_triton
+from carver.ranking import pins, ties
+from carver.ranking.pins import PinsError, Table
+
+triton = pytest.importorskip("triton")
+
+from tests import compiled_kernels  # noqa: E402
+from tests.test_enable_triton import Array, launch, launches  # noqa: E402, F401 (the fixture)
+
+H100 = carver.load_arch("h100")
+N = 1 << 22
+CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (256, 1024, 4096) for warps in (1, 4, 8)]
+ARGS = {"x_ptr": carver.Tensor("float16", (N,)), "y_ptr": carver.Tensor("float16", (N,)), "n": N}
+
+
+def pick(configs: Any = CONFIGS, n: int = N, **how: Any) -> pins.Pin:
+    return pins.pick(
+        compiled_kernels.copy, configs, args={**ARGS, "n": n}, grid=lambda meta: (-(-n // meta["BLOCK"]),), arch=H100,
+        key={"n": n}, **how,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("CARVER_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "pins" / "h100_sxm.json"
+    pins.add(path, H100.name, [pick(), pick(n=N // 2)])
+    return path
+
+
+# the choice
+
+
+@dataclass(frozen=True)
+class Hint:
+    predicted_ms: float
+    registers: int
+    smem_bytes: int
+    config: dict[str, Any]
+
+    @property
+    def launch(self) -> Any:
+        return SimpleNamespace(registers=self.registers, smem_bytes=self.smem_bytes)
+
+
+def hint(ms: float, registers: int = 32, shared: int = 0, **config: Any) -> Hint:
+    return Hint(ms, registers, shared, config)
+
+
+@pytest.mark.parametrize(
+    ("hints", "taken"),
+    [
+        ([hint(1.0, B=64), hint(1.02, 16, B=32)], 64),  # 2 % is more than a tie
+        ([hint(1.0, 64, B=64), hint(1.009, 40, B=32)], 32),
+        ([hint(1.0, 40, 4096, B=64), hint(1.005, 40, 2048, B=128)], 128),
+        ([hint(1.0, 40, 0, B=64), hint(1.005, 40, 0, B=16)], 16),
+        ([hint(1.0, 40, 0, B=8, C=4), hint(1.0, 40, 0, B=4, C=8)], 4),
+    ],
+)
+def test_ties_are_resolved_by_the_stated_order(hints: list[Hint], taken: int) -> None:
+    for order in (hints, hints[::-1]):
+        choice = ties.choose(order)
+        assert choice.hint.config["B"] == taken
+    assert choice.tied == (1 if taken == 64 and hints[1].predicted_ms == 1.02 else 2)
+
+
+def test_the_default_is_left_for_a_gain_above_the_margin_alone() -> None:
+    hints, default = [hint(1.0, B=64), hint(1.08, B=32)], {"B": 32}
+    assert ties.choose(hints, default, 0.1).hint.config == {"B": 32}
+    assert "no predicted gain above 10% (8.0%)" in ties.choose(hints, default, 0.1).why
+    assert ties.choose(hints, default, 0.05).hint.config == {"B": 64}
+    assert ties.choose(hints, default).hint.config == {"B": 64}
+    assert "the default does not run" in ties.choose(hints, {"B": 1}, 0.1).why
+
+
+def test_the_pick_is_that_of_any_order() -> None:
+    first = pick()
+    for seed in range(5):
+        again = pick(random.Random(seed).sample(CONFIGS, len(CONFIGS)))
+        assert again.to_dict() == first.to_dict()
+    assert pick([*CONFIGS, *CONFIGS]).to_dict() == first.to_dict(), "each counts once"
+    assert [each["config"] for each in first.candidates] != CONFIGS and first.candidates[0]["grid"] == [16384, 1, 1]
+    assert pick(default=CONFIGS[0], margin=10.0).config == CONFIGS[0]
+
+
+OTHER = """
+import json, sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/tests"]
+from tests.test_pins import CONFIGS, pick
+import random
+print(json.dumps(pick(random.Random(int(sys.argv[2])).sample(CONFIGS[:4], 4)).to_dict()))
+"""
+
+
+def test_the_pick_is_that_of_any_process(tmp_path: Path) -> None:
+    """With another seed of hashes, one thread or two, and an empty cache: all is compiled anew."""
+    found = []
+    for seed, threads in (("1", "1"), ("2", "2")):
+        own = {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads, "CARVER_CACHE_DIR": str(tmp_path / seed)}
+        command = [sys.executable, "-c", OTHER, str(Path(__file__).parent.parent), seed]
+        done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1] == json.loads(json.dumps(pick(CONFIGS[:4]).to_dict()))
+
+
+def test_what_was_not_compiled_in_time_is_not_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {"refused": "not compiled within 1800 s", "transient": True}
+    monkeypatch.setattr(inspect.pool.Pool, "replies", lambda self, requests, _: iter([(k, slow) for k in requests]))
+    with pytest.raises(ConfigError):
+        pick([*CONFIGS, {"BLOCK": 8192}])
+
+
+# tables
+
+
+def test_a_table_says_what_it_holds_and_reads_itself(table: Path) -> None:
+    found = Table.read(table, "h100_sxm")
+    assert [pin.key for pin in found] == [{"n": N // 2}, {"n": N}]
+    assert found.text() == table.read_text() and json.loads(table.read_text())["format"] == 1
+    assert pins.add(table, H100.name, [pick()]).text() == found.text()
+    assert all(not each.problem for each in pins.verify(found, lambda _: compiled_kernels.copy))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("empty", "not JSON"), ("cut", "not JSON"), ("a list", "is no table of pins"), ("format", "no table of pins"),
+        ("device", "is a table for 'h200_sxm', not for h100_sxm"), ("config", "was edited or cut"),
+        ("candidate", "was edited or cut"), ("a key less", "keys missing"), ("twice", "two entries"),
+        ("types", "must be"), ("a pipe", "is no plain file"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_an_error_that_names_the_file(how: str, said: str, table: Path) -> None:
+    found = json.loads(table.read_text())
+    entry = found["pins"][0]
+    match how:
+        case "empty" | "a pipe":
+            found = ""
+        case "cut":
+            found = table.read_text()[:500]
+        case "a list":
+            found = [found]
+        case "format":
+            found["format"] = 2
+        case "device":
+            found["device"] = "h200_sxm"
+        case "config":
+            entry["config"]["num_warps"] += 1
+        case "candidate":
+            del entry["candidates"][0]
+        case "a key less":
+            del entry["why"]
+        case "twice":
+            found["pins"].append(entry)
+        case "types":
+            entry["key"] = 3
+    table.write_text(found if isinstance(found, str) else json.dumps(found))
+    if how == "a pipe":
+        table.unlink()
+        os.mkfifo(table)
+    with pytest.raises(PinsError, match=said) as caught:
+        Table.read(table, "h100_sxm")
+    assert str(table) in str(caught.value)
+
+
+def test_tables_of_several_ranks_are_one_or_an_error_that_names_both(table: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    pins.add(other, H100.name, [pick(), pick(n=N // 4)])
+    merged = pins.merged([table, other])
+    assert len(merged.pins) == 3 and pins.merged([other, table]).text() == merged.text()
+    pins.add(other, H100.name, [pick(CONFIGS[:2], n=N // 2)])
+    with pytest.raises(PinsError, match="takes another configuration") as caught:
+        pins.merged([table, other])
+    assert str(table) in str(caught.value) and str(other) in str(caught.value)
+    first, last = pins.differences(Table.read(table), Table.read(other))
+    assert "only in the second" in first and "then" in last
+
+
+def test_what_changed_since_is_named(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Table.read(table)
+    pin = next(iter(found))
+    assert not pins.stale(pin, compiled_kernels.copy, CONFIGS[::-1], H100)
+    assert "a list of 9, then of 8" in pins.stale(pin, compiled_kernels.copy, CONFIGS[1:], H100)
+    assert "device h100_sxm" in pins.stale(pin, compiled_kernels.copy, CONFIGS, H100.replace(sm_count=7))
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    assert "compiler triton" in pins.stale(pin, compiled_kernels.copy, CONFIGS, H100)
+    monkeypatch.delenv("DISABLE_LLVM_OPT")
+    monkeypatch.setattr(pins, "__version__", "9.9")
+    (problem, _) = [each.problem for each in pins.verify(found, lambda _: compiled_kernels.copy)]
+    assert problem == "the same pick, but stale: carver 0.1.0, then 9.9"
+
+
+def test_the_hash_is_of_the_picks_alone() -> None:
+    one, two = pick(), pick(n=N // 2)
+    assert pins.picks_hash([one, two]) == pins.picks_hash([two, one]) != pins.picks_hash([one])
+
+
+# in a process
+
+
+def tuner(configs: Any = CONFIGS) -> Any:
+    made = [triton.Config({"BLOCK": each["BLOCK"]}, num_warps=each["num_warps"]) for each in configs]
+
+    def bench(*_: Any, **__: Any) -> Any:
+        raise AssertionError("timed")
+
+    return triton.autotune(made, key=["n"], do_bench=bench)(compiled_kernels.copy)
+
+
+def test_a_process_takes_what_the_table_has_and_compiles_nothing_else(
+    launches: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    with enable_triton(arch=H100, pinned=tmp_path, record=True) as log:
+        launch(tuner(), N)
+        launch(tuner(CONFIGS[::-1]), N)
+    assert [entry.pin.partition(":")[0] for entry in log] == ["chosen", f"pinned in {tmp_path}/h100_sxm.json"]
+    taken = {name: launches[0][name] for name in ("BLOCK", "num_warps")}
+    assert taken == {name: launches[1][name] for name in taken} and len(log.pins) == 1 and 0 < log.hash < 1 << 62
+    monkeypatch.setattr(pins, "rank_kernel", lambda *_, **__: pytest.fail("ranked"))
+    with enable_triton(arch=H100, pinned=tmp_path, strict=True) as again:
+        launch(tuner(random.Random(1).sample(CONFIGS, 9)), N)
+        with pytest.raises(PinsError, match="has no entry; record it with 'carver pins record'"):
+            launch(tuner(), N // 2)
+        with pytest.raises(PinsError, match="stale: a list of 9, then of 8"):
+            launch(tuner(CONFIGS[1:]), N)
+    assert again.hash == log.hash
+    assert {name: launches[2][name] for name in taken} == taken
+
+
+def test_a_stale_entry_is_logged_and_chosen_anew(
+    launches: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture  # noqa: F811
+) -> None:
+    with enable_triton(arch=H100, pinned=tmp_path, record=True):
+        launch(tuner(), N)
+    with enable_triton(arch=H100, pinned=tmp_path) as log:
+        launch(tuner(CONFIGS[1:]), N)
+    assert "the entry is stale: a list of 9, then of 8; chosen anew" in caplog.text and log[0].pin.startswith("chosen")
+    (tmp_path / "h100_sxm.json").write_text("{}")
+    with enable_triton(arch=H100, pinned=tmp_path) as log:
+        launch(tuner(), N)
+    assert "is no table of pins" in caplog.text and log[0].pin.startswith("chosen")
+
+
+def test_what_cannot_be_ranked_takes_the_first_and_says_so(launches: Any) -> None:  # noqa: F811
+    with enable_triton(arch=H100, pinned=True) as log:
+        tuner()[lambda meta: (1,)](Array((64,), "torch.complex64"), Array((64,)), 64)
+    assert "complex64" in log[0].why and launches[-1]["BLOCK"] == 256 and launches[-1]["num_warps"] == 1
+
+
+@pytest.mark.parametrize("how", [{"record": True}, {"margin": 0.1}, {"strict": True}])
+def test_options_of_pins_go_with_pins(how: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="goes with pinned="):
+        enable_triton(arch=H100, **how)
+    with pytest.raises(ConfigError, match="pinned is True, or the file or folder"):
+        enable_triton(arch=H100, pinned=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("times", "taken"),
+    [
+        ([(1.0, 0.98, 1.02), (0.97, 0.95, 0.99)], 0),  # within the default's own spread
+        ([(1.0, 0.99, 1.01), (0.995, 0.98, 0.985)], 0),  # apart, but by less than a tie
+        ([(1.0, 0.99, 1.01), (0.9, 0.89, 0.91)], 1),
+        ([(1.0, 0.99, 1.01), (0.9, 0.89, 0.91), (0.895, 0.88, 0.9)], 1),
+        ([(float("inf"),) * 3, (0.9, 0.89, 0.91)], 1),
+        ([(1.0, 0.99, 1.01), (float("inf"),) * 3], 0),
+    ],
+)
+def test_the_first_is_left_for_a_gain_that_noise_does_not_explain(times: list[Any], taken: int) -> None:
+    race = Race()
+    told = [race.after(list(each)) for each in times]
+    assert told.index(min(told)) == taken
+
+
+# the command line
+
+
+KERNELS = """
+import triton, triton.language as tl
+@triton.autotune([triton.Config({"B": b}, num_warps=w) for b in (256, 1024) for w in (2, 8)], key=["n"])
+@triton.jit
+def copied(x, y, n, B: tl.constexpr):
+    o = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + o, tl.load(x + o, o < n), o < n)
+"""
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = CliRunner().invoke
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "pinned_kernels.py").write_text(KERNELS)
+    for n in (1000, 4000000):
+        x = f'{{dtype = "float16", shape = [{n}]}}'
+        (tmp_path / f"{n}.toml").write_text(f'grid = ["ceil(n, B)"]\n[args]\nn = {n}\nx = {x}\ny = {x}\n')
+    asked = ["pins", "record", "pinned_kernels.py:copied", "--arch", "h100", "--table", "t"]
+    done = run(main, [*asked, "--args", "1000.toml", "--args", "4000000.toml", "--margin", "0.1"])
+    assert done.exit_code == 0 and "2 in t/h100_sxm.json" in done.output, done.output
+    shown = run(main, ["pins", "show", "t"]).output
+    assert "pinned_kernels.copied(n=1000, x=float16, y=float16): B=" in shown
+    assert run(main, ["pins", "verify", "t/h100_sxm.json"]).output.endswith("2 of 2 hold\n")
+    assert run(main, ["pins", "merge", "t/h100_sxm.json", "t/h100_sxm.json", "-o", "m.json"]).exit_code == 0
+    assert (tmp_path / "m.json").read_text() == (tmp_path / "t" / "h100_sxm.json").read_text()
+    assert run(main, ["pins", "diff", "m.json", "t/h100_sxm.json"]).exit_code == 0
+    run(main, [*asked, "--args", "1000.toml"])
+    done = run(main, ["pins", "diff", "m.json", "t/h100_sxm.json"])
+    assert done.exit_code == 1 and ", then {" in done.output
+    assert "no table of pins in" in run(main, ["pins", "show"]).output
+    (tmp_path / "pinned_kernels.py").write_text(KERNELS.replace("o < n)", "o < n - 1)"))
+    sys.modules.pop("pinned_kernels", None)
+    done = run(main, ["pins", "verify", "t/h100_sxm.json"])
+    assert done.exit_code == 1 and "source" in done.output and "0 of 2 hold" in done.output
