@@ -88,6 +88,7 @@ def test_gluon_by_descriptors() -> None:
     assert binary.args[5] == TensorMap(b, (4096, 1024), (8192,), (32, 64), swizzle=2)
     assert binary.args[1:5] == (np.int32(2048), np.int32(4096), np.int64(4096), np.int64(1))
     assert binary.args[10:13] == (c, np.float32(0.5), np.int32(4096))
+    assert [name for name in binary.names if name] == ["a", "b", "c", "scale", "K"]
     check_parameters(binary)
     [kernel] = elf.kernels(binary.code).values()
     assert kernel.sm == 90
@@ -125,6 +126,7 @@ def test_tilelang_by_tma(tilelang: Any, kind: str) -> None:
     assert binary.args[0] == TensorMap(a, (512, 1024), (1024,), (64, 128), swizzle=3)
     assert binary.args[1] == TensorMap(b, (512, 768), (1024,), (64, 128), swizzle=3)
     assert binary.args[2] == T("float16", (1024, 768))
+    assert binary.names == ("A", "B", "C")
     check_parameters(binary)
     if kind == "autotune":
         assert listed(kernel, sizes) == tilelang.LISTED
@@ -161,6 +163,7 @@ def test_numba_arrays_and_numbers() -> None:
     of_b = (None, None, 640_000, 4, b, 640, 1000, 4, 2560)
     assert binary.args == (*of_a, *of_b, np.float32(2))
     assert {type(n) for n in binary.args if isinstance(n, np.integer)} == {np.int64}
+    assert [binary.names[i] for i in (4, 13, 18)] == ["a", "b", "factor"]
     check_parameters(binary)
     assert elf.kernels(binary.code)[binary.entry].shared_bytes == 16 * 17 * 4
 
@@ -194,6 +197,7 @@ def test_warp_tiles_and_threads(warp: Any) -> None:
     binary = make(warp.scaled, {}, {"a": a, "b": b, "factor": 3, "by": (1, 2, 4)}, (512, 2048))
     assert (binary.grid, binary.block, binary.shared_bytes) == ((4096, 1, 1), (256, 1, 1), 0)
     assert binary.args[3] == np.float32(3)
+    assert binary.names == ("", "a", "b", "factor", "by")
     assert binary.args[4] == Struct(struct.pack("<3f", 1, 2, 4))
     check_parameters(binary)
 
@@ -206,6 +210,7 @@ def test_cute_dsl_by_tma() -> None:
     assert (binary.grid, binary.block) == ((64, 64, 1), (128, 1, 1))
     assert binary.shared_bytes == 128 + 64 * 32 * 2  # a barrier, and the tile at a multiple of 128 bytes
     assert binary.args == (TensorMap(a, (2048, 4096), (4096,), (32, 64)), b)
+    assert binary.names == ("a", "b")
     check_parameters(binary)
     with pytest.raises(CompileError, match="at least sm_90"):
         make(module.copy, {"rows": 64, "cols": 32}, args, arch=A100)
@@ -224,6 +229,7 @@ def test_cutile_blocks_and_clusters(arch: str, ctas: int, cluster: int) -> None:
     of = [(t, *t.shape, *t.strides) for t in (a, b, c)]
     assert binary.args == (*of[0], *of[1], *of[2], np.float32(1.5))
     assert {type(n) for n in binary.args if isinstance(n, np.integer)} == {np.int32}
+    assert [name for name in binary.names if name] == ["a", "b", "c", "shift"]
     check_parameters(binary)
     kernel = elf.kernels(binary.code)[binary.entry]
     assert binary.block == kernel.threads

@@ -85,6 +85,7 @@ class Binary:
       its own width, a `TensorMap` and a `Struct` by value, None as a null pointer.
     - `grid` in blocks, `block` in threads; `shared_bytes`: what the launch adds to the kernel's own shared memory.
     - `constants`: contents of symbols in constant memory, as NumPy arrays.
+    - `names` of the arguments, for reports and `values=`; "" for one that has none.
     """
 
     code: bytes
@@ -94,6 +95,7 @@ class Binary:
     block: tuple[int, ...] = (1, 1, 1)
     shared_bytes: int = 0
     constants: Mapping[str, Any] = field(default_factory=FrozenDict)
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.code, str | os.PathLike):
@@ -105,6 +107,9 @@ class Binary:
         if isinstance(self.args, str | bytes | Mapping) or not isinstance(self.args, Sequence):
             raise ConfigError(f"args are a sequence in the order of the kernel's parameters, got {shown(self.args)}")
         object.__setattr__(self, "args", tuple(_argument(i, value) for i, value in enumerate(self.args)))
+        object.__setattr__(self, "names", tuple(self.names) or tuple(f"arg{i}" for i in range(len(self.args))))
+        if len(self.names) != len(self.args):
+            raise ConfigError(f"{len(self.args)} arguments have as many names, got {shown(self.names)}")
         for name in ("grid", "block"):
             object.__setattr__(self, name, _three(name, getattr(self, name)))
         whole("shared_bytes", self.shared_bytes, ConfigError)

@@ -116,10 +116,15 @@ def _device(arch: Arch) -> str:
 
 def save_facts(key: str, facts: Facts, used: Used) -> None:
     """Facts under a key of `facts_key`, with digests of the contents of tensors that they depend on."""
+    save(key, {"facts": plain_facts(facts), "values": used.digests})
+
+
+def plain_facts(facts: Facts) -> dict[str, Any]:
+    """Facts as JSON takes them, dataclasses as their `vars`."""
     accesses = [  # JSON has no word for what is not known
         {**vars(a), "stride_bytes": None if math.isnan(a.stride_bytes) else a.stride_bytes} for a in facts.accesses
     ]
-    save(key, {"facts": {**vars(facts), "accesses": accesses}, "values": used.digests})
+    return {**vars(facts), "accesses": accesses}
 
 
 def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Facts]:
@@ -135,7 +140,7 @@ def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Fa
     for key, entry in load_each(keys).items():
         try:
             if all(is_same(name, was) for name, was in entry["values"].items()):
-                found[key] = _facts(entry["facts"])
+                found[key] = facts_from(entry["facts"])
         except ConfigError:
             raise
         except (CarverError, KeyError, TypeError, ValueError, AttributeError):
@@ -143,8 +148,8 @@ def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Fa
     return found
 
 
-def _facts(plain: Mapping[str, Any]) -> Facts:
-    """Raises CarverError, or an error of Python's, for what `save_facts` did not write."""
+def facts_from(plain: Mapping[str, Any]) -> Facts:
+    """The facts that `plain_facts` wrote. Raises CarverError, or an error of Python's, for anything else."""
     _check_numbers("", plain)
     check_fields(Facts, plain, "record of facts", CarverError)
     for loop in plain["loops"]:

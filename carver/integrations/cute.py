@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
@@ -61,7 +61,8 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         raise refusal(error) from error
     finally:
         environment.keep_ir, environment.keep_cubin = before
-    passed = [v for v, p in zip(values, signature(host).parameters.values(), strict=True) if not _constant(v, p)]
+    of = signature(host).parameters
+    passed = {n: v for v, (n, p) in zip(values, of.items(), strict=True) if not _constant(v, p)}
     return _Host(str(made.__mlir__), passed, str(made.ir_module)).binary(made.__cubin__)
 
 
@@ -84,13 +85,14 @@ def _stand_in(value: Any) -> Any:
 class _Host:
     """The host's function in the IR: what each name is assigned, and what its parameters are given."""
 
-    def __init__(self, text: str, values: Sequence[Any], lowered: str) -> None:
+    def __init__(self, text: str, values: Mapping[str, Any], lowered: str) -> None:
         self.aliases = dict(re.findall(r"^(!\w+) = (!.*)$", text, re.M))
         head, _, self.body = text[text.index("func.func @") :].partition("\n")
         names = re.findall(r"%arg\d+", head)
         if len(names) != len(values):
             raise CompileError(f"the host function has {len(names)} parameters in its IR, and was given {len(values)}")
-        self.given = dict(zip(names, values, strict=True))
+        self.given = dict(zip(names, values.values(), strict=True))
+        self.names = dict(zip(names, values, strict=True))
         self.made: dict[str, str] = {}
         for results, what in re.findall(r"^ *(%[\w, %]+?)(?::\d+)? = (.*)$", self.body, re.M):
             self.made |= dict.fromkeys(re.findall(r"%\w+", results), what)
@@ -105,8 +107,9 @@ class _Host:
         assert found, "a launch has a block, shared memory and a grid"
         block, grid = (tuple(self.number(n) for n in found[i].split(", ")) for i in (1, 3))
         each = zip(names.split(", "), _parts(kinds), strict=True)
-        parameters = tuple(p for name, kind in each for p in self._parameters(name, self.aliases.get(kind, kind)))
-        return Binary(code, symbol, parameters, grid, block, shared_bytes=self.number(found[2]))
+        every = [p for name, kind in each for p in self._parameters(name, self.aliases.get(kind, kind))]
+        of, parameters = zip(*every, strict=True) if every else ((), ())
+        return Binary(code, symbol, parameters, grid, block, shared_bytes=self.number(found[2]), names=of)
 
     def number(self, name: str) -> int:
         """The value of a name that is computed from constants and the numbers given."""
@@ -134,9 +137,10 @@ class _Host:
             raise ConfigError("the launch does not say how much shared memory it takes; give it smem=")
         return int(constant[1])
 
-    def _parameters(self, name: str, kind: str) -> Iterator[Any]:
+    def _parameters(self, name: str, kind: str) -> Iterator[tuple[str, Any]]:
         if kind in _NUMBERS:
-            yield _NUMBERS[kind](self.given[name] if name in self.given else self.number(name))
+            value = self.given[name] if name in self.given else self.number(name)
+            yield self.names.get(name, ""), _NUMBERS[kind](value)
         elif kind.startswith(_ATOM):
             yield self._tensor_map(name, kind)
         elif kind.startswith(("!cute.memref", "!cute.ptr")) and "?" not in kind:
@@ -144,17 +148,16 @@ class _Host:
         elif not kind.startswith(_KNOWN_TO_THE_COMPILER) or "?" in kind:
             raise ConfigError(f"carver cannot lay out a kernel's parameter of type {kind}")
 
-    def _tensor(self, name: str) -> Tensor:
-        """The tensor that a view, or an iterator over it, is of."""
+    def _tensor(self, name: str) -> tuple[str, Tensor]:
+        """The tensor that a view, or an iterator over it, is of, and its name."""
         while name not in self.given:
             found = re.search(r"%\w+", self.made.get(name, ""))
             if not found:
                 raise ConfigError(f"{name} is no view of a tensor that was given")
             name = found[0]
-        tensor: Tensor = self.given[name]
-        return tensor
+        return self.names[name], self.given[name]
 
-    def _tensor_map(self, name: str, kind: str) -> TensorMap:
+    def _tensor_map(self, name: str, kind: str) -> tuple[str, TensorMap]:
         """The atom's basis is the box, fastest first, with the axis of the tensor that each of its sizes runs along."""
         source = re.findall(r"%\w+", self.made[name])[0]
         kinds = _parts(self.made[name].partition("> : (")[2].partition(") -> ")[0])
@@ -164,9 +167,9 @@ class _Host:
         along = [int(axis) for axis in re.findall(r"1@(\d+)", axes)]
         if axes.count("@") != len(along) or len(along) != len(shape):
             raise ConfigError(f"carver cannot read the basis of a copy by TMA: {kind}")
-        tensor = self._tensor(source)
+        of, tensor = self._tensor(source)
         swizzle = re.search(r"S<(\d),", shared)
-        return TensorMap(
+        return of, TensorMap(
             tensor, tuple(shape[a] for a in along), tuple(strides[a] * tensor.item_bytes for a in along[1:]),
             tuple(_flat(box)), (1,) * len(along), swizzle=int(swizzle[1]) if swizzle else 0,
         )  # fmt: skip

@@ -58,8 +58,9 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         raise refusal(error) from error
     [made] = kernels(out.getvalue()).values()
     x, y, z = grid_of(grid, {**args, **config})
-    parameters = tuple(p for v, k in zip(values, known, strict=True) if not k for p in _parameters(v))
-    return Binary(out.getvalue(), made.name, parameters, (x * made.cluster, y, z), made.threads)
+    of = zip(function.__code__.co_varnames, values, known, strict=False)
+    names, parameters = zip(*(p for name, v, k in of if not k for p in _parameters(name, v)), strict=True)
+    return Binary(out.getvalue(), made.name, parameters, (x * made.cluster, y, z), made.threads, names=names)
 
 
 def _constraint(value: Any, ct: Any, to: Any) -> Any:
@@ -81,10 +82,10 @@ def _number(value: Any) -> np.generic:
     return np.float32(value) if isinstance(value, float) else np.int32(value)
 
 
-def _parameters(value: Any) -> Iterator[Any]:
+def _parameters(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """A tensor is its address, its shape and its strides in elements."""
     if not isinstance(value, Tensor):
-        yield _number(value)
+        yield name, _number(value)
         return
-    yield value
-    yield from map(np.int32, (*value.shape, *value.strides))
+    yield name, value
+    yield from (("", np.int32(n)) for n in (*value.shape, *value.strides))

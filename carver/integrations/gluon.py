@@ -53,13 +53,17 @@ def binary(kernel: Any, config: Any, *, args: Mapping[str, Any], grid: Any, bloc
         bound = replace(bound, options={**bound.options, "num_warps": bound.constants["num_warps"]})
     built = built_by_triton(kernel, bound, target)
     known = {**taken, **plain}
+    names, parameters = zip(
+        *_parameters(bound.signature, known, list(built.metadata.tensordesc_meta or ())), strict=True
+    )
     return Binary(
         built.asm["cubin" if target.backend == "cuda" else "hsaco"],
         built.metadata.name,
-        args=tuple(_parameters(bound.signature, known, list(built.metadata.tensordesc_meta or ()))),
+        args=parameters,
         grid=grid_of(grid, {**args, **plain, **bound.constants}),
         block=(built.metadata.num_warps * target.warp_size, 1, 1),
         shared_bytes=built.metadata.shared,
+        names=names,
     )
 
 
@@ -74,27 +78,30 @@ def _laid_out(value: Descriptor) -> str:
     return f"tensordesc<{TRITON_TYPE[value.tensor.dtype]}[{','.join(map(str, block))}],{layout!r}>"
 
 
-def _parameters(signature: Mapping[str, str], known: Mapping[str, Any], maps: list[Any]) -> Iterator[Any]:
-    """Parameters of the machine code. A descriptor is a tensor map, where the device has them, else an address with
-    shape, strides and a flag; then its shape and its strides follow. Two addresses of scratch memory end the list."""
+def _parameters(signature: Mapping[str, str], known: Mapping[str, Any], maps: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Parameters of the machine code, with their names.
+
+    A descriptor is a tensor map, where the device has them, else an address with shape, strides and a flag; then its
+    shape and its strides follow. Two addresses of scratch memory end the list.
+    """
     for name, kind in signature.items():
         if kind == "constexpr":
             continue
         value = known[name]
         if not isinstance(value, Descriptor):
-            yield _NUMBERS[kind](value) if kind in _NUMBERS else value
+            yield name, _NUMBERS[kind](value) if kind in _NUMBERS else value
             continue
         tensor = value.tensor
         shape, strides = tensor.shape, tensor.strides
         if maps:
-            yield _tensor_map(value, maps.pop(0))
+            yield name, _tensor_map(value, maps.pop(0))
         else:
-            yield tensor
-            yield from map(np.int64, (*shape, *strides))
-            yield np.int8(0)
-        yield from map(np.int32, shape)
-        yield from map(np.int64, strides)
-    yield from (None, None)
+            yield name, tensor
+            yield from (("", np.int64(n)) for n in (*shape, *strides))
+            yield "", np.int8(0)
+        yield from (("", np.int32(n)) for n in shape)
+        yield from (("", np.int64(n)) for n in strides)
+    yield from (("", None), ("", None))
 
 
 def _tensor_map(value: Descriptor, meta: Mapping[str, Any]) -> TensorMap:

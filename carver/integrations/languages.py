@@ -77,7 +77,7 @@ class Maker:
         args = called("args", self.args, config) if callable(self.args) else self.args
         meta = {**args, **config} if isinstance(args, Mapping) else config
         kernel = self.kernel
-        if _makes(kernel):
+        if makes(kernel):
             kernel, args, config = made(kernel, args, config)
         if isinstance(kernel, Binary):
             return kernel
@@ -95,7 +95,7 @@ KNOWN = (
 )
 
 
-def _makes(kernel: Any) -> bool:
+def makes(kernel: Any) -> bool:
     """Whether it is a function that makes kernels, and no kernel."""
     return isinstance(kernel, FunctionType) and front_end(kernel) is None
 

@@ -6,6 +6,7 @@ Compiled and linked as at a launch, by the packages nvidia-cuda-nvrtc, nvidia-nv
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from math import prod
 from typing import Any
 
@@ -33,6 +34,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         raise ConfigError("a Numba kernel is launched with a grid and a block; give both")
     cc = capability(arch, "Numba's CUDA kernels")
     values = in_order(kernel.py_func, args)
+    of = signature(kernel.py_func).parameters
     options = {name: value for name in _OPTIONS if (value := kernel.targetoptions.get(name)) is not None}
     try:
         library, _ = _compile_pyfunc_with_fixup(
@@ -41,8 +43,9 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         code = bytes(library.get_cubin(cc=cc).code)
     except Exception as error:  # whatever stage refuses it, it is this configuration's answer
         raise refusal(error) from error
-    parameters = tuple(each for value in values for each in _parameters(value))
-    return Binary(code, library._entry_name, parameters, dim3("grid", grid), dim3("block", block))
+    every = [each for name, value in zip(of, values, strict=True) for each in _parameters(name, value)]
+    names, parameters = zip(*every, strict=True) if every else ((), ())
+    return Binary(code, library._entry_name, parameters, dim3("grid", grid), dim3("block", block), names=names)
 
 
 def _type(value: Any) -> Any:
@@ -60,11 +63,13 @@ def _order(value: Tensor) -> str:
     return "C" if value.strides == rows else "F" if value.strides == columns else "A"
 
 
-def _parameters(value: Any) -> Iterator[Any]:
+def _parameters(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """An array is two null pointers, its elements, bytes of one, its address, its shape and its strides in bytes."""
     if not isinstance(value, Tensor):
-        yield np.int64(value) if isinstance(value, int) else np.float64(value) if isinstance(value, float) else value
+        wide = np.int64 if isinstance(value, int) else np.float64 if isinstance(value, float) else lambda n: n
+        yield name, wide(value)
         return
-    yield from (None, None, np.int64(prod(value.shape)), np.int64(value.item_bytes), value)
-    yield from map(np.int64, value.shape)
-    yield from (np.int64(stride * value.item_bytes) for stride in value.strides)
+    strides = (stride * value.item_bytes for stride in value.strides)
+    yield from (("", None), ("", None), ("", np.int64(prod(value.shape))), ("", np.int64(value.item_bytes)))
+    yield name, value
+    yield from (("", np.int64(n)) for n in (*value.shape, *strides))

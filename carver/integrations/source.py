@@ -37,11 +37,11 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     else:
         raise ConfigError(f"{kernel.name} is compiled for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = compile_source(source, compiler).checked().read_bytes()
-    values = list(args.values()) if isinstance(args, Mapping) else list(args)
+    names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
         code, symbol(code, kernel.entry), tuple(map(_passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
-        dim3("block", kernel.block if block is None else block), kernel.shared_bytes,
+        dim3("block", kernel.block if block is None else block), kernel.shared_bytes, names=names,
     )  # fmt: skip
 
 

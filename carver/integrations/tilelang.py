@@ -82,7 +82,8 @@ def lowered(program: Any, target: Any, options: Mapping[str, Any], tensors: Mapp
         raise CompileError(f"the program launches {len(launches)} kernels; carver ranks programs of one")
     symbol, parameters, sizes = launches[0]
     grid, block = ([sizes.pop(f"{what}.{axis}", 1) for axis in "xyz"] for what in ("blockIdx", "threadIdx"))
-    return Binary(code, symbol, parameters, tuple(grid), tuple(block), shared_bytes=sum(sizes.values()))
+    names, values = zip(*parameters, strict=True) if parameters else ((), ())
+    return Binary(code, symbol, values, tuple(grid), tuple(block), shared_bytes=sum(sizes.values()), names=names)
 
 
 class _Given:
@@ -151,14 +152,14 @@ def _launches(made: Any, known: _Given) -> Iterator[tuple[str, tuple[Any, ...], 
             )
 
 
-def _parameter(value: Any, maps: Mapping[str, TensorMap], known: _Given) -> Any:
+def _parameter(value: Any, maps: Mapping[str, tuple[str, TensorMap]], known: _Given) -> tuple[str, Any]:
     name = getattr(value, "name", "")
-    if name in maps or name in known.tensors:
-        return maps.get(name) or known.tensors[name]
-    return np.dtype(str(value.dtype)).type(known.number(value))
+    if name in maps:
+        return maps[name]
+    return name, known.tensors.get(name) or np.dtype(str(value.dtype)).type(known.number(value))
 
 
-def _tensor_map(call: str, numbers: Sequence[Any], known: _Given) -> TensorMap:
+def _tensor_map(call: str, numbers: Sequence[Any], known: _Given) -> tuple[str, TensorMap]:
     """From the arguments of cuTensorMapEncodeTiled: type, rank, address, sizes, strides, box, element strides, and four
     codes, of which the second is the swizzle; or from those of cuTensorMapEncodeIm2col, where element strides, both
     corners, pixels and channels follow the strides. The first stride is the element's."""
@@ -168,7 +169,8 @@ def _tensor_map(call: str, numbers: Sequence[Any], known: _Given) -> TensorMap:
     dims, strides, *more = (tuple(of_axes[at : at + rank]) for at in range(0, 4 * rank, rank))
     tensor = known.tensors[address.name]
     if not call.endswith("im2col"):
-        return TensorMap(tensor, dims, strides[1:], more[0], more[1], swizzle)
+        return address.name, TensorMap(tensor, dims, strides[1:], more[0], more[1], swizzle)
     *corners, pixels, channels = of_axes[3 * rank :]
     lower, upper = tuple(corners[: rank - 2]), tuple(corners[rank - 2 :])
-    return TensorMap(tensor, dims, strides[1:], (channels, pixels), more[0], swizzle, lower, upper)
+    found = TensorMap(tensor, dims, strides[1:], (channels, pixels), more[0], swizzle, lower, upper)
+    return address.name, found

@@ -57,6 +57,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     return Binary(
         code, symbol, (Struct(bytes(bounds), {}), *parameters), grid=(-(-prod(dims) // threads), 1, 1),
         block=(threads, 1, 1), shared_bytes=meta[f"{symbol}_smem_bytes"],
+        names=("", *(argument.label for argument in kernel.adj.args)),
     )  # fmt: skip
 
 
