@@ -82,7 +82,7 @@ def score(case: Case, arch: carver.Arch, compiled: int | None = None) -> Score:
     return scored(case, ranked(case, arch, screen=declared(case, arch).indices[:compiled] if compiled else None))
 
 
-def ranked(case: Case, arch: carver.Arch, **more: Any) -> carver.KernelRanking:
+def ranked(case: Case, arch: carver.Arch, **more: Any) -> carver.Ranking:
     return carver.rank_kernel(
         case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, constants=case.constants,
         values=case.values, progress=sys.stderr.isatty(), **more,
@@ -98,7 +98,7 @@ def learnt(case: Case, arch: carver.Arch, profile: Any) -> tuple[Score, Any]:
     return _score(case, np.array(tried) * 1e3, of_first), profile
 
 
-def scored(case: Case, ranking: carver.Ranking | carver.KernelRanking) -> Score:
+def scored(case: Case, ranking: carver.Ranking) -> Score:
     ran = [hint for hint in ranking if case.times[hint.index] is not None]
     return _score(case, np.array([case.times[hint.index] for hint in ran], float), ran[0].predicted_ms)
 

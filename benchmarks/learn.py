@@ -65,7 +65,7 @@ def cases(path: Path) -> list[Case]:
     return list(read(path, lambda remark: None))
 
 
-Rank = Callable[[Any], carver.Ranking | carver.KernelRanking]
+Rank = Callable[[Any], carver.Ranking]
 """The candidates of a problem ranked by a profile, or by the model alone where that is None."""
 
 

@@ -39,7 +39,7 @@ if typing.TYPE_CHECKING:
     from .ops.moe import MoETemplate
     from .ops.op import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
-    from .ranking.kernel import Call, KernelHint, KernelRanking, rank_kernel
+    from .ranking.kernel import Call, rank_kernel
     from .run.inspected import CodeFacts, inspect
     from .tune import (
         JIT,
@@ -74,7 +74,7 @@ _LATE = {
     "ops.moe": ("MoETemplate",),
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
-    "ranking.kernel": ("Call", "KernelHint", "KernelRanking", "rank_kernel"),
+    "ranking.kernel": ("Call", "rank_kernel"),
     "run.inspected": ("CodeFacts", "inspect"),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
@@ -109,8 +109,8 @@ __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Binary", "Call", "CarverError",
     "Chain", "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor",
     "ElementwiseTemplate", "Facts", "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate",
-    "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "KernelHint", "KernelRanking",
-    "MatmulSoftmaxTemplate", "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking",
+    "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate",
+    "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking",
     "Rasterization2DColumn", "ReductionTemplate", "Routing", "SearchSpace", "Struct", "Tensor", "TensorMap",
     "TensorSupplyType", "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch",
     "rank_kernel", "recommend_many", "set_autotune_inputs", "triton_perf_model", "triton_pruner",

@@ -11,6 +11,8 @@ from importlib import import_module
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+from .arch.descriptor import Arch
+from .base.errors import ConfigError
 from .ops.template import Template
 from .ranking.explain import Explanation
 from .ranking.hint import Hint
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from .tune import AutotuneResult
 
 METHODS: Mapping[type, Mapping[str, str]] = {
-    Hint: {"explain": "ops.elsewise.explained", "_repr_html_": "view.table.hint_html"},
+    Hint: {"explain": "_methods.explain_hint", "_repr_html_": "view.table.hint_html"},
     Explanation: {"plot": "view.plots.plot_explanation"},
     Template: {"tune": "_methods.tune", "equivalent_function": "_methods.equivalent_function"},
     Ranking: {
@@ -30,8 +32,8 @@ METHODS: Mapping[type, Mapping[str, str]] = {
         "to_triton": "export.triton.configs", "to_tilelang": "export.tilelang.configs",
         "to_kernel_tuner": "_methods.to_kernel_tuner", "to_helion": "export.helion.seed_configs",
         "to_optuna": "_methods.to_optuna", "to_cutlass": "export.cutlass.configs", "to_json": "export.plain.to_json",
-        "to_csv": "export.plain.to_csv", "__repr__": "view.table.ranking_text",
-        "__rich_console__": "view.table.ranking_console", "_repr_html_": "view.table.ranking_html",
+        "to_csv": "export.plain.to_csv", "__repr__": "view.table.ranking_table",
+        "_repr_html_": "view.table.ranking_html",
     },
 }  # fmt: skip
 """By class: the name of a method, and the function that takes an object of the class first."""
@@ -53,11 +55,25 @@ for _class, _named in METHODS.items():
         setattr(_class, _name, Late(_function))
 
 
-def explain(ranking: Ranking, i: int = 0) -> Explanation:
-    """Why `ranking[i]` is predicted to take the time it takes, and what its nearest changes would do."""
-    from .ops.elsewise import explained
+def explain(ranking: Ranking, i: int = 0) -> Any:
+    """Why `ranking[i]` is predicted to take the time it takes, and what its nearest changes would do: an `Explanation`,
+    or text for a compiled kernel or for several operators."""
+    return explain_hint(ranking[i])
 
-    return explained(ranking[i])
+
+def explain_hint(hint: Hint, arch: Arch | str | None = None) -> Any:
+    """The same of one hint, on its own device, or on another if it is of a declared operator."""
+    if hint.layers:
+        return "\n\n".join(str(explain_hint(layer, arch)) for layer in hint.layers.values())
+    if hint.facts is None:
+        from .ops.elsewise import explained
+
+        return explained(hint, arch)
+    if arch is not None:
+        raise ConfigError("a compiled configuration is explained on the device that it was compiled for")
+    from .ranking.kernel import explained as explained_code
+
+    return explained_code(hint, hint.facts)
 
 
 def to_kernel_tuner(

@@ -26,7 +26,7 @@ ROWS = 64
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (512, 1024) for warps in (1, 4)]
 
 
-def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None) -> carver.KernelRanking:
+def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None) -> carver.Ranking:
     tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
     args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
     return carver.rank_kernel(

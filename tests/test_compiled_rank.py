@@ -394,7 +394,7 @@ def test_the_command_line_ranks_any_kernel(tmp_path: Path) -> None:
     asked = ["rank", "kernel", f"{Path(kernels.__file__)}:copy", "--args", str(given), "--arch", "h100"]
     done = CliRunner().invoke(main, [*asked, "--configs", str(configs), "--json"])
     assert done.exit_code == 0, done.output
-    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)} == {256, 512}
+    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)["hints"]} == {256, 512}
     done = CliRunner().invoke(main, [*asked, "--configs", str(configs), "--explain", "3"])
     assert done.exit_code == 2 and "only 2 configurations" in done.stderr
 
@@ -426,7 +426,7 @@ def test_the_command_line_takes_a_kernel_s_own_list_and_heuristics(tmp_path: Pat
     asked = [f"{source}:copy", "--args", str(given), "--arch", "h100"]
     done = CliRunner().invoke(main, ["rank", "kernel", *asked, "--json"])
     assert done.exit_code == 0, done.output
-    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)} == {256, 512}
+    assert {hint["config"]["BLOCK"] for hint in json.loads(done.output)["hints"]} == {256, 512}
     done = CliRunner().invoke(main, ["inspect", *asked, "--config", "BLOCK=256"])
     assert done.exit_code == 0 and "grid 4 x 1 x 1" in done.output, done.output
     done = CliRunner().invoke(main, ["rank", "kernel", f"{Path(kernels.__file__)}:copy", *asked[1:]])
@@ -436,7 +436,7 @@ def test_the_command_line_takes_a_kernel_s_own_list_and_heuristics(tmp_path: Pat
 # faults of one candidate
 
 
-def copies(blocks: tuple[int, ...], **bounds: Any) -> carver.KernelRanking:
+def copies(blocks: tuple[int, ...], **bounds: Any) -> carver.Ranking:
     args = {"x_ptr": half(8192), "y_ptr": half(8192), "n": 8000}
     configs = [{"BLOCK": block} for block in blocks]
     return carver.rank_kernel(kernels.copy, configs, args=args, grid=(32,), arch=H100, **bounds)
@@ -569,7 +569,7 @@ def test_the_ranking_of_any_kernel_is_what_the_page_shows(
     exec(asks, {})
     [sample] = re.findall(r"```text\n(matmul on .*?)\n```", page, re.DOTALL)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert sample.split("\n") == [*lines[:5], "...", *lines[-2:]]
+    assert sample.split("\n") == [*lines[:5], "...", *lines[-3:]]
 
 
 def test_a_kernel_whose_module_was_changed_is_compiled_as_it_is_here(written: Callable[[str, str], Any]) -> None:

@@ -41,7 +41,7 @@ CALL = carver.Call(kernels.matmul, {**TENSORS, "M": SIZE, "N": SIZE, "K": SIZE},
 def test_the_first_are_ranked_by_what_the_compiler_made() -> None:
     declared = OP.rank(CONFIGS[:-1], names=NAMES)
     ranking = OP.rank(CONFIGS[:-1], names=NAMES, compiled=3, call=CALL)
-    assert isinstance(ranking, carver.KernelRanking)
+    assert isinstance(ranking, carver.Ranking)
     assert set(ranking.indices) == set(declared.indices[:3])
     assert ranking[0].facts.shared_bytes > 0
     whole = carver.rank_kernel(kernels.matmul, CONFIGS[:-1], args=CALL.args, grid=grid, arch=H100)

@@ -39,7 +39,7 @@ MATRIX = {"MIM": 32, "TT0": 1, "TT1": 32, "MT0": 64, "MT1": 64, "DepthU": 16, "G
 def columns(problem: Any, device: str, backend: str, config: dict[str, int]) -> dict[str, int]:
     """The schedule of one configuration."""
     ranking = rank(problem, load(device), [config], backend)
-    space = ranking.parts[0].space
+    space = ranking.table.parts[0].space
     return {name: int(np.asarray(value).reshape(-1)[0]) for name, value in space.columns.items()}
 
 
@@ -178,14 +178,14 @@ def test_tensile_matrix_columns() -> None:
     ],
 )
 def test_clblast_rules(change: dict[str, int], reason: str) -> None:
-    kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").parts[0].space.kernel
+    kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").table.parts[0].space.kernel
     _, why = given_space(SQUARE, load("gtx_680"), kernel, [XGEMM | change])
     assert why == {0: reason}
 
 
 def test_clblast_rules_leave_what_the_tuner_found_feasible() -> None:
     """CLTune's own count for this kernel on this device, as published with its measurements."""
-    kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").parts[0].space.kernel
+    kernel = rank(SQUARE, load("gtx_680"), [XGEMM], "clblast").table.parts[0].space.kernel
     assert len(enumerate_space(SQUARE, load("gtx_680"), kernel)) == 241_600
 
 

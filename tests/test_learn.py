@@ -36,7 +36,7 @@ def matmul(m: int = 2048, n: int = 4096, k: int = 4096) -> carver.OpTemplate:
 
 def truth(ranking: carver.Ranking) -> dict[int, float]:
     """Times of all candidates, were the constants others. [ms]"""
-    [part] = ranking.parts
+    [part] = ranking.table.parts
     constants = dict(resolve(part.space.kernel, part.space.arch))
     seconds = predict(part.space, {**constants, **{k: constants[k] * factor for k, factor in OTHERWISE.items()}})
     return {int(i): float(t) * 1e3 for i, t in zip(part.space.index, seconds, strict=True)}

@@ -29,7 +29,7 @@ OTHERWISE = {"l2_efficiency": 0.6, "smem_efficiency": 0.7, "pipeline_overlap": 0
 pytestmark = pytest.mark.usefixtures("own_cache", "one_pool")
 
 
-def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carver.KernelRanking:
+def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carver.Ranking:
     tensors = {name: carver.Tensor("float16", (size, size)) for name in ("a_ptr", "b_ptr", "c_ptr")}
 
     def grid(known: Any) -> tuple[int]:
@@ -39,7 +39,7 @@ def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carv
     return carver.rank_kernel(kernel, CONFIGS, args=args, grid=grid, arch=H100, **given)
 
 
-def truth(ranking: carver.KernelRanking) -> dict[int, float]:
+def truth(ranking: carver.Ranking) -> dict[int, float]:
     """Times of all candidates, were the constants others. [ms]"""
     constants = {**PRIORS, **{name: PRIORS[name] * factor for name, factor in OTHERWISE.items()}}
     seconds = price_compiled([hint.facts for hint in ranking], H100, constants)[1].seconds
@@ -52,7 +52,7 @@ def test_what_was_measured_moves_the_rest() -> None:
     ranking = start.learn({i: times[i] for i in start.indices[:4]})
     rest = [hint for hint in ranking if hint.calibrated != "measured here"]
 
-    def error(of: carver.KernelRanking) -> float:
+    def error(of: carver.Ranking) -> float:
         left = [hint for hint in of if hint.index in start.indices[4:]]
         return float(np.mean([abs(np.log(hint.predicted_ms / times[hint.index])) for hint in left]))
 
@@ -73,7 +73,7 @@ def test_a_profile_starts_the_next_arguments() -> None:
     plain, carried = ranked(4096), ranked(4096, profile=profile)
     times = truth(plain)
 
-    def error(of: carver.KernelRanking) -> float:
+    def error(of: carver.Ranking) -> float:
         return float(np.mean([abs(np.log(h.predicted_ms / times[h.index])) for h in of]))
 
     assert error(carried) < 0.5 * error(plain)
@@ -101,7 +101,7 @@ def test_one_code_has_one_time_by_any_of_its_places() -> None:
 
 def test_what_is_not_this_rankings_is_an_error() -> None:
     start = ranked()
-    with pytest.raises(ConfigError, match="999 is none of their places"):
+    with pytest.raises(ConfigError, match="999 is none of them"):
         start.learn({999: 1.0})
     assert np.isnan(start.half_bands).all() and set(to_measure(start, (), start.seconds[0], 2)) <= set(start.indices)
     with pytest.raises(ConfigError, match="above 0 ms"):

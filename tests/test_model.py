@@ -180,7 +180,7 @@ def test_scaling_between_products_of_mma_hides_in_part_behind_other_blocks() -> 
     layer = carver.MatmulTemplate(4096, 8192, 8192, trans_B=True, in_dtype="int8", out_dtype="bfloat16")
     tile = dict(BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, num_warps=4, num_stages=3, GROUP_M=16)
     tables = [rank(layer.problem, carver.CUDA(name), [tile], "triton_block_fp8") for name in ("a100", "h100")]
-    steps = [one_step(table.parts[0].space, K) for table in tables]
+    steps = [one_step(table.table.parts[0].space, K) for table in tables]
     assert [float(step.chain_overlap[0]) for step in steps] == [INDEPENDENT_OVERLAP, K["chain_overlap"]]  # mma, wgmma
     math, chain = steps[0].math_clk, steps[0].chain_clk
     two = on_pipe(math, chain, np.array(2.0), steps[0].chain_overlap, True)
@@ -196,7 +196,7 @@ def test_a_launch_of_clusters_takes_longer_and_pays_in_deep_matmuls_only() -> No
     )
     assert [deep[0].config["cluster"], flat[0].config["cluster"]] == [2, 1]
     launches = [hint.terms["launch"] for hint in sorted(flat, key=lambda hint: hint.index)]
-    [kernel] = {part.space.kernel for part in flat.parts}
+    [kernel] = {part.space.kernel for part in flat.table.parts}
     assert launches[1] - launches[0] == pytest.approx(resolve(kernel, H200)["cluster_s"] * 1e3)
 
 
@@ -266,7 +266,7 @@ def test_other_warps_of_a_scheduler_hide_the_latency_of_operands() -> None:
     device = carver.HIP("rx_6900_xt")
     op = carver.MatmulTemplate(512, 512, 512, in_dtype="float32").with_arch(device)
     ranking = op.rank([TILE | {"TT1": 8, "WG1": 8, "WG0": across} for across in (8, 32)], backend="tensile")
-    [part] = ranking.parts
+    [part] = ranking.table.parts
     constants = resolve(part.space.kernel, device)
     step = one_step(part.space, constants)
     latency_clk = constants["read_latency_clk"] * TILE["DepthU"]

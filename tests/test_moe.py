@@ -155,7 +155,7 @@ def test_of_columns_whose_pointers_spill_fewer_are_better() -> None:
 def test_a_layer_of_few_bits() -> None:
     layer = carver.MoETemplate(512, 128, 8, 2048, 768, block_shape=(1, 128), weight_dtype="int4").with_arch("mi300x")
     best = layer.recommend_hints(3)
-    assert {hint.up.kernel for hint in best} == {hint.down.kernel for hint in best} == {"triton_weights"}
+    assert {hint.layers[name].kernel for hint in best for name in ("up", "down")} == {"triton_weights"}
     assert "(bfloat16, weights int4)" in str(best)
     asked = ["recommend", "moe", "512", "128", "8", "2048", "768", "--arch", "mi300x", "--weight-dtype", "int4"]
     shown = CliRunner().invoke(main, [*asked, "--scale-block", "1x128", "-k", "3"]).output
@@ -165,15 +165,15 @@ def test_a_layer_of_few_bits() -> None:
 def test_each_matmul_of_a_layer_may_have_its_own_configuration() -> None:
     layer = carver.MoETemplate(512, 128, 8, 2048, 768).with_arch("h200")
     pairs, alike = layer.recommend_hints(5, separate=True), layer.recommend_hints(5)
-    assert all(hint.config["BLOCK_M"] == hint.down.config["BLOCK_M"] for hint in pairs)
-    assert any(hint.config != hint.down.config for hint in pairs)
+    assert all(hint.config["BLOCK_M"] == hint.layers["down"].config["BLOCK_M"] for hint in pairs)
+    assert any(hint.config != hint.layers["down"].config for hint in pairs)
     assert pairs[0].predicted_ms < alike[0].predicted_ms
     assert [hint.predicted_ms for hint in pairs] == sorted(hint.predicted_ms for hint in pairs)
     asked = ["recommend", "moe", "512", "128", "8", "2048", "768", "--arch", "h200", "-k", "5", "--separate"]
     shown = CliRunner().invoke(main, asked).output
     assert shown.splitlines() == str(pairs).splitlines() and "down BLOCK_K" in shown
     told = json.loads(CliRunner().invoke(main, [*asked, "--json"]).output)["hints"]
-    assert [hint["down_config"] for hint in told] == [hint.down.config for hint in pairs]
+    assert [hint["down_config"] for hint in told] == [hint.layers["down"].config for hint in pairs]
 
 
 def test_scales_outside_of_the_sum_cost_no_second_set_of_sums() -> None:
@@ -204,7 +204,7 @@ def test_a_layer_is_ranked_by_both_of_its_matmuls() -> None:
     layer = carver.MoETemplate(1024, 64, 8, 3584, 1280).with_arch("h200")
     hints = layer.recommend_hints(5)
     assert [h.predicted_ms for h in hints] == sorted(h.predicted_ms for h in hints)
-    assert all(dict(h.up.config) == dict(h.down.config) == h.config for h in hints)
+    assert all(dict(h.layers["up"].config) == dict(h.layers["down"].config) == h.config for h in hints)
     theirs = {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 256, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 8, "num_warps": 4,
               "num_stages": 4}  # fmt: skip
     worse = theirs | {"BLOCK_SIZE_M": 16, "num_stages": 2}

@@ -30,7 +30,7 @@ def test_the_first_k_are_the_same_for_every_k(ranking: carver.Ranking) -> None:
     assert len(everything) == everything.candidates
     for k in (1, 3, 7, len(ranking)):
         assert list(op.recommend_hints(k, ranking.backend)) == list(everything[:k])
-    assert len(set(everything.order)) == everything.candidates
+    assert len(set(everything.rows)) == everything.candidates
 
 
 def test_equal_times_have_one_order(ranking: carver.Ranking) -> None:

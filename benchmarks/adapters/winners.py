@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from carver.base.errors import NoCandidates
 from carver.base.table import WIDTH, Column, titled
 from carver.evaluate.summary import geometric_mean, short
 from carver.problem.problem import Problem
+from carver.ranking.declared import declared_in
 from carver.ranking.rank import rank
-
-if TYPE_CHECKING:
-    from rich.console import Group
 
 FIRST = 10
 SAMPLE = 400
@@ -89,8 +87,11 @@ def place(winner: Winner) -> Place:
     except NoCandidates:
         return refused
     order = [int(i) for i in ranking.indices]
-    columns = [(ranking.parts[part].space.columns, row) for part, row in ranking.order]
-    tiles = {i: tuple(int(c[name][row]) for name in TILE) for i, (c, row) in zip(order, columns, strict=True)}
+    tiles = {
+        order[at]: tuple(int(part.space.columns[name][row]) for name in TILE)
+        for part, places, rows in declared_in(ranking).by_part(ranking.rows)
+        for at, row in zip(places, rows, strict=True)
+    }
     if won not in tiles:
         return refused
     at, tile, seconds = order.index(won), tiles[won], ranking.seconds
@@ -189,7 +190,7 @@ def sorted_out(table: str, rows: Sequence[T], make: Callable[[T], Row | str]) ->
         yield f"{count} of {len(made)} winners passed over: {why}"
 
 
-def table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
+def table(rows: Sequence[WinnerSummary], width: int = WIDTH, styled: bool = False) -> str:
     """Where carver's order has the winners of each list, beside chance and beside what won most on other problems."""
     def shares(heading: str, values: Iterable[float], **how: Any) -> Column:
         return Column(heading, tuple(f"{value:.0%}" for value in values), **how)
@@ -214,4 +215,4 @@ def table(rows: Sequence[WinnerSummary], width: int = WIDTH) -> Group:
         "elsewh.: those that won most on other problems of the list · refused: winners that the rules hold cannot run, "
         "counted as last"
     )
-    return titled(title, columns, width, legend)
+    return titled(title, columns, width, [legend], styled)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from html import escape
 from math import floor, log10
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .given import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
@@ -115,49 +115,54 @@ def in_all(same: Mapping[str, object]) -> list[str]:
     return [f"in all rows: {words(same)}"] if same else []
 
 
-def listing(
-    title: str, first: Sequence[Column], configs: Sequence[Mapping[str, object]], last: Sequence[Column] = (),
-    more: int = 0, remarks: Iterable[str] = (),
-) -> str:  # fmt: skip
-    """Configurations as text, one a line, with their tunables between the columns `first` and `last`; below them the
-    tunables that they have in common, how many `more` there are, and the remarks."""
-    width = screen_width()
-    differ, same = tunables(configs, [*first, *last], width)
-    columns = [*first, *differ, *last]
-    rows = without_colour(rich_table(columns, width), width)
-    rest = [f"{more:,} more below these {len(configs)}"] if more > 0 else []
-    return "\n".join([title, rows, *said_left_out(columns, width), *in_all(same), *rest, *remarks])
-
-
 def words(config: Mapping[str, object]) -> str:
     """A configuration in a line."""
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
-def rich_table(columns: Sequence[Column], width: int) -> Table:
-    """For rich: what `fitted` gives, one line a row, so that nothing but a text that may be is ever cut."""
-    from rich.table import Table
-    from rich.text import Text
-
+def drawn(columns: Sequence[Column], width: int, styled: bool = False) -> str:
+    """What `fitted` gives as text, one line a row, so that nothing but a text that may be is ever cut. `styled`: with
+    codes for a terminal's colours, which `click.echo` leaves out elsewhere."""
     shown = fitted(columns, width)
-    gap = 2 if line_width(shown, 2) <= width else 1
-    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold", pad_edge=False)
-    for column in shown:
-        justify: Literal["left", "right"] = "left" if column.is_text else "right"
-        heading = Text(column.heading)
-        table.add_column(heading, justify=justify, style=column.style, no_wrap=True, vertical="bottom")
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
+    gap = " " * (2 if line_width(shown, 2) <= width else 1)
+    heads = [column.heading.split("\n") for column in shown]
+    tall = max(map(len, heads), default=0)
+    heads = [[""] * (tall - len(head)) + head for head in heads]
+    widths = [column.width for column in shown]
+
+    def line(cells: Iterable[str], styles: Iterable[str]) -> str:
+        out = []
+        for cell, column, room, style in zip(cells, shown, widths, styles, strict=True):
+            text = cell.ljust(room) if column.is_text else cell.rjust(room)
+            out.append(in_style(text, style) if styled and style else text)
+        return gap.join(out).rstrip()
+
+    lines = [line((head[i] for head in heads), ["bold"] * len(shown)) for i in range(tall)]
+    styles = [column.style for column in shown]
+    rows = zip(*(column.cells for column in shown), strict=True)
+    return "\n".join([*lines, *(line(map(printable, row), styles) for row in rows)])
 
 
-def titled(title: str, columns: Sequence[Column], width: int, remark: str) -> Group:
-    """For rich: a table below its title and above what is to be said of it, and of the columns that did not fit."""
-    from rich.console import Group
-    from rich.text import Text
+_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 
-    foot = "\n".join([*said_left_out(columns, width), remark])
-    return Group(Text(title, "bold"), rich_table(columns, width), Text(foot, "dim"))
+
+def in_style(text: str, style: str) -> str:
+    """The text between the codes of a terminal for these words, such as "bold cyan"."""
+    return f"\x1b[{';'.join(str(_CODES[word]) for word in style.split())}m{text}\x1b[0m"
+
+
+def titled(title: str, columns: Sequence[Column], width: int, remarks: Iterable[str], styled: bool = False) -> str:
+    """A table below its title and above what is to be said of it, and of the columns that did not fit."""
+    foot = "\n".join(wrapped([*said_left_out(columns, width), *remarks], width))
+    head = "\n".join(wrapped([title], width))
+    if styled:
+        head, foot = in_style(head, "bold"), in_style(foot, "dim")
+    return "\n".join([head, drawn(columns, width, styled), *([foot] if foot else [])])
+
+
+def wrapped(lines: Iterable[str], width: int) -> list[str]:
+    """Lines broken between words where they are longer than `width`."""
+    return [part for line in lines for part in wrap(line, width, break_on_hyphens=False) or [""]]
 
 
 def without_colour(drawn: RenderableType, width: int) -> str:

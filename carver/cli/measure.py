@@ -17,7 +17,7 @@ import click
 
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
-from ..base.table import Column, console, rich_table, scaled, screen_width, words
+from ..base.table import Column, console, drawn, scaled, screen_width, words
 from ..ops.template import Template
 from ..run.records import OUTCOMES, Measurement, Records
 from .options import (
@@ -97,7 +97,7 @@ def bench(
         profiles.save(LEARNT_AS, ranking.learn(times))
     if html is not None:
         report.to_html(html)
-    click.echo(report.to_json()) if as_json else console().print(report)
+    click.echo(report.to_json()) if as_json else click.echo(report.table(styled=True))
     if not report.ok:
         sys.exit(1)
     save_plot(plot, report.plot)
@@ -194,7 +194,7 @@ def _list(
                spare={"kernel": 1, "when": 2}.get(name, 0))
         for i, name in enumerate(names)
     ]
-    console().print(rich_table(columns, screen_width()))
+    click.echo(drawn(columns, screen_width(), styled=True))
     click.echo(f"{min(last, len(found))} of {len(found)} in {store.path}")
 
 
@@ -483,9 +483,9 @@ def evaluate(
         print_json(found | {"remarks": [vars(remark) for remark in remarks]})
     else:
         if rows:
-            console().print(summary.table(rows, ks, screen_width(), by))
+            click.echo(summary.table(rows, ks, screen_width(), by, styled=True))
         if won and also.table:
-            console().print(also.table(won, screen_width()))
+            click.echo(also.table(won, screen_width(), styled=True))
     if any(remark.broken for remark in remarks):
         sys.exit(2)
     if not rows and not won:
@@ -538,4 +538,4 @@ def simulate(
     if as_json:
         print_json(to_dict(traces))
         return
-    console().print(table(traces, screen_width()))
+    click.echo(table(traces, screen_width(), styled=True))

@@ -25,7 +25,6 @@ from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.given import json_of, shown
-from ..base.table import console, screen_width
 from ..kernels.declaration import every
 from ..ops.operator import Argument, Operator, operators
 from ..problem.operator_file import operator_files
@@ -382,7 +381,7 @@ def _finite(value: Any) -> Any:
 def told(ranking: Ranking) -> dict[str, Any]:
     """A ranking in plain JSON types."""
     return {
-        "problem": ranking.problem.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
+        "problem": ranking.subject.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
         "candidates": ranking.candidates, "rejected": dict(ranking.rejected),
         "reasons": {str(place): why for place, why in ranking.reasons.items()},
         "notes": list(ranking.notes), "constants": ranking.arch.provenance,
@@ -394,7 +393,7 @@ def show(ranking: Ranking, most: int, as_json: bool) -> None:
     if as_json:
         print_json(told(ranking))
     else:
-        console().print(ranking_table(ranking, most, width=screen_width()))
+        click.echo(ranking_table(ranking, most, styled=True))
 
 
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:

@@ -112,11 +112,12 @@ def _moe(
     ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
     if as_json:
         hints = [
-            {"config": dict(hint.config), "down_config": dict(hint.down.config), "predicted_ms": hint.predicted_ms,
-             "up_ms": hint.up.predicted_ms, "down_ms": hint.down.predicted_ms, "bound": hint.bound}
+            {"config": dict(hint.config), "down_config": dict(hint.layers["down"].config),
+             "predicted_ms": hint.predicted_ms, "up_ms": hint.layers["up"].predicted_ms,
+             "down_ms": hint.layers["down"].predicted_ms, "bound": hint.bound}
             for hint in ranking
         ]  # fmt: skip
-        print_json({"layer": ranking.title, "hints": hints})
+        print_json({"layer": str(ranking.subject), "hints": hints})
     else:
         click.echo(ranking[0].explain() if explain else repr(ranking))
 
@@ -169,11 +170,7 @@ def rank(
     if compiled is not None or source or args:
         if compiled is None or not source or args is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
-        if plot or roofline or heatmap:
-            raise ConfigError("--compiled ranks by what a compiler made: there is no plot of that")
-        found = template.rank(given, backend, compiled=compiled, call=call_of(source, args), **how)[:topk]
-        click.echo(found.to_json() if as_json else str(found))
-        return
+        how |= {"compiled": compiled, "call": call_of(source, args)}
     shown = template.rank(given, backend, **how)[:topk]
     save_plots(shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
@@ -188,6 +185,9 @@ def _rank_any_kernel(
     topk: Most = None,
     explain: Annotated[int | None, option(
         "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
+    plot: Plot = None,
+    roofline: Roofline = None,
+    heatmap: Heatmap = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Rank the configurations of any Triton kernel by their machine code.
@@ -205,8 +205,12 @@ def _rank_any_kernel(
     )  # fmt: skip
     if explain is not None and explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
+    if explain is not None and not as_json:
+        click.echo(ranking.explain(explain - 1))
+        return
     shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
-    click.echo(shown.to_json() if as_json else shown.explain() if explain else str(shown))
+    save_plots(shown, plot, roofline, heatmap)
+    show(shown, len(shown), as_json)
 
 
 command(_rank_any_kernel, "kernel", rank, short_help="Any Triton kernel, ranked by its machine code.")

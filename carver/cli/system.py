@@ -24,7 +24,7 @@ from ..base.errors import ConfigError
 from ..base.folders import cache_folder
 from ..base.given import printable
 from ..base.store import NAME
-from ..base.table import Column, console, rich_table, said_left_out, screen_width, words
+from ..base.table import Column, console, drawn, said_left_out, screen_width, words
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
 from .options import (
@@ -64,7 +64,7 @@ def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=Fal
         Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
         Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
     ]
-    console().print(rich_table(shown, width := screen_width()))
+    click.echo(drawn(shown, width := screen_width(), styled=True))
     for line in said_left_out(shown, width):
         click.echo(line)
 
@@ -347,7 +347,7 @@ def bench_call(
         Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
     ]
     click.echo(f"{name}, medians of {rounds} rounds of 100 calls")
-    console().print(rich_table(columns, screen_width()))
+    click.echo(drawn(columns, screen_width(), styled=True))
 
 
 @command
@@ -359,7 +359,7 @@ def doctor(as_json: AsJson = False) -> None:
     print_json(found) if as_json else click.echo(report(found))
 
 
-def drawn(count: int, seed: int = 0) -> list[Template]:
+def matmuls(count: int, seed: int = 0) -> list[Template]:
     """Matmuls of M, N and K from 16 to 8192 in multiples of 16, each octave as likely."""
     rng = random.Random(seed)
     sizes = [[16 * round(2 ** rng.uniform(0, 9)) for _ in range(3)] for _ in range(count)]
@@ -465,6 +465,6 @@ def _query_matmuls(many: Many = 1000, repeats: Repeats = 200, as_json: AsJson = 
     """Without an operator, these are matmuls of all sizes on an H200."""
     arch = devices.load("h200")
     found = {"arch": arch.name, "topk": 10, "many": many, **fresh(arch, 10, None, 5)}
-    found |= timings(drawn, arch, 10, None, repeats, many)
+    found |= timings(matmuls, arch, 10, None, repeats, many)
     title = f"matmuls of 16 to 8192 each way on {arch.title}, top 10; CPU time; at once {many:,} shapes"
     _show_timings(found, title, as_json)

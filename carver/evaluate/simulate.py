@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from ..ranking.profile import Profile
 from ..ranking.rank import rank
 from ..tune.search import Choices, exhaustive, genetic, learn, local, random_order, rank_order
 from .tables import Case
-
-if TYPE_CHECKING:
-    from rich.console import Group
 
 GOAL = 0.99
 """Share of the best candidate's speed that counts as reached."""
@@ -173,7 +170,7 @@ def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
     return {"goal": GOAL, "summary": rows, "replays": [asdict(t) for t in traces]}
 
 
-def table(traces: Sequence[Trace], width: int = WIDTH) -> Group:
+def table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = False) -> str:
     rows = summary(traces)
     cells = {
         "reached": [f"{100 * row['reached']:.0f} %" for row in rows],
@@ -194,7 +191,7 @@ def table(traces: Sequence[Trace], width: int = WIDTH) -> Group:
         "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
         "of all replays. never: half of the replays (90 %: a tenth) or more stopped before that."
     )
-    return titled(title, columns, width, caption)
+    return titled(title, columns, width, [caption], styled)
 
 
 def _count(value: float) -> str:

@@ -18,6 +18,7 @@ from ..base.errors import ConfigError, ProblemError
 from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray
 from ..kernels.scope import multiply_dtype
+from ..ranking.declared import declared_in
 from ..ranking.ranking import Ranking
 from ..ranking.uncertainty import COVERAGE, NEAR, trust
 from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
@@ -25,7 +26,6 @@ from .tables import Case, Formats, Remark, insist, read_all, reason
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.console import Group
 
 KS = (1, 3, 5, 10)
 GROUPS = ("table", "gpu", "operator", "shape")
@@ -170,7 +170,9 @@ def best_fixed(cases: Sequence[Case]) -> float | None:
     return float(np.exp((total + min(common)) / len(cases))) if common else None
 
 
-def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, by: str = "table") -> Group:
+def table(
+    rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, by: str = "table", styled: bool = False
+) -> str:
     """The summary, grouped `by` that, as a table: the model's slowdown, and below it in brackets that of random draws.
 
     On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
@@ -202,7 +204,7 @@ def table(rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, b
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
         f"{COVERAGE:.0%}"
     )
-    return titled(title, columns, width, legend)
+    return titled(title, columns, width, [legend], styled)
 
 
 def short(value: float, digits: int = 2) -> str:
@@ -294,9 +296,10 @@ def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
         return float("nan")
     predicted, measured = ranking.seconds, seconds[ranking.indices]
     near = (predicted <= NEAR * predicted[0]) & np.isfinite(measured)
-    spaces = [part.space for part in ranking.parts]
+    table = declared_in(ranking)
+    spaces = [part.space for part in table.parts]
     bands = [trust(space.kernel, space.arch, multiply_dtype(space.problem)) for space in spaces]
-    low, high = np.array([(band.low, band.high) for band in bands])[[part for part, _ in ranking.order]].T
+    low, high = np.array([(band.low, band.high) for band in bands])[table.owner(np.array(ranking.rows))].T
     error = np.log(measured[near] / predicted[near])
     return float(np.mean((error >= low[near]) & (error <= high[near]))) if near.any() else float("nan")
 

@@ -43,7 +43,7 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operat
         raise ConfigError(
             f"{target} takes hints of backend {taken}, got {got}; ask with recommend_hints(backend={backends[0]!r})"
         )
-    if odd := {h.problem.operator for h in found} - {operator or h.problem.operator for h in found}:
+    if operator and (odd := {h.problem.operator for h in found} - {operator}):
         raise ConfigError(f"{target} takes hints of a {operator}, got {', '.join(sorted(odd))}")
     return found
 

@@ -21,7 +21,6 @@ from ..kernels.foreign import from_triton
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
-from ..ranking.kernel import KernelRanking
 from ..ranking.ranking import Ranking
 from . import chosen, first, imported, renamed
 
@@ -76,7 +75,7 @@ class Feedback:
     """What Triton's tuner timed after one ranking of a kernel, learnt before the next one is made."""
 
     _profiles: dict[str, Any] = field(default_factory=dict)
-    _last: tuple[Ranking | KernelRanking, Sequence[Any], object] | None = None
+    _last: tuple[Ranking, Sequence[Any], object] | None = None
 
     def profile(self, tuner: Any, of: str, arch: Arch) -> Any:
         """What was learnt so far of such a ranking; None where nothing was."""
@@ -91,7 +90,7 @@ class Feedback:
             self._last = None
         return self._profiles.get(f"{of} {arch.name}")
 
-    def ranked(self, tuner: Any, ranking: Ranking | KernelRanking, configs: Sequence[Any]) -> None:
+    def ranked(self, tuner: Any, ranking: Ranking, configs: Sequence[Any]) -> None:
         """A ranking of these configurations was made, some of which the tuner will time."""
         self._last = ranking, configs, getattr(tuner, "configs_timings", None)
 

@@ -18,7 +18,7 @@ from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
 from ..kernels.foreign import from_triton
 from ..ops.matmul import MatmulTemplate
-from ..ops.moe import CONSIDERED, LayerHint, MoETemplate
+from ..ops.moe import CONSIDERED, MoETemplate
 from ..ops.template import recommend_many
 from ..problem.problem import counted
 from ..ranking.hint import Hint
@@ -99,7 +99,7 @@ def moe(
             depth = gcd(hidden, intermediate) if fewest <= most else 0
             best[tokens] = _first(layer.with_arch(arch), depth, group_size or 0, separate)
     if separate:
-        up, down = ({tokens: getattr(hint, name) for tokens, hint in best.items()} for name in ("up", "down"))
+        up, down = ({tokens: hint.layers[name] for tokens, hint in best.items()} for name in ("up", "down"))
         second = _file(name + _suffix(dtype, shape, project, "_down"), down)
         return replace(_file(name + _suffix(dtype, shape, project), up), down=second)
     more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
@@ -107,7 +107,7 @@ def moe(
     return replace(file, configs={tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered})
 
 
-def _first(layer: MoETemplate, depth: int, group: int, separate: bool) -> LayerHint:
+def _first(layer: MoETemplate, depth: int, group: int, separate: bool) -> Hint:
     """The best hint; with `depth`, of which K is a multiple, the best of tiles that vLLM's CUDA kernel takes too."""
     if not depth:
         return layer.recommend_hints(1, separate=separate)[0]
@@ -137,12 +137,12 @@ def block_fp8(
     return _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
 
 
-def _file(name: str, best: Mapping[int, Hint | LayerHint], more: Mapping[str, int] = {}) -> ConfigFile:
+def _file(name: str, best: Mapping[int, Hint], more: Mapping[str, int] = {}) -> ConfigFile:
     """Of the best hint of each batch, with `more` in each configuration."""
     configs = {
         batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | dict(more) for batch, hint in best.items()
     }
-    of = {batch: (hint.up, hint.down) if isinstance(hint, LayerHint) else (hint,) for batch, hint in best.items()}
+    of = {batch: tuple(hint.layers.values()) or (hint,) for batch, hint in best.items()}
     return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
 
 

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, HIP, load
 from ..base.errors import CarverError, ConfigError
-from ..base.table import Column, rich_table, screen_width, without_colour
+from ..base.table import Column, drawn, screen_width
 from ..compiled.forks import Forks
 from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked
 from ..export.triton import Feedback
@@ -29,9 +29,6 @@ from ..ranking.kernel import rank_kernel
 from ..ranking.pins import Pin, picks_hash
 from ..ranking.ties import TIED, least
 from .pinned import Pinned, asked
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are no arguments of the kernel."""
@@ -93,7 +90,7 @@ class Enabled(list[Entry]):
         """Of which configuration each kernel took for each key, below 2^62: equal on ranks that chose alike."""
         return int(picks_hash(self.pins), 16) >> 2
 
-    def table(self, width: int) -> Table:
+    def table(self, width: int) -> str:
         """One line a first call."""
         columns = [
             Column("kernel", tuple(e.kernel for e in self), True),
@@ -103,13 +100,12 @@ class Enabled(list[Entry]):
             Column("pinned", tuple(e.pin for e in self), True, may_shrink=True),
             Column("tuned as before, since", tuple(e.why for e in self), True, may_shrink=True),
         ]
-        return rich_table(columns, width)
+        return drawn(columns, width)
 
     def __repr__(self) -> str:
         if not self:
             return "no autotuned kernel was called yet"
-        width = screen_width()
-        return without_colour(self.table(width), width)
+        return self.table(screen_width())
 
 
 def enable_triton(

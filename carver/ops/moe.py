@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import takes
-from ..base.table import ROWS_SHOWN, Column, aligned, listing
 from ..problem.problem import counted, size
-from ..ranking.hint import Hint
+from ..ranking.declared import declared_in
+from ..ranking.hint import Subject
+from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
-from .elsewise import explained
 from .grouped_matmul import GroupedMatmulTemplate, Routing
 from .template import Template
 
 CONSIDERED = 256
 """Candidates that each matmul of a layer contributes."""
-
-
-@dataclass(frozen=True)
-class LayerHint:
-    """One configuration for both matmuls, or one for each, and what each matmul is predicted to take."""
-
-    config: Mapping[str, int]
-    """That of the first matmul; of the second it is `down.config`."""
-    up: Hint
-    down: Hint
-
-    @property
-    def predicted_ms(self) -> float:
-        return self.up.predicted_ms + self.down.predicted_ms
-
-    @property
-    def bound(self) -> str:
-        """What bounds the matmul that takes longer."""
-        return max((self.up, self.down), key=lambda hint: hint.predicted_ms).bound
-
-    def explain(self) -> str:
-        """Why each matmul is predicted to take its time."""
-        return f"{explained(self.up)}\n\n{explained(self.down)}"
-
-
-@dataclass(frozen=True, eq=False)
-class LayerRanking(Sequence[LayerHint]):
-    """Configurations of a layer, best first. `rejected`: how many one of the matmuls cannot run with."""
-
-    title: str
-    hints: tuple[LayerHint, ...]
-    rejected: int = 0
-
-    def __len__(self) -> int:
-        return len(self.hints)
-
-    @overload
-    def __getitem__(self, i: int) -> LayerHint: ...
-    @overload
-    def __getitem__(self, i: slice) -> LayerRanking: ...
-    def __getitem__(self, i: int | slice) -> LayerHint | LayerRanking:
-        return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
-
-    def __repr__(self) -> str:
-        hints = self.hints[:ROWS_SHOWN]
-        shown = [
-            Column("#", tuple(str(place) for place in range(1, len(hints) + 1))),
-            Column("ms", aligned([hint.predicted_ms for hint in hints])),
-            Column("up ms", aligned([hint.up.predicted_ms for hint in hints])),
-            Column("down ms", aligned([hint.down.predicted_ms for hint in hints])),
-            Column("bound", tuple(hint.bound for hint in hints), True),
-        ]
-        remarks = [f"{self.rejected} cannot run in one of the matmuls"] if self.rejected else []
-        configs = [dict(hint.config) for hint in hints]
-        if any(hint.down.config != hint.config for hint in hints):
-            for config, hint in zip(configs, hints, strict=True):
-                config |= {f"down {key}": value for key, value in hint.down.config.items() if key != "BLOCK_M"}
-        return listing(self.title, shown, configs, more=len(self) - ROWS_SHOWN, remarks=remarks)
 
 
 class MoETemplate:
@@ -123,54 +64,53 @@ class MoETemplate:
         new.up, new.down = (each.with_arch(arch) for each in (self.up, self.down))
         return new
 
-    def recommend_hints(self, topk: int = 10, backend: str = "triton", separate: bool = False) -> LayerRanking:
-        """The `topk` configurations with which both matmuls together are predicted to take least, best first.
+    def recommend_hints(self, topk: int = 10, backend: str = "triton", separate: bool = False) -> Ranking:
+        """The `topk` configurations with which both matmuls together are predicted to take least, best first. A hint's
+        `layers` are those of both matmuls, "up" and "down".
 
-        `separate`: pairs, one for each matmul, of the same BLOCK_M: engines sort and pad the rows once for both.
+        `separate`: pairs, one for each matmul, of the same BLOCK_M: engines sort and pad the rows once for both. Then
+        `config` is that of the first matmul.
         """
         topk = counted("topk", topk, 1)
-        rankings = [each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down)]
-        if separate:
-            return self._paired(rankings[0], rankings[1], topk)
-        configs = (ranking.parts[part].space.config(row) for ranking in rankings for part, row in ranking.order)
-        union = {tuple(config.items()): config for config in configs}
-        return self._ranked(list(union.values()), backend, topk)
-
-    def _paired(self, up: Ranking, down: Ranking, topk: int) -> LayerRanking:
-        """Of each height, the pairs of the first configurations of each matmul."""
-        rows_up, rows_down = (
-            np.array([each.parts[part].space.config(row)["BLOCK_M"] for part, row in each.order]) for each in (up, down)
-        )
+        up, down = (each.recommend_hints(CONSIDERED, backend) for each in (self.up, self.down))
+        own = [[config for _, config in declared_in(each).configs(each.rows)] for each in (up, down)]
+        if not separate:
+            union = {tuple(config.items()): config for configs in own for config in configs}
+            return self.rank(list(union.values()), backend)[:topk]
+        heights_up, heights_down = (np.array([config["BLOCK_M"] for config in configs]) for configs in own)
         pairs = sorted(
             (float(up.seconds[i] + down.seconds[j]), int(i), int(j))
-            for height in np.intersect1d(rows_up, rows_down)
-            for i in np.flatnonzero(rows_up == height)[:topk] for j in np.flatnonzero(rows_down == height)[:topk]
+            for height in np.intersect1d(heights_up, heights_down)
+            for i in np.flatnonzero(heights_up == height)[:topk] for j in np.flatnonzero(heights_down == height)[:topk]
         )[:topk]  # fmt: skip
         if not pairs:
             raise NoCandidates(f"{self.up.problem} and {self.down.problem}, of one height,", {})
-        hints = tuple(LayerHint(dict(up[i].config), up[i], down[j]) for _, i, j in pairs)
-        return LayerRanking(f"{self.title} on {up.arch.title}, a configuration for each matmul", hints)
+        rows = np.array([[up.rows[i] for _, i, _ in pairs], [down.rows[j] for *_, j in pairs]])
+        table = Layered(
+            Subject(f"{self.title} on {up.arch.title}, a configuration for each matmul"),
+            {"up": declared_in(up), "down": declared_in(down)}, rows, np.arange(len(pairs)),
+        )  # fmt: skip
+        return Ranking(table, range(len(pairs)), len(pairs), {})
 
-    def rank(self, configs: Iterable[Mapping[str, int]], backend: str = "triton") -> LayerRanking:
+    def rank(self, configs: Iterable[Mapping[str, int]], backend: str = "triton") -> Ranking:
         """Your own configurations, in that backend's or the serving engines' keys, in the order of predicted times.
 
         Those that one of the matmuls cannot run with are left out.
         """
-        return self._ranked(list(configs), backend)
-
-    def _ranked(self, configs: Sequence[Mapping[str, int]], backend: str, topk: int | None = None) -> LayerRanking:
-        rankings = [each.rank(configs, backend) for each in (self.up, self.down)]
-        total, places = np.zeros(len(configs)), np.full((2, len(configs)), -1)
-        for place, ranking in zip(places, rankings, strict=True):
-            total[ranking.indices] += ranking.seconds
-            place[ranking.indices] = np.arange(len(ranking.indices))
-        both = np.flatnonzero((places >= 0).all(axis=0))
-        if not len(both):
-            raise NoCandidates(f"{self.up.problem} and {self.down.problem}", {})
-        order = both[np.argsort(total[both], kind="stable")][:topk]
-        hints = ([ranking[int(i)] for i in place[order]] for ranking, place in zip(rankings, places, strict=True))
-        chosen = tuple(LayerHint(dict(up.config), up, down) for up, down in zip(*hints, strict=True))
-        return LayerRanking(f"{self.title} on {rankings[0].arch.title}", chosen, len(configs) - len(both))
+        given = list(configs)
+        rankings = {"up": self.up.rank(given, backend), "down": self.down.rank(given, backend)}
+        at = [dict(zip(ranking.indices, ranking.rows, strict=True)) for ranking in rankings.values()]
+        both = sorted(at[0].keys() & at[1].keys())
+        reasons = {**rankings["down"].reasons, **rankings["up"].reasons}
+        if not both:
+            raise NoCandidates(f"{self.up.problem} and {self.down.problem}", dict(Counter(reasons.values())))
+        table = Layered(
+            Subject(f"{self.title} on {rankings['up'].arch.title}"),
+            {name: declared_in(ranking) for name, ranking in rankings.items()},
+            np.array([[rows[i] for i in both] for rows in at]), np.array(both),
+        )  # fmt: skip
+        order = np.argsort(table.seconds, kind="stable").tolist()
+        return Ranking(table, order, len(both), dict(Counter(reasons.values())), reasons, len(given))
 
     def __repr__(self) -> str:
         device = f" on {self.up.arch.name}" if self.up.arch else ""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
@@ -25,7 +25,7 @@ from ..ranking.ranking import Ranking
 from ..ranking.recommend import recommend, recommend_problems
 
 if TYPE_CHECKING:
-    from ..ranking.kernel import Call, KernelRanking
+    from ..ranking.kernel import Call
     from ..ranking.portfolio import Portfolio
     from ..ranking.profile import Given
 
@@ -74,24 +74,12 @@ class Template:
             self._answers[key] = recommend(self.problem, device, topk, backend, kernel=kernel)
         return self._answers[key]
 
-    @overload
-    def rank(
-        self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
-        kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
-        compiled: None = ..., call: Call | None = ..., profile: Given | None = ...,
-    ) -> Ranking: ...
-    @overload
-    def rank(
-        self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = ..., *,
-        kernel: str | None = ..., names: Mapping[str, str] | None = ..., ignore: Collection[str] = ...,
-        compiled: int, call: Call | None = ..., profile: Given | None = ...,
-    ) -> KernelRanking: ...
     @takes(ConfigError, besides="configs|compiled|call")
     def rank(
         self, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]], backend: str = "triton", *,
         kernel: str | None = None, names: Mapping[str, str] | None = None, ignore: Collection[str] = (),
         compiled: int | None = None, call: Call | None = None, profile: Given | None = None,
-    ) -> Ranking | KernelRanking:  # fmt: skip
+    ) -> Ranking:  # fmt: skip
         """Your own configurations, with the keys of that backend, in the order of their predicted times.
 
         `configs` is a list, or a dict of lists: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps

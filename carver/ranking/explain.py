@@ -22,8 +22,8 @@ from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
 from ..kernels.scope import flops_per_s
 from ..kernels.space import Space, given_space
+from .declared import make_hints
 from .hint import Hint
-from .making import make_hint
 
 BAR = 30
 """Length of the longest bar. [characters]"""
@@ -109,8 +109,7 @@ class Explanation:
         yield "Nearest changes"
         yield from self._change_lines()
         yield ""
-        low, high = h.band_ms
-        band = f"{self._time(low).strip()} to {self._time(high).strip()}"
+        band = " to ".join(self._time(end).strip() for end in h.band_ms or ())
         yield from _wrapped(f"80 % band: {band}; constants: {h.calibrated}.", 4)
         yield from _wrapped(f"Constants of the device: {self.arch.provenance}.", 4)
         for note in self.notes:
@@ -206,7 +205,8 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
     priced = price(space)
-    again = replace(make_hint(hint.problem, priced, 0, hint.rank, hint.backend, hint.notes), index=hint.index)
+    [again] = make_hints(hint.problem, priced, np.array([0]), [hint.rank], hint.backend, hint.notes)
+    again = replace(again, index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
         notes.append(
@@ -247,14 +247,15 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
     priced = price(space) if len(space) else None
     env = {**space.scope, **space.columns}
     avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
+    made = make_hints(hint.problem, priced, np.arange(len(space)), [0] * len(space), hint.backend) if priced else []
     for i, (name, value) in enumerate(moves):
         old = hint.config[name]
-        if priced is None or i not in row_of:
+        if i not in row_of:
             if isinstance(own[name], Expression):
                 continue
             yield Change(name, old, value, None, "", why[i])
         else:
-            there = make_hint(hint.problem, priced, row_of[i], 0, hint.backend)
+            there = made[row_of[i]]
             avoided = next((rule for rule, holds in avoids.items() if not holds[row_of[i]]), "")
             yield Change(name, old, value, there.predicted_ms, there.bound, "", avoided)
 

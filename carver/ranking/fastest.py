@@ -14,8 +14,8 @@ from ..cost.pricing import Priced, price_each
 from ..kernels.enumeration import Columns, Many
 from ..kernels.space import Space
 
-Order = tuple[tuple[int, int], ...]
-"""Candidates as pairs (part, row), best first."""
+Order = list[int]
+"""Candidates, best first: the rows of the first part count from 0, those of the next follow."""
 
 FEW = 2048
 """Up to this many candidates of a single problem are priced without bounds: bounding them would take as long."""
@@ -115,21 +115,23 @@ def _orders(
     parts: Sequence[Priced], owners: Sequence[IntArray], kernels: Sequence[int], limit: FloatArray, wanted: IntArray
 ) -> list[Order]:
     keys: list[tuple[Any, ...]] = []
-    for at, (part, owned, declared) in enumerate(zip(parts, owners, kernels, strict=True)):
+    first = 0
+    for part, owned, declared in zip(parts, owners, kernels, strict=True):
         seconds = part.seconds
         rows = np.flatnonzero(seconds <= limit[owned])
+        start, first = first, first + len(seconds)
         if not len(rows):
             continue
         columns, one = part.space.columns, np.ones(len(rows))
         smem_bytes = columns["smem_bytes"][rows] if "smem_bytes" in columns else 0 * one
         used = np.broadcast_to(part.warps, len(part.space))[rows]
         by_tunables = _place(part.space, rows)
-        keys.append((by_tunables, declared * one, used, smem_bytes, seconds[rows], owned[rows], at * one, rows))
-    *by, owner, number, row = (np.concatenate(key) for key in zip(*keys, strict=True))
+        keys.append((by_tunables, declared * one, used, smem_bytes, seconds[rows], owned[rows], start + rows))
+    *by, owner, row = (np.concatenate(key) for key in zip(*keys, strict=True))
     order = np.lexsort((*by, owner))
     starts = np.searchsorted(owner[order], np.arange(len(wanted))).tolist()
-    pairs = list(zip(number[order].astype(np.int64).tolist(), row[order].astype(np.int64).tolist(), strict=True))
-    return [tuple(pairs[start : start + count]) for start, count in zip(starts, wanted.tolist(), strict=True)]
+    found = row[order].tolist()
+    return [found[start : start + count] for start, count in zip(starts, wanted.tolist(), strict=True)]
 
 
 def _place(space: Space, rows: IntArray) -> FloatArray:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar
+from math import exp
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
@@ -14,6 +15,9 @@ from ..base.errors import ConfigError
 from ..base.given import check_fields, json_of, shown
 from ..base.types import FrozenDict
 from ..problem.problem import Problem
+
+if TYPE_CHECKING:
+    from ..compiled.facts import Facts
 
 
 class NoRasterizationType(Enum):
@@ -54,16 +58,46 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a ranking is of where no declared operator says it: a kernel with its arguments, or several operators."""
+
+    title: str
+    sizes: Mapping[str, Any] = field(default_factory=FrozenDict)
+    """Sizes and kinds of the arguments, in the form of profiles."""
+
+    def __hash__(self) -> int:
+        return hash(self.title)
+
+    def __str__(self) -> str:
+        return self.title
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"title": self.title, "sizes": dict(self.sizes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What measurements say of one candidate: its time [s], half of its band's width in logarithms, and the source."""
+
+    seconds: float
+    half_band: float
+    text: str
+
+
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
 class Hint:
     """A ranked configuration. Fields that its kernel does not have are None, or absent from a mapping.
 
     `block`, `warp` and `thread` are extents in elements of the output, one for each tiled axis: (rows, columns) for a
     contraction, (rows,) or (columns,) for a reduction, (elements,) where a tensor is processed as one line. `rstep` and
-    `reduce_thread` have one entry for each axis that is summed over.
+    `reduce_thread` have one entry for each axis that is summed over. All are unknown of a kernel without a declaration.
 
-    `rank` counts from 1, as in tables and exports. Indices count from 0: that of a Python list, as in `hints[0]`, and
-    `index`, the place in the list given to `rank` or in carver's own space. `config` has the backend's own keys; the
-    fields from `block` to `cluster` are derived from it. `terms_ms` adds up to `predicted_ms`.
+    `rank` counts from 1, as in tables and exports, in the whole ranking. Indices count from 0: that of a Python list,
+    as in `hints[0]`, and `index`, the place in the list given to `rank` or in carver's own space. `config` has the
+    backend's own keys; the fields from `block` to `cluster` are derived from it. `terms_ms` adds up to `predicted_ms`.
     """
 
     rank: int
@@ -71,50 +105,90 @@ class Hint:
     backend: str
     kernel: str
     arch: Arch
-    problem: Problem
-    config: Mapping[str, int]
+    subject: Problem | Subject
+    config: Mapping[str, Any]
     predicted_ms: float
     bound: str
     terms_ms: Mapping[str, float]
     launch: Launch
-    block: tuple[int, ...]
+    block: tuple[int, ...] = ()
     """Tile of a block."""
-    warp: tuple[int, ...] | None
+    warp: tuple[int, ...] | None = None
     """Tile of a warp, for kernels with matrix instructions."""
-    thread: tuple[int, ...] | None
+    thread: tuple[int, ...] | None = None
     """Tile of a thread, for kernels whose threads have their own tiles."""
-    rstep: tuple[int, ...] | None
+    rstep: tuple[int, ...] | None = None
     """Elements along each summed axis that a block processes in one step of its loop."""
-    reduce_thread: tuple[int, ...] | None
+    reduce_thread: tuple[int, ...] | None = None
     """Threads that share the reduction of one output."""
-    num_warps: int | None
+    num_warps: int | None = None
     """Warps per block, on GPUs, without those that only copy. `launch.threads` counts both."""
-    pipeline_stage: int | None
+    pipeline_stage: int | None = None
     """Number of buffers for the tiles of a contraction's main loop."""
-    use_async: bool
-    use_tc: bool
-    vectorize: Mapping[str, int]
+    use_async: bool = False
+    use_tc: bool = False
+    vectorize: Mapping[str, int] = field(default_factory=FrozenDict)
     """For each input, the number of elements that one load moves."""
-    rasterization_plan: RasterizationPlan
-    split_k: int | None
+    rasterization_plan: RasterizationPlan = NoRasterization
+    split_k: int | None = None
     """Number of blocks that share the reduction of one output tile."""
-    cluster: tuple[int, ...]
+    cluster: tuple[int, ...] = ()
     """Blocks per cluster."""
-    cached_tensors: tuple[str, ...]
-    details: Mapping[str, float]
-    limited_by: str
-    band_ms: tuple[float, float]
-    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.uncertainty."""
-    calibrated: str
+    cached_tensors: tuple[str, ...] = ()
+    details: Mapping[str, float] = field(default_factory=FrozenDict)
+    limited_by: str = ""
+    band_ms: tuple[float, float] | None = None
+    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.uncertainty. None where
+    nothing of the kind was measured."""
+    calibrated: str = NOT_MEASURED
     """Where the constants behind the prediction come from: this device, another, or priors."""
     notes: tuple[str, ...] = ()
+    also: tuple[int, ...] = ()
+    """Further places in the given list whose configurations compile to the same code."""
+    loop_ms: Mapping[str, float] = field(default_factory=FrozenDict)
+    """Of a compiled kernel, for each resource, the time of the main loop if it were the only bound."""
+    facts: Facts | None = field(default=None, compare=False, repr=False)
+    """What is known of the compiled code, if the kernel was compiled."""
+    layers: Mapping[str, Hint] = field(default_factory=FrozenDict)
+    """The hint of each operator, by name, if there are several."""
 
     explain: ClassVar[Callable[..., Any]]
     """`carver.ops.elsewise.explained` of this hint, on its own device or another; see `carver._methods`."""
 
     def __post_init__(self) -> None:
-        for name in ("config", "terms_ms", "vectorize", "details"):
-            object.__setattr__(self, name, FrozenDict(getattr(self, name)))
+        for name in ("config", "terms_ms", "vectorize", "details", "loop_ms", "layers"):
+            if type(value := getattr(self, name)) is not FrozenDict:
+                object.__setattr__(self, name, FrozenDict(value))
+
+    @property
+    def problem(self) -> Problem:
+        """The declared problem. Raises ConfigError for a hint of a kernel or a layer, which has none."""
+        return declared(self.subject)
+
+    @property
+    def contracts(self) -> bool:
+        """Whether it multiplies matrices: what counts is arithmetic, else bytes."""
+        return self.subject.contracts if isinstance(self.subject, Problem) else "tflops" in self.details
+
+    @property
+    def flops(self) -> float:
+        """Arithmetic of the problem; of a compiled kernel, of its matrix products. [FLOP]"""
+        if isinstance(self.subject, Problem):
+            return self.subject.flops
+        return self.details.get("tflops", 0.0) * self.predicted_ms * 1e9
+
+    @property
+    def compulsory_bytes(self) -> float:
+        """Bytes that must move: each tensor's once."""
+        if isinstance(self.subject, Problem):
+            return self.subject.compulsory_bytes
+        return self.details["compulsory_bytes"]
+
+    @property
+    def tunables(self) -> Mapping[str, Any]:
+        """The configuration, and that of each further operator under its name if they may differ."""
+        more = [*self.layers.items()][1:]
+        return {**self.config, **{f"{name} {key}": value for name, h in more for key, value in h.config.items()}}
 
     @property
     def terms(self) -> Mapping[str, float]:
@@ -129,7 +203,19 @@ class Hint:
         return f"Hint(#{self.rank} {self})"
 
     def __hash__(self) -> int:
-        return hash((self.kernel, self.arch, self.problem, tuple(self.config.items())))
+        return hash((self.kernel, self.arch, self.subject, self.config))
+
+    def told(self, told: Told) -> Hint:
+        """The hint with the time and band that measurements gave it. Terms and rates are scaled in proportion."""
+        ms = told.seconds * 1e3
+        factor, width = ms / self.predicted_ms, told.half_band
+        rates = {name: self.details[name] / factor for name in ("tflops", "roofline_share") if name in self.details}
+        return replace(
+            self, predicted_ms=ms, terms_ms=FrozenDict({name: t * factor for name, t in self.terms_ms.items()}),
+            loop_ms=FrozenDict({name: t * factor for name, t in self.loop_ms.items()}),
+            details=FrozenDict({**self.details, **rates}), band_ms=(ms * exp(-width), ms * exp(width)),
+            calibrated=told.text,
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` returns an equal hint.
@@ -137,15 +223,16 @@ class Hint:
         A device that ships with carver is written as its name, any other as its whole descriptor.
         """
         plan = self.rasterization_plan
-        raster = None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width}
-        out: dict[str, Any] = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        out |= {
+        special: dict[str, Any] = {
             "arch": to_plain(self.arch),
-            "problem": self.problem.to_dict(),
-            "rasterization_plan": raster,
+            "subject": self.subject.to_dict(),
+            "rasterization_plan": None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width},
             "launch": {f.name: _plain(getattr(self.launch, f.name)) for f in fields(self.launch)},
+            "layers": {name: hint.to_dict() for name, hint in self.layers.items()},
         }
-        return out
+        names = (f.name for f in fields(self) if f.name != "facts")
+        out = {"problem" if n == "subject" else n: special.get(n, _plain(getattr(self, n))) for n in names}
+        return {name: value for name, value in out.items() if value or name not in _IF_ANY}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Hint:
@@ -156,19 +243,23 @@ class Hint:
         if not isinstance(d, Mapping):
             raise ConfigError(f"a hint is an object of keys and values, got {shown(d)}")
         named = isinstance(d.get("arch"), str)
-        check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError)
+        check_fields(_Written, {**d, "arch": {}} if named else d, "hint", ConfigError)
         check_fields(Launch, d["launch"], "hint's launch", ConfigError)
+        is_declared = isinstance(d["problem"], Mapping) and "title" not in d["problem"]
+        if is_declared and not all(isinstance(value, int) for value in d["config"].values()):
+            raise ConfigError(f"not a hint: config must be a mapping to whole numbers, got {shown(d['config'])}")
         if not d["predicted_ms"] > 0:
             raise ConfigError(f"not a hint: predicted_ms is above 0, got {d['predicted_ms']!r}")
         if d["rasterization_plan"] is not None:
             check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
         out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
-        raster, launch = d["rasterization_plan"], d["launch"]
+        raster, launch, problem = d["rasterization_plan"], d["launch"], out.pop("problem")
         out |= {
             "arch": from_plain(d["arch"]),
-            "problem": Problem.from_dict(d["problem"]),
+            "subject": subject_of(problem),
             "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
             "launch": Launch(**launch | {"grid": tuple(launch["grid"])}),
+            "layers": {name: cls.from_dict(hint) for name, hint in d.get("layers", {}).items()},
         }
         return cls(**out)
 
@@ -179,6 +270,31 @@ class Hint:
     def from_json(cls, text: str) -> Hint:
         """The hint that `to_json` wrote. Raises ConfigError for anything else."""
         return cls.from_dict(json_of(text, "a hint", ConfigError))
+
+
+_IF_ANY = ("also", "loop_ms", "layers")
+"""Fields that JSON has only where there is something in them."""
+_WRITTEN: list[Any] = [
+    ("problem" if f.name == "subject" else f.name, f.type, *([field(default=None)] if f.name in _IF_ANY else []))
+    for f in fields(Hint) if f.name != "facts"
+]  # fmt: skip
+_Written = make_dataclass("_Written", _WRITTEN)
+"""A hint in JSON: all fields, the subject under the name "problem"."""
+
+
+def declared(subject: Problem | Subject) -> Problem:
+    """The subject if it is a declared problem. Raises ConfigError for any other."""
+    if isinstance(subject, Problem):
+        return subject
+    raise ConfigError(f"this needs a declared operator, such as MatmulTemplate, and its candidates; {subject} is none")
+
+
+def subject_of(d: Any) -> Problem | Subject:
+    """What `to_dict` of either wrote."""
+    if isinstance(d, Mapping) and "title" in d:
+        check_fields(Subject, d, "subject of a hint", ConfigError)
+        return Subject(d["title"], FrozenDict(d.get("sizes", {})))
+    return Problem.from_dict(d)
 
 
 def _plain(value: Any) -> Any:

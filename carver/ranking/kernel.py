@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates
 from ..base.given import number, shown, takes, whole
-from ..base.table import ROWS_SHOWN, Column, aligned, listing
-from ..base.types import FloatArray, FrozenDict
+from ..base.types import FloatArray, FrozenDict, IntArray
 from ..compiled.arguments import Descriptor, Tensor, given
-from ..compiled.facts import TAKEN, Facts
+from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import autotuned, called, function_of, plain_config
@@ -27,16 +25,17 @@ from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..cost.work import Work
 from ..kernels.foreign import listed
 from ..problem.problem import counted
-from .hint import Launch
-from .learn import FAILED, Part, check_times, started
-from .making import Told
-from .profile import Given, Profile, profile_of
+from .hint import Hint, Launch, Subject
+from .learn import with_profile
+from .profile import Given, Part, started
 from .rank import rank
+from .ranking import Ranking
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""
 _NONE: Mapping[str, Any] = FrozenDict()
+_REASONS: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Call:
     constants: Mapping[str, Any] = _NONE
     values: Mapping[str, Any] = _NONE
 
-    def rank(self, configs: Iterable[Any], arch: Arch, first: Sequence[int]) -> KernelRanking:
+    def rank(self, configs: Iterable[Any], arch: Arch, first: Sequence[int]) -> Ranking:
         """Compile the configurations at the positions `first` for the device, and rank them by their compiled code."""
         return rank_kernel(
             self.kernel, configs, args=self.args, grid=self.grid, arch=arch, constants=self.constants,
@@ -57,148 +56,78 @@ class Call:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class KernelHint:
-    """A ranked configuration of a kernel. `rank` counts from 1; `index` is its place in the given list.
-
-    `also` are the places of configurations that compile to the same code.
-    """
-
-    rank: int
-    index: int
-    kernel: str
-    arch: Arch
-    config: Mapping[str, Any]
-    predicted_ms: float
-    bound: str
-    terms_ms: Mapping[str, float]
-    launch: Launch
-    facts: Facts
-    loop_ms: Mapping[str, float]
-    """For each resource, the time of the main loop if it were the only bound."""
-    details: Mapping[str, float]
-    also: tuple[int, ...] = ()
-    band_ms: tuple[float, float] | None = None
-    """Range that is meant to contain four of five measured times; None unless measurements were learnt."""
-    calibrated: str = "not measured"
-    """Measurements that the prediction is based on."""
-
-    @property
-    def terms(self) -> Mapping[str, float]:
-        """The terms of the predicted time. [ms]"""
-        return self.terms_ms
-
-    def explain(self) -> str:
-        """Why it is predicted to take this time, as text."""
-        return "\n".join(_explained(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, without the facts of the compiled code."""
-        return {
-            "rank": self.rank, "index": self.index, "kernel": self.kernel, "arch": self.arch.name,
-            "config": dict(self.config), "predicted_ms": self.predicted_ms, "bound": self.bound,
-            "terms_ms": dict(self.terms_ms), **dict(self.details), "band_ms": self.band_ms,
-            "calibrated": self.calibrated,
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        config = ", ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"#{self.rank} {self.kernel}({config}): {self.predicted_ms:.4g} ms, bound by {self.bound}"
-
-
 @dataclass(frozen=True, eq=False)
-class KernelRanking(Sequence[KernelHint]):
-    """Configurations of one kernel, best first. `rejected` counts the reasons for missing ones; `reasons` has that of
-    each."""
+class Compiled:
+    """Candidates of one kernel that were compiled and fit: a row for each code."""
 
-    kernel: str
+    subject: Subject
     arch: Arch
-    hints: tuple[KernelHint, ...]
-    rejected: Mapping[str, int]
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    given: int = 0
-    source: str = ""
-    """A hash of the source of the kernel and of all functions that it calls."""
-    problem: Mapping[str, Any] = _NONE
-    """The arguments in the form of profiles: numbers, shapes and strides by name, and a key "kind"."""
-    learnt: Profile | None = None
-
-    def __len__(self) -> int:
-        return len(self.hints)
-
-    @overload
-    def __getitem__(self, i: int) -> KernelHint: ...
-    @overload
-    def __getitem__(self, i: slice) -> KernelRanking: ...
-    def __getitem__(self, i: int | slice) -> KernelHint | KernelRanking:
-        return replace(self, hints=self.hints[i]) if isinstance(i, slice) else self.hints[i]
+    backend: str
+    configs: tuple[Mapping[str, Any], ...]
+    places: tuple[tuple[int, ...], ...]
+    """Of each, the places in the given list whose configurations compile to it."""
+    facts: tuple[Facts, ...]
+    source: str
+    """Identifier of the code that was compiled: measurements of another teach nothing."""
+    work: Work
+    estimate: Estimate
+    notes: tuple[str, ...] = ()
 
     @property
-    def indices(self) -> list[int]:
-        """Positions of the ranked configurations in the given list, best first."""
-        return [hint.index for hint in self.hints]
+    def of(self) -> str:
+        return f"{self.subject}/compiled"
 
     @property
     def seconds(self) -> FloatArray:
-        """Predicted times, best first. [s]"""
-        return np.array([hint.predicted_ms for hint in self.hints]) / 1e3
+        return self.estimate.seconds
 
     @property
-    def half_bands(self) -> FloatArray:
-        """Half of the width of each hint's band in logarithms, best first; nan if no measurement changed it."""
-        low, high = np.array([hint.band_ms or (np.nan, np.nan) for hint in self.hints]).T
-        out: FloatArray = np.log(high / low) / 2
-        return out
-
-    def learn(self, times: Mapping[int, float | None]) -> KernelRanking:
-        """Rank the same candidates again, with what these measurements teach.
-
-        Times are in ms by `hint.index`; None means that the candidate did not run. As `Ranking.learn`, but with the
-        constants by which compiled code is priced.
-        """
-        check_times(times)
-        at = {index: row for row, hint in enumerate(self.hints) for index in (hint.index, *hint.also)}
-        part, known = _part(self), {}
-        for index, ms in times.items():
-            if index not in at:
-                raise ConfigError(f"this ranking has {len(self)} candidates; {shown(index)} is none of their places")
-            known[at[index]] = ms
-        before = self.learnt or Profile(_subject(self), self.arch.name)
-        return _ranked(self, part, before.with_measured([part.measured(row, ms) for row, ms in known.items()]))
+    def index(self) -> IntArray:
+        return np.array([same[0] for same in self.places], np.int64)
 
     @property
-    def profile(self) -> dict[str, Any]:
-        """What `learn` has learnt, as JSON. `rank_kernel` takes it as `profile=`, for these arguments or others."""
-        return (self.learnt or Profile(_subject(self), self.arch.name)).to_dict()
+    def also(self) -> Mapping[int, tuple[int, ...]]:
+        return {row: same[1:] for row, same in enumerate(self.places) if len(same) > 1}
 
-    def explain(self, i: int = 0) -> str:
-        """Why `self[i]` is predicted to take the time it takes."""
-        return self[i].explain()
+    @property
+    def keys(self) -> list[str]:
+        return list(dict.fromkeys(name for config in self.configs for name in config))
 
-    def to_json(self) -> str:
-        """Configurations and predicted times as JSON."""
-        return json.dumps([hint.to_dict() for hint in self.hints], indent=1, default=str)
+    def column(self, key: str) -> tuple[IntArray, list[Any]]:
+        rows = [row for row, config in enumerate(self.configs) if key in config]
+        return np.array(rows, np.int64), [self.configs[row][key] for row in rows]
 
-    def __repr__(self) -> str:
-        hints = self.hints[:ROWS_SHOWN]
-        spills = [hint.facts.spill_bytes for hint in hints]
-        first = [
-            Column("#", tuple(str(hint.rank) for hint in hints)),
-            Column("given", tuple(str(hint.index) for hint in hints)),
-            Column("ms", aligned([hint.predicted_ms for hint in hints])),
-            Column("bound", tuple(hint.bound for hint in hints), True),
-        ]
-        last = [
-            Column("smem KiB", aligned([hint.launch.smem_bytes / 1024 for hint in hints], 3), spare=99),
-            Column("registers", tuple(str(hint.facts.registers) for hint in hints), spare=98),
-            *([Column("spilled bytes", aligned(spills), spare=97)] if any(spills) else []),
-        ]
-        alike = sum(len(hint.also) for hint in self.hints)
-        remarks = [f"{alike} more compile to the same code as one of these"] if alike else []
-        remarks += [TAKEN] if any(hint.facts.assumed for hint in self.hints) else []
-        remarks += [f"{n:,} rejected: {why}" for why, n in self.rejected.items()]
-        title = f"{self.kernel} on {self.arch.title}: {len(self)} of {self.given} configurations"
-        return listing(title, first, [hint.config for hint in hints], last, len(self) - ROWS_SHOWN, remarks)
+    def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
+        return [self._hint(row, rank) for row, rank in zip(rows, ranks, strict=True)]
+
+    def _hint(self, row: int, rank: int) -> Hint:
+        facts, work, estimate, arch = self.facts[row], self.work, self.estimate, self.arch
+        waves, seconds = float(estimate.waves[row]), float(estimate.seconds[row])
+        passes_ms = float(work.steps[row]) * max(waves, 1.0) * 1e3 / arch.clock_hz
+        details = {
+            "waves": waves, "blocks_per_sm": float(facts.resident), "steps": float(work.steps[row]),
+            "dram_bytes": float(np.broadcast_to(work.facts["dram_bytes"], len(work))[row]),
+            "compulsory_bytes": facts.read_bytes + facts.written_bytes, "spill_bytes": float(facts.spill_bytes),
+        }  # fmt: skip
+        if facts.dot_flops:
+            details["tflops"] = facts.dot_flops * facts.programs / seconds / 1e12
+        return Hint(
+            rank=rank, index=self.places[row][0], also=self.places[row][1:], kernel=str(self.subject), arch=arch,
+            backend=self.backend, subject=self.subject, facts=facts, config=FrozenDict(self.configs[row]),
+            predicted_ms=seconds * 1e3, bound=LIMITERS[int(estimate.limiter[row])],
+            terms_ms=FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
+            loop_ms=FrozenDict({what: float(clk[row]) * passes_ms for what, clk in estimate.rows.items()}),
+            launch=Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers),
+            num_warps=facts.warps, pipeline_stage=self.configs[row].get("num_stages"), use_tc=facts.dot_flops > 0,
+            cluster=(facts.ctas, 1, 1), details=FrozenDict(details), notes=self.notes,
+        )  # fmt: skip
+
+    def learnable(self, rows: Sequence[int]) -> list[Part]:
+        facts, constants = [self.facts[row] for row in rows], priors(self.arch)
+        return [Part.made(
+            rows, f"{self.subject} {self.source[:12]}", started(constants), [self.configs[row] for row in rows],
+            self.subject.sizes, lambda k: price_compiled(facts, self.arch, k)[1].seconds, MOVABLE, constants,
+        )]  # fmt: skip
 
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")
@@ -207,7 +136,7 @@ def rank_kernel(
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     progress: bool = False, profile: Given | None = None,
-) -> KernelRanking:  # fmt: skip
+) -> Ranking:  # fmt: skip
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
     - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s, or a
@@ -252,31 +181,51 @@ def rank_kernel(
             reasons[i] = str(refused)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
-    kept: dict[tuple[Any, ...], tuple[Facts, list[int]]] = {}
-    for (i, _), facts in zip(bound, found, strict=True):
-        if isinstance(facts, CarverError):
-            reasons[i] = str(facts)
-        elif why := fits(facts, device):
-            reasons[i] = why
-        else:
-            kept.setdefault(facts.identity, (facts, []))[1].append(i)
-    rejected = dict(Counter(reasons.values()))
-    if not kept:
-        raise NoCandidates(f"{name} on {device.name}", rejected)
-    candidates, same = zip(*kept.values(), strict=True)
-    work, estimate = price_compiled(candidates, device)
-    order = np.argsort(estimate.seconds, kind="stable")
-    hints = tuple(
-        _hint(place + 1, name, device, plain, same[row], candidates[row], work, estimate, int(row))
-        for place, row in enumerate(order)
-    )
-    ranking = KernelRanking(
-        name, device, hints, rejected, reasons, given=len(plain), source=function_of(kernel).cache_key,
-        problem=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
+    return rank_facts(
+        name, device, [plain[i] for i, _ in bound], found, places=[i for i, _ in bound], reasons=reasons,
+        given=len(plain), source=function_of(kernel).cache_key, profile=profile,
+        arguments=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
     )  # fmt: skip
-    if profile is None:
-        return ranking
-    return _ranked(ranking, _part(ranking), profile_of(profile, _subject(ranking), device.name))
+
+
+def rank_facts(
+    name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], found: Iterable[Facts | CarverError], *,
+    backend: str = "triton", source: str = "", arguments: Mapping[str, Any] = _NONE,
+    places: Sequence[int] | None = None, reasons: Mapping[int, str] = _REASONS, given: int | None = None,
+    profile: Given | None = None, notes: tuple[str, ...] = (),
+) -> Ranking:  # fmt: skip
+    """Rank configurations of a kernel by what is known of their compiled code, whoever compiled it.
+
+    - `name`: the kernel's. `backend`: the tool whose configurations these are.
+    - `found`: for each configuration its facts, or why there are none.
+    - `source`: an identifier of the code. What is learnt of one source says nothing of another.
+    - `arguments`: sizes and kinds of the arguments, in the form of profiles (`described`).
+    - `places`: the place of each configuration in the user's list of `given`; `reasons`: why others of it are missing.
+
+    Configurations of equal code are one candidate. Raises NoCandidates if none fits the device.
+    """
+    places = range(len(configs)) if places is None else places
+    missing = dict(reasons)
+    kept: dict[tuple[Any, ...], tuple[Facts, int, list[int]]] = {}
+    for row, (place, facts) in enumerate(zip(places, found, strict=True)):
+        if isinstance(facts, CarverError):
+            missing[place] = str(facts)
+        elif why := fits(facts, arch):
+            missing[place] = why
+        else:
+            kept.setdefault(facts.identity, (facts, row, []))[2].append(place)
+    rejected = dict(Counter(missing.values()))
+    if not kept:
+        raise NoCandidates(f"{name} on {arch.name}", rejected)
+    every, first, same = zip(*kept.values(), strict=True)
+    work, estimate = price_compiled(every, arch)
+    table = Compiled(
+        Subject(name, FrozenDict(arguments)), arch, backend, tuple(configs[row] for row in first),
+        tuple(map(tuple, same)), every, source, work, estimate, notes,
+    )  # fmt: skip
+    order = np.argsort(estimate.seconds, kind="stable").tolist()
+    total = len(configs) + len(reasons) if given is None else given
+    return with_profile(Ranking(table, order, len(order), rejected, missing, total), profile)
 
 
 def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -299,43 +248,6 @@ def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     return {**out, "kind": " ".join(kinds)}
 
 
-def _subject(ranking: KernelRanking) -> str:
-    """Name of a profile's subject."""
-    return f"{ranking.kernel}/compiled"
-
-
-def _part(ranking: KernelRanking) -> Part:
-    facts, constants = [hint.facts for hint in ranking.hints], priors(ranking.arch)
-    return Part.of(
-        f"{ranking.kernel} {ranking.source[:12]}", started(constants), [hint.config for hint in ranking.hints],
-        ranking.problem, lambda k: price_compiled(facts, ranking.arch, k)[1].seconds, MOVABLE, constants,
-    )  # fmt: skip
-
-
-def _ranked(ranking: KernelRanking, part: Part, profile: Profile) -> KernelRanking:
-    profile, told, failed = part.told(profile)
-    hints = [
-        _retold(hint, told[row]) if row in told else hint
-        for row, hint in enumerate(ranking.hints) if row not in failed
-    ]  # fmt: skip
-    if not hints:
-        raise NoCandidates(f"{ranking.kernel} on {ranking.arch.name}", {FAILED: len(failed)})
-    ordered = sorted(hints, key=lambda hint: (hint.predicted_ms, hint.rank))
-    lost = [index for row in failed for index in (ranking.hints[row].index, *ranking.hints[row].also)]
-    return replace(
-        ranking, hints=tuple(replace(hint, rank=place) for place, hint in enumerate(ordered, 1)), learnt=profile,
-        reasons={**ranking.reasons, **dict.fromkeys(lost, FAILED)},
-        rejected=dict(Counter(ranking.rejected) + Counter({FAILED: len(lost)})),
-    )  # fmt: skip
-
-
-def _retold(hint: KernelHint, told: Told) -> KernelHint:
-    """The hint with the time and band that measurements gave it, and its main loop scaled in proportion."""
-    factor = told.seconds * 1e3 / hint.predicted_ms
-    loop_ms = FrozenDict({what: t * factor for what, t in hint.loop_ms.items()})
-    return replace(hint, loop_ms=loop_ms, **told.fields(hint.predicted_ms, hint.terms_ms))
-
-
 def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
     """Places in the list of the configurations to compile."""
     if hasattr(screen, "problem"):
@@ -346,30 +258,12 @@ def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], com
     return list(dict.fromkeys(whole("each place of screen", place, ConfigError, 0, last) for place in screen))
 
 
-def _hint(
-    place: int, name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], same: Sequence[int], facts: Facts,
-    work: Work, estimate: Estimate, row: int,
-) -> KernelHint:  # fmt: skip
-    milliseconds = 1e3 / arch.clock_hz
-    waves = float(estimate.waves[row])
-    passes = float(work.steps[row]) * max(waves, 1.0)
-    dram = float(np.broadcast_to(work.facts["dram_bytes"], len(work))[row])
-    return KernelHint(
-        rank=place, index=same[0], also=tuple(same[1:]), kernel=name, arch=arch, facts=facts,
-        config=FrozenDict(configs[same[0]]),
-        predicted_ms=float(estimate.seconds[row]) * 1e3, bound=LIMITERS[int(estimate.limiter[row])],
-        terms_ms=FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
-        loop_ms=FrozenDict({what: float(clk[row]) * passes * milliseconds for what, clk in estimate.rows.items()}),
-        launch=Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers),
-        details=FrozenDict({
-            "waves": waves, "blocks_per_sm": float(facts.resident), "steps": float(work.steps[row]), "dram_bytes": dram,
-            "compulsory_bytes": facts.read_bytes + facts.written_bytes, "spill_bytes": float(facts.spill_bytes),
-        }),
-    )  # fmt: skip
+def explained(hint: Hint, facts: Facts) -> str:
+    """Why a compiled configuration is predicted to take this time, as text."""
+    return "\n".join(_explained(hint, facts))
 
 
-def _explained(h: KernelHint) -> Iterator[str]:
-    facts = h.facts
+def _explained(h: Hint, facts: Facts) -> Iterator[str]:
     yield f"{h.kernel} on {h.arch.title}"
     yield ", ".join(f"{name}={value}" for name, value in h.config.items())
     rate = f"{facts.dot_flops * facts.programs / h.predicted_ms / 1e9:.4g} TFLOP/s, " if facts.dot_flops else ""

@@ -15,13 +15,14 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import is_number, shown, takes
-from ..base.table import Column, in_all, rich_table, said_left_out, screen_width, several, tunables, without_colour
+from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.pricing import price
 from ..kernels.declaration import Kernel
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from ..problem.problem import size as checked_size
+from .declared import declared_in
 from .hint import Hint
 from .offers import offered_kernels
 from .rank import rank
@@ -178,7 +179,7 @@ class Portfolio:
         lines = [
             f"{several(len(self), 'configuration')} for {self.problem} over {axis} on "
             f"{self.arch.title}, backend {self.backend}",
-            without_colour(rich_table(columns, width), width),
+            drawn(columns, width),
             *(fill(line, width) for line in said_left_out(columns, width)),
             *in_all(same),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
@@ -237,9 +238,8 @@ Candidate = tuple[str, Mapping[str, int]]
 
 def _configs(ranking: Ranking) -> Iterator[Candidate]:
     """Of all hints, which need not be made for it."""
-    for part, row in ranking.order:
-        space = ranking.parts[part].space
-        yield space.kernel.name, FrozenDict(space.config(row))
+    for name, config in declared_in(ranking).configs(ranking.rows):
+        yield name, FrozenDict(config)
 
 
 def _axis(problem: Problem, name: str) -> str:

@@ -1,21 +1,26 @@
-"""What measurements taught about one kernel on one device, as plain JSON: kept, sent, and given to the next ranking."""
+"""What measurements teach of a kernel's candidates, and the profile that carries it to the next ranking, as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.errors import ConfigError
-from ..base.given import check_fields, json_of, text_of
+from ..base.given import check_fields, is_number, json_of, text_of
 from ..base.types import FloatArray, FrozenDict
-from ..cost.learn import MOST_SEEN, Posterior, Rows, places
+from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
+from ..problem.problem import Problem
+from .hint import Told
 
 FORMAT = 1
+WITHIN = 1.2816
+"""Standard deviations to either side of the mean that contain 80 % of a normal distribution."""
 SHOWN = 0.02
 """Constants whose logarithm changed by less are not listed."""
 
@@ -139,3 +144,104 @@ def profile_of(given: Given, of: str, device: str) -> Profile:
     if (found.of, found.device) != (of, device):
         raise ConfigError(f"this profile is of {found.of} on {found.device}; asked for is {of} on {device}")
     return found
+
+
+@dataclass(frozen=True)
+class Part:
+    """Candidates of one kernel, with their predicted times by the unchanged model."""
+
+    of: tuple[int, ...]
+    """Their rows in the ranking's table."""
+    kernel: str
+    start: str
+    configs: tuple[Mapping[str, Any], ...]
+    rows: Rows
+
+    @classmethod
+    def made(
+        cls, of: Sequence[int], kernel: str, start: str, configs: Sequence[Mapping[str, Any]],
+        problem: Mapping[str, Any], seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str],
+        constants: Mapping[str, float],
+    ) -> Part:  # fmt: skip
+        """`seconds` predicts the times of the configurations from constants; `names` are those that may change."""
+        axes, where = places(configs)
+        log_s, steep = np.log(seconds(constants)), slopes(seconds, names, constants)
+        rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
+        return cls(tuple(of), kernel, start, tuple(configs), rows)
+
+    def where(self, kept: Collection[int]) -> Part:
+        """Only those of these rows of the table; itself where that is all."""
+        keep = [i for i, row in enumerate(self.of) if row in kept]
+        if len(keep) == len(self.of):
+            return self
+        of, configs = tuple(self.of[i] for i in keep), tuple(self.configs[i] for i in keep)
+        return replace(self, of=of, configs=configs, rows=self.rows.where(keep))
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Times that the unchanged model predicts. [s]"""
+        return np.exp(self.rows.log_s)
+
+    def measured(self, row: int, ms: object) -> Measured:
+        """The record of one measurement, of a row of the table. Raises ConfigError if `ms` is not a time."""
+        row = self.of.index(row)
+        rows, config = self.rows, self.configs[row]
+        return Measured(
+            self.kernel, self.start, rows.problems[row], dict(config), _time(ms, config),
+            float(self.seconds[row]) * 1e3, dict(zip(rows.names, map(float, rows.slopes[row]), strict=True)),
+        )  # fmt: skip
+
+    def told(self, profile: Profile) -> tuple[Profile, dict[int, Told], set[int]]:
+        """Apply a profile. Returns it with the constants that it changed, its predictions for these candidates by their
+        row in the table, and the rows that did not run."""
+        seen = profile.rows(self.kernel, self.start)
+        found = learnt(self.rows, *seen) if seen is not None else None
+        out: dict[int, Told] = {}
+        if seen is not None and found is not None:
+            profile = profile.told(self.kernel, found)
+            text = f"learnt from {len(seen[0])} measurements on this device"
+            pairs = zip(np.exp(found.mean), WITHIN * found.deviation, strict=True)
+            out |= {row: Told(float(t), float(width), text) for row, (t, width) in zip(self.of, pairs, strict=True)}
+        here = self.rows.problems[0] if self.configs else {}
+        times = {_key(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (self.kernel, here)}
+        failed = set()
+        for row, key in zip(self.of, map(_key, self.configs), strict=True):
+            if (ms := times.get(key)) is not None:
+                out[row] = Told(ms / 1e3, WITHIN * REPEATABLE, "measured here")
+            elif key in times:
+                failed.add(row)
+        return profile, out, failed
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What measurements say of a ranking's candidates; see `carver.ranking.learn`."""
+
+    profile: Profile
+    told: Mapping[int, Told]
+    """By row of the table, only for candidates of which something was learnt."""
+    parts: Sequence[Part]
+    """The candidates of each kernel with what the model says of them. It is the same after each measurement, and takes
+    many predictions."""
+
+
+def described(problem: Problem) -> dict[str, Any]:
+    """A problem in the form of profiles: its sizes and its kind."""
+    return {**problem.sizes, "kind": str(problem.sizeless)}
+
+
+def started(constants: Mapping[str, float]) -> str:
+    """An identifier of the constants that a model starts from."""
+    return sha256(json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _time(ms: object, config: Mapping[str, Any]) -> float | None:
+    if ms is None:
+        return None
+    if not is_number(ms) or not ms > 0:  # type: ignore[operator]
+        raise ConfigError(f"a measured time is above 0 ms, or None where it did not run; got {ms!r} for {dict(config)}")
+    return float(ms)  # type: ignore[arg-type]
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return json.dumps(dict(config), sort_keys=True, default=str)

@@ -18,6 +18,7 @@ from ..kernels.declaration import Kernel, every, kernel_named
 from ..kernels.foreign import adopt, listed, renamed
 from ..kernels.space import given_space
 from ..problem.problem import Problem
+from .declared import Declared
 from .fastest import in_order
 from .hint import Hint
 from .offers import offered_kernels, too_large
@@ -79,12 +80,9 @@ def rank(
     rejected = Counter(reasons.values())
     if not parts:
         raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
-    made = Ranking(
-        problem, arch, backend, tuple(parts), in_order(parts, len(given)),
-        candidates=sum(len(part.space) for part in parts), rejected=dict(rejected), reasons=reasons, notes=notes,
-        given=len(given),
-    )  # fmt: skip
-    return recalled(made, profile)
+    order = in_order(parts, len(given))
+    table = Declared(problem, arch, backend, tuple(parts), notes)
+    return recalled(Ranking(table, order, len(order), dict(rejected), reasons, len(given)), profile)
 
 
 def recalled(ranking: Ranking, profile: Given | None) -> Ranking:

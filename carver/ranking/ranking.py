@@ -1,35 +1,78 @@
-"""A ranking: a sequence of hints that knows what it was chosen from."""
+"""A ranking: a sequence of hints that knows what it was chosen from.
+
+A front end gives `Candidates`: rows, each a candidate with its predicted time. A ranking is an order of their row
+numbers, with the reasons why other candidates are missing. Everything else is the same for all front ends: slices,
+tables, plots, exports, explanations and learning. Front ends are `carver.ranking.declared` (declared operators),
+`carver.ranking.kernel` (compiled kernels: whoever has `Facts` calls its `rank_facts`) and `carver.ranking.layered`
+(several operators, with a configuration for all or for each).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray
-from ..cost.pricing import Priced
+from ..base.types import FloatArray, IntArray
 from ..problem.problem import Problem
-from .hint import Hint
-from .making import Told, make_hint, retold
+from .hint import Hint, Subject, declared
 
 if TYPE_CHECKING:
-    from .learn import Part
-    from .profile import Profile
+    from .profile import Learnt, Part
+
+TOGETHER = 256
+"""Most hints that are made at once while a ranking is walked."""
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """What measurements say of a ranking's candidates; see `carver.ranking.learn`."""
+class Candidates(Protocol):
+    """What a front end gives: candidates as columns, one row each. The number of its row is a candidate's identity.
 
-    profile: Profile
-    told: Mapping[tuple[int, int], Told]
-    """By (part, row), only for candidates of which something was learnt."""
-    parts: Sequence[tuple[Sequence[tuple[int, int]], Part]]
-    """The candidates of each kernel with what the model says of them, and where in the ranking they came from. It is
-    the same after each measurement, and takes many predictions."""
+    It predicts times and makes hints by the unchanged model; what measurements say is the ranking's.
+    """
+
+    @property
+    def subject(self) -> Problem | Subject: ...
+    @property
+    def arch(self) -> Arch: ...
+    @property
+    def backend(self) -> str:
+        """The tool whose configurations they are."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, which every hint repeats."""
+
+    @property
+    def of(self) -> str:
+        """Subject of profiles: "matmul/triton", or "copy/compiled" for a kernel's own name."""
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Predicted times. [s]"""
+
+    @property
+    def index(self) -> IntArray:
+        """The place of each in the list that the user gave, or in carver's own space."""
+
+    @property
+    def also(self) -> Mapping[int, tuple[int, ...]]:
+        """By row, further places in the list that are the same candidate."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The names of all tunables."""
+
+    def column(self, key: str) -> tuple[IntArray, Any]:
+        """The rows whose configurations have this key, and their values."""
+
+    def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
+        """The hints of some rows, made together."""
+
+    def learnable(self, rows: Sequence[int]) -> list[Part]:
+        """The same rows by kernel, with what learning needs of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,33 +80,35 @@ class Ranking(Sequence[Hint]):
     """Hints, best first. Prints as a table. Hints are made when they are accessed.
 
     Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. Ranks, which are printed and exported,
-    count from 1: `hints[0].rank` is 1.
+    count from 1, in the whole ranking: `hints[0].rank` is 1, and `hints[5:][0].rank` is 6.
 
     `rejected` has the number of candidates that each rule removed. `reasons` maps the place of each rejected
     configuration in your list to the rule that it breaks.
     """
 
-    problem: Problem
-    arch: Arch
-    backend: str
-    parts: tuple[Priced, ...]
-    """The priced candidates: all that the user gave, or those of carver's own that may be among the fastest."""
-    order: tuple[tuple[int, int], ...]
-    """(part, row) of each hint."""
+    table: Candidates
+    """All that the user gave, or those of carver's own that may be among the fastest."""
+    order: Sequence[int]
+    """Rows of the table, best first, of the whole ranking; of a slice `rows` has its own."""
     candidates: int
     """Number of candidates that can run."""
     rejected: Mapping[str, int]
     reasons: Mapping[int, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     given: int = 0
     """Number of configurations that the user gave; 0 if carver chose among its own."""
     learnt: Learnt | None = None
     """What was learnt from measurements; None if the ranking is the model's alone."""
-    _hints: dict[int, Hint] = field(default_factory=dict, init=False, repr=False)
-    """Hints that were accessed, by position."""
+    places: range | None = None
+    """Places in `order` that a slice has; None for all."""
+    _hints: dict[int, Hint] = field(default_factory=dict, repr=False)
+    """Hints that were accessed, by row; a slice shares them."""
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self._places)
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.order)) if self.places is None else self.places
 
     @overload
     def __getitem__(self, i: int) -> Hint: ...
@@ -71,45 +116,91 @@ class Ranking(Sequence[Hint]):
     def __getitem__(self, i: slice) -> Ranking: ...
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
-            return replace(self, order=self.order[i])
-        place = range(len(self.order))[i]
-        if place not in self._hints:
-            part, row = self.order[place]
-            hint = make_hint(self.problem, self.parts[part], row, place + 1, self.backend, self.notes)
-            told = self.learnt.told.get((part, row)) if self.learnt else None
-            self._hints[place] = retold(hint, told) if told else hint
-        return self._hints[place]
+            return replace(self, places=self._places[i])
+        [hint] = self._made([self._places[i]])
+        return hint
+
+    def __iter__(self) -> Iterator[Hint]:
+        start, step = 0, 8
+        while start < len(self):
+            yield from self._made(self._places[start : start + step])
+            start, step = start + step, min(4 * step, TOGETHER)
+
+    def _made(self, places: Sequence[int]) -> list[Hint]:
+        """The hints at places of `order`; those that are new are made together."""
+        order, made = self.order, self._hints
+        new = [place for place in places if order[place] not in made]
+        if new:
+            rows = [order[place] for place in new]
+            told = self.learnt.told if self.learnt else {}
+            for row, hint in zip(rows, self.table.hints(rows, [place + 1 for place in new]), strict=True):
+                made[row] = hint.told(told[row]) if row in told else hint
+        return [made[order[place]] for place in places]
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of the table, best first."""
+        return [self.order[place] for place in self._places]
+
+    @property
+    def subject(self) -> Problem | Subject:
+        return self.table.subject
+
+    @property
+    def problem(self) -> Problem:
+        """The declared problem. Raises ConfigError for a ranking of something else."""
+        return declared(self.table.subject)
+
+    @property
+    def arch(self) -> Arch:
+        return self.table.arch
+
+    @property
+    def backend(self) -> str:
+        return self.table.backend
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.table.notes
 
     @property
     def indices(self) -> list[int]:
         """Positions of the ranked configurations in the given list, best first."""
-        return [int(self.parts[part].space.index[row]) for part, row in self.order]
+        found: list[int] = self.table.index[self.rows].tolist()
+        return found
+
+    @property
+    def all_seconds(self) -> FloatArray:
+        """Predicted times of all rows of the table, by row. [s]"""
+        out = self.table.seconds
+        if self.learnt:
+            out = out.copy()
+            for row, told in self.learnt.told.items():
+                out[row] = told.seconds
+        return out
 
     @property
     def seconds(self) -> FloatArray:
         """Predicted times, best first. [s]"""
-        told = self.learnt.told if self.learnt else {}
-        return np.array([
-            told[at].seconds if at in told else self.parts[at[0]].seconds[at[1]] for at in self.order
-        ])  # fmt: skip
+        out: FloatArray = self.all_seconds[self.rows]
+        return out
 
     @property
     def half_bands(self) -> FloatArray:
         """Half of the width of each hint's band in logarithms, best first; nan if no measurement changed it."""
         told = self.learnt.told if self.learnt else {}
-        return np.array([told[at].half_band if at in told else np.nan for at in self.order])
+        return np.array([told[row].half_band if row in told else np.nan for row in self.rows])
 
     @property
     def profile(self) -> dict[str, Any]:
         """What `learn` has learnt, as JSON: kernel, device, measurements, and the constants that moved.
 
-        `rank`, `recommend_hints` and `recommend_many` take it as `profile=`, for this problem or another.
+        `rank`, `rank_kernel`, `recommend_hints` and `recommend_many` take it as `profile=`, for this problem or for
+        another.
         """
-        if self.learnt is None:
-            from .profile import Profile
+        from .profile import Profile
 
-            return Profile(f"{self.problem.operator}/{self.backend}", self.arch.name).to_dict()
-        return self.learnt.profile.to_dict()
+        return (self.learnt.profile if self.learnt else Profile(self.table.of, self.arch.name)).to_dict()
 
     # Added by `carver._methods`; each function is defined in the layer that it is named after.
     explain: ClassVar[Callable[..., Any]]

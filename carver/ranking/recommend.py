@@ -15,6 +15,7 @@ from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.enumeration import enumerate_many
 from ..kernels.scope import static_scope
 from ..problem.problem import Problem, counted
+from .declared import Declared
 from .fastest import fastest
 from .offers import default_backend, offered_kernels, too_large
 from .rank import recalled
@@ -105,6 +106,8 @@ def _recommend(
             raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
     parts, orders = fastest(spaces, len(problems), topk)
     return [
-        Ranking(problem, arch, backend, parts, order, count, dict(by_rule), {}, (*too_large(problem, arch), *notes))
+        Ranking(
+            Declared(problem, arch, backend, parts, (*too_large(problem, arch), *notes)), order, count, dict(by_rule)
+        )
         for problem, order, count, by_rule in zip(problems, orders, counts, removed, strict=True)
     ]

@@ -20,14 +20,15 @@ from ..base.table import (
     Column,
     Tunables,
     aligned,
+    drawn,
     html_cells,
     in_all,
-    rich_table,
+    in_style,
     scaled,
     screen_width,
     tunables,
-    without_colour,
     words,
+    wrapped,
 )  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
@@ -37,7 +38,6 @@ from .records import Measurement
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Group
 
     from .device import CompiledKernel
 
@@ -288,18 +288,16 @@ class Report:
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
 
-    def table(self, most: int = ROWS_SHOWN, width: int | None = None) -> Group:
-        """The findings and the first candidates by prediction, for rich; as wide as the screen unless `width` says."""
-        from rich.console import Group
-        from rich.text import Text
-
+    def table(self, most: int = ROWS_SHOWN, width: int | None = None, styled: bool = False) -> str:
+        """The findings and the first candidates by prediction as text, as wide as the screen unless `width` says.
+        `styled`: in a terminal's colours."""
         width = width or screen_width()
         shown, same = self._columns(most, width)
         foot = in_all(same)
         if (more := len(self.measurements) - most) > 0:
             foot.append(f"{more} more")
-        table = rich_table(shown, width)
-        return Group(Text("\n".join(self.summary())), table, *(Text(line, "dim") for line in foot))
+        below = [in_style(line, "dim") if styled else line for line in wrapped(foot, width)]
+        return "\n".join([*wrapped(self.summary(), width), drawn(shown, width, styled), *below])
 
     def _columns(self, most: int, width: int) -> Tunables:
         """Those of the first rows, and the tunables that need none: they have one value in all of them."""
@@ -327,12 +325,8 @@ class Report:
         differ, same = tunables([row["config"] for row in rows], out, width)
         return [*out, *differ], same
 
-    def __rich__(self) -> Group:
-        return self.table()
-
     def __str__(self) -> str:
-        width = screen_width()
-        return without_colour(self.table(width=width), width)
+        return self.table()
 
     def __repr__(self) -> str:
         return f"<Report {self.problem}: {len(self.ok)} of {len(self.measurements)} measured>"

@@ -10,7 +10,6 @@ from contextlib import suppress
 from ..base import store
 from ..base.errors import ConfigError
 from ..base.given import json_of
-from ..ranking.learn import subject
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 
@@ -20,7 +19,7 @@ KIND = "profile"
 
 def name_of(learnt_as: str, ranking: Ranking) -> str:
     """Of a kernel's profile: by its `Plan.learnt_as`, the operator and backend that rank it, and the device."""
-    words = (learnt_as, *subject(ranking).split("/"), ranking.arch.name)
+    words = (learnt_as, *ranking.table.of.split("/"), ranking.arch.name)
     return ".".join(re.sub(r"[^A-Za-z0-9_-]", "_", word) for word in words)
 
 

@@ -39,7 +39,7 @@ WIDTH = 9.0
 
 def term_colour(name: str) -> str:
     """Of a term of a predicted time, also in HTML."""
-    return _TERMS.get(name, SKY)
+    return _TERMS.get(name.rpartition(": ")[2], SKY)
 
 
 def save(path: Path, drawn: Axes | Figure) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +14,10 @@ from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
 from ..kernels.scope import flops_per_s, multiply_dtype
 from ..kernels.space import given_space
-from ..problem.problem import counted
+from ..problem.problem import Problem, counted
+from ..ranking.declared import Declared
 from ..ranking.hint import Hint
+from ..ranking.layered import Layered
 from ..ranking.recommend import recommend
 from .canvas import (
     BLUE,
@@ -54,8 +55,9 @@ GAP_POINTS = 12
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN) -> Axes:
     """The predicted time of each hint as a bar divided into its terms, best on top. [ms]"""
     hints = _first(ranking, most)
-    every, same = columns(ranking, most)
-    shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *hints[0].config)]
+    every, same = columns(ranking, hints)
+    tunables = {name for h in hints for name in h.tunables}
+    shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *tunables)]
     headings = [c.heading.replace("\n", "").replace("_", "_\n").split("\n") for c in shown]
     lines = max(map(len, headings))
     widths = [max(map(len, (*heading, *c.cells))) for heading, c in zip(headings, shown, strict=True)]
@@ -81,7 +83,7 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN)
 def _first(ranking: Ranking, most: int) -> list[Hint]:
     if not len(ranking):
         raise ConfigError("nothing to plot: the ranking holds no hint")
-    return list(islice(ranking, counted("most", most, 1)))
+    return list(ranking[: counted("most", most, 1)])
 
 
 def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes | None = None) -> Axes:
@@ -97,22 +99,27 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
     told = zip(aligned([h.predicted_ms for h in best]), (rate([h]) for h in best), best, strict=True)
     _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r.cells[0]} {r.heading}, {h.bound}" for t, r, h in told])
     ax.set_yticks(range(len(best)), list(named), fontsize=9)
-    problems = dict.fromkeys(str(h.problem) for h in best)
+    problems = dict.fromkeys(str(h.subject) for h in best)
     title(ax, "best configuration of each", *problems)
     return ax
 
 
 def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> Axes:
-    """The hints under the device's roofline: predicted rate over arithmetic intensity of their DRAM traffic."""
+    """The hints under the device's roofline: predicted rate over arithmetic intensity of their DRAM traffic.
+
+    Of a compiled kernel the arithmetic is that of its matrix products. Raises ConfigError if it has none.
+    """
     hints = _first(ranking, most)
+    if not hints[0].flops:
+        raise ConfigError(f"no roofline of {ranking.subject}: its code has no matrix products, whose FLOPs are counted")
     ax = ax or new_axes(5.2)
-    arch, flops = ranking.arch, ranking.problem.flops
-    dtype = multiply_dtype(ranking.problem)
-    x = np.array([flops / h.details.get("dram_bytes", ranking.problem.compulsory_bytes) for h in hints])
-    y = np.array([flops / h.predicted_ms * 1e-9 for h in hints])
-    compulsory = flops / ranking.problem.compulsory_bytes
+    arch = ranking.arch
+    dtype, rates = _roofs(ranking)
+    x = np.array([h.flops / h.details.get("dram_bytes", h.compulsory_bytes) for h in hints])
+    y = np.array([h.flops / h.predicted_ms * 1e-9 for h in hints])
+    compulsory = hints[0].flops / hints[0].compulsory_bytes
     roofs: dict[float, list[str]] = {}
-    for unit, flops_each_s in flops_per_s(ranking.problem, arch).items():
+    for unit, flops_each_s in rates.items():
         roofs.setdefault(flops_each_s / 1e12, []).append(unit)
     peak, slopes = max(roofs), {"DRAM": arch.dram_bytes_per_s / 1e12, "L2": arch.l2_bytes_per_s / 1e12}
     ridge = peak / slopes["DRAM"]
@@ -143,6 +150,20 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     ax.grid(True, which="major", color="#e5e5e5", lw=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def _roofs(ranking: Ranking) -> tuple[str, Mapping[str, float]]:
+    """The element type of the products and the rate of each unit that multiplies it. [FLOP/s]"""
+    subject, first = ranking.subject, ranking[0]
+    if first.layers:
+        subject = next(iter(first.layers.values())).subject
+    if isinstance(subject, Problem):
+        return multiply_dtype(subject), flops_per_s(subject, ranking.arch)
+    assert first.facts is not None
+    spans = [first.facts.straight, *(loop.span for loop in first.facts.loops)]
+    kinds = {kind for span in spans for kind in (*span.matrix, *span.block_matrix)}
+    dtypes = sorted({kind.split()[1] for kind in kinds})  # after the instruction
+    return " and ".join(dtypes), {"matrix": max(map(ranking.arch.flops_per_s, dtypes))}
 
 
 def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes | None = None) -> Axes:
@@ -186,22 +207,25 @@ def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes
 
 def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list[int], list[int], np.ndarray]:
     """Values of `x`, values of `y`, and predicted times of shape (y, x), NaN where there is no candidate. [ms]"""
-    every = ranking if ranking.given else recommend(ranking.problem, ranking.arch, ranking.candidates, ranking.backend)
-    tunables = dict.fromkeys(name for part in every.parts for name in part.space.kernel.tunables)
+    own = isinstance(ranking.table, Declared) and not ranking.given
+    every = recommend(ranking.problem, ranking.arch, ranking.candidates, ranking.backend) if own else ranking
+    table = every.table
     for name in (x, y):
-        if name not in tunables:
-            raise ConfigError(f"no tunable {name!r}; {nearest(name, tunables)}")
+        if name not in table.keys:
+            raise ConfigError(f"no tunable {name!r}; {nearest(name, table.keys)}")
     if x == y:
         raise ConfigError(f"a heat map is over two tunables, got {x!r} twice")
     if over not in ("best", "median", "fixed"):
         raise ConfigError(f"over takes 'best', 'median' or 'fixed', got {over!r}")
-    parts = [part for part in every.parts if {x, y} <= part.space.kernel.tunables.keys()]
-    if not parts:
+    columns_of = [table.column(name) for name in (x, y)]
+    of_x, of_y = (dict(zip(rows.tolist(), np.asarray(values).tolist(), strict=True)) for rows, values in columns_of)
+    rows = sorted(of_x.keys() & of_y.keys())
+    if not rows:
         raise ConfigError(f"no kernel of this ranking has both {x!r} and {y!r}")
-    places = [np.concatenate([part.space.columns[name] for part in parts]) for name in (x, y)]
-    seconds = np.concatenate([part.estimate.seconds for part in parts])
+    places = [np.array([of[row] for row in rows]) for of in (of_x, of_y)]
+    seconds = every.all_seconds[rows]
     if over == "fixed":
-        places, seconds = _around(ranking[0], ranking, (x, y), places)
+        places, seconds = _around(ranking, (x, y), places, rows)
     xs, ys = (np.unique(values) for values in places)
     ms = np.full((len(ys), len(xs)), np.nan)
     column, row = np.searchsorted(xs, places[0]), np.searchsorted(ys, places[1])
@@ -212,9 +236,18 @@ def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list
 
 
 def _around(
-    hint: Hint, ranking: Ranking, names: tuple[str, str], values: Sequence[np.ndarray]
+    ranking: Ranking, names: tuple[str, str], values: Sequence[np.ndarray], rows: Sequence[int]
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """The hint with two tunables set to every pair of values: those pairs that can run, and their times. [s]"""
+    """The first hint with two tunables set to every pair of values: those pairs that can run, and their times [s]. Of a
+    kernel that would have to be compiled they are those of the list."""
+    hint = ranking[0]
+    if not isinstance(ranking.table, Declared):
+        rest = {name: value for name, value in hint.config.items() if name not in names}
+        alike = [
+            i for i, other in enumerate(ranking.table.hints(rows, [0] * len(rows)))
+            if {name: value for name, value in other.config.items() if name not in names} == rest
+        ]  # fmt: skip
+        return [column[alike] for column in values], ranking.all_seconds[[rows[i] for i in alike]]
     kernel = kernel_named(hint.problem.operator, hint.kernel, hint.backend)
     if missing := [name for name in names if name not in hint.config]:
         raise ConfigError(f"the first hint is of kernel {hint.kernel!r}, which has no {missing[0]!r}; use over='best'")
@@ -306,4 +339,6 @@ def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
 
 
 def _heading(ranking: Ranking) -> str:
-    return f"{ranking.problem}\n{ranking.arch.title}, backend {ranking.backend}"
+    if isinstance(ranking.table, Layered):
+        return str(ranking.subject)
+    return f"{ranking.subject}\n{ranking.arch.title}, backend {ranking.backend}"

@@ -1,11 +1,10 @@
-"""A ranking to look at: a table for the terminal, plain text for `repr`, HTML with bars for a notebook."""
+"""A ranking to look at: text for the terminal, HTML with bars for a notebook, a data frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..base.errors import ProblemError
@@ -20,82 +19,115 @@ from ..base.table import (
     screen_width,
     titled,
     tunables,
-    without_colour,
 )
-from ..ranking.hint import Hint
+from ..compiled.facts import TAKEN
+from ..problem.problem import Problem
+from ..ranking.hint import NOT_MEASURED, Hint
+from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
 from .canvas import term_colour
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console, ConsoleOptions, Group
 
 
-def columns(ranking: Ranking, most: int, width: int = WIDTH) -> Tunables:
-    """The columns of the first hints, and the tunables that need none: they have one value in all of them. Those of a
-    single hint have a column each as long as that fits.
+def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> Tunables:
+    """The columns of some hints, and the tunables that need none: they have one value in all of them. Those of a single
+    hint have a column each as long as that fits.
     """
-    hints = list(islice(ranking, most))
     out = [
         Column("#", tuple(str(h.rank) for h in hints)),
         Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
-        replace(rate(hints), spare=98),
-        Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints), spare=99),
-        Column("bound", tuple(h.bound for h in hints), True, "magenta"),
     ]
-    if ranking.given:
+    layers = {name: None for h in hints for name in h.layers}
+    if ranking.given and not layers:
         out.insert(1, Column("given", tuple(str(h.index) for h in hints)))
+    out += [Column(f"{name} ms", aligned([h.layers[name].predicted_ms for h in hints])) for name in layers]
+    if isinstance(ranking.subject, Problem):
+        roof = tuple(f"{h.details['roofline_share']:.0%}" for h in hints)
+        out += [replace(rate(hints), spare=98), Column("roof", roof, spare=99)]
+    out.append(Column("bound", tuple(h.bound for h in hints), True, "magenta"))
     if len({h.kernel for h in hints}) > 1:
         out.append(Column("kernel", tuple(h.kernel for h in hints), True))
-    smem = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
-    if not any(h.launch.smem_bytes for h in hints):
-        smem = []
-    differ, same = tunables([h.config for h in hints], [*out, *smem], width)
-    return [*out, *differ, *smem], same
+    last = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
+    facts = [h.facts for h in hints if h.facts is not None]
+    if facts:
+        last.append(Column("registers", tuple(str(f.registers) for f in facts), spare=98))
+        if any(spills := [f.spill_bytes for f in facts]):
+            last.append(Column("spilled bytes", aligned(spills), spare=97))
+        last[0] = replace(last[0], spare=99)
+    elif layers or not any(h.launch.smem_bytes for h in hints):
+        last = []
+    alike = all(each.config == h.config for h in hints for each in h.layers.values())
+    differ, same = tunables([h.config if alike else h.tunables for h in hints], [*out, *last], width)
+    return [*out, *differ, *last], same
 
 
 def rate(hints: Sequence[Hint]) -> Column:
     """What the time amounts to: arithmetic of a contraction, bytes of everything else."""
-    if any(h.problem.contracts for h in hints):
+    if any(h.contracts for h in hints):
         return Column("TFLOP/s", aligned([h.details["tflops"] for h in hints]))
-    gigabytes = [h.problem.compulsory_bytes / h.predicted_ms / 1e6 for h in hints]
-    return Column("GB/s", aligned(gigabytes))
+    return Column("GB/s", aligned([h.compulsory_bytes / h.predicted_ms / 1e6 for h in hints]))
 
 
 def heading(ranking: Ranking) -> str:
-    return f"{ranking.problem} on {ranking.arch.title}, backend {ranking.backend}"
+    """What is ranked."""
+    subject, on = ranking.subject, f"on {ranking.arch.title}"
+    if isinstance(subject, Problem):
+        return f"{subject} {on}, backend {ranking.backend}"
+    if isinstance(ranking.table, Layered):
+        return str(subject)
+    return f"{subject} {on}: {len(ranking)} of {ranking.given} configurations"
 
 
-def footing(ranking: Ranking, same: Mapping[str, object], most: int) -> list[str]:
-    """What a reader should know besides the rows."""
+def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object]) -> list[str]:
+    """What a reader should know besides the rows of these hints."""
     lines = in_all(same)
-    if len(ranking) > most:
-        lines.append(f"{len(ranking) - most:,} more below these {most}")
+    if len(ranking) > len(hints):
+        lines.append(f"{len(ranking) - len(hints):,} more below these {len(hints)}")
     ruled_out = sum(ranking.rejected.values())
-    if ranking.given:
-        lines.append(f"{ranking.given - ruled_out:,} of {ranking.given:,} given configurations can run")
-        lines += [f"{n:,} cannot, by the rule: {rule}" for rule, n in ranking.rejected.items()]
+    if isinstance(ranking.subject, Problem):
+        if ranking.given:
+            lines.append(f"{ranking.given - ruled_out:,} of {ranking.given:,} given configurations can run")
+            lines += [f"{n:,} cannot, by the rule: {rule}" for rule, n in ranking.rejected.items()]
+        else:
+            lines.append(f"best of {ranking.candidates:,} candidates priced; {ruled_out:,} ruled out before")
+    elif isinstance(ranking.table, Layered):
+        lines += [f"{ruled_out} cannot run in one of the matmuls"] if ruled_out else []
     else:
-        lines.append(f"best of {ranking.candidates:,} candidates priced; {ruled_out:,} ruled out before")
+        also = ranking.table.also
+        alike = sum(len(also.get(row, ())) for row in ranking.rows)
+        lines += [f"{alike} more compile to the same code as one of these"] if alike else []
+        lines += [TAKEN] if any(hint.facts is not None and hint.facts.assumed for hint in ranking) else []
+        lines += [f"{n:,} rejected: {why}" for why, n in ranking.rejected.items()]
     lines += ranking.notes
-    for kernel, h in {h.kernel: h for h in reversed(ranking[:most])}.items():
-        low, high = (100 * (t / h.predicted_ms - 1) for t in h.band_ms)
-        of = f" of {kernel}" if len({h.kernel for h in ranking[:most]}) > 1 else ""
-        lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} %: {h.calibrated}")
-    lines.append(f"constants of the device: {ranking.arch.provenance}")
+    lines += _bands(hints)
+    if isinstance(ranking.subject, Problem):
+        lines.append(f"constants of the device: {ranking.arch.provenance}")
     return lines
 
 
-def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, *, width: int) -> Group:
-    """For rich: one line a hint, at most `width` columns wide."""
-    shown, same = columns(ranking, most, width)
-    foot = footing(ranking, same, most)
-    return titled(heading(ranking), shown, width, "\n".join(foot))
+def _bands(hints: Sequence[Hint]) -> list[str]:
+    """The band of the first hint of each kernel, or that nothing was measured."""
+    first = {h.kernel: h for h in reversed(hints)}
+    lines = []
+    for kernel, h in first.items():
+        of = f" of {kernel}" if len(first) > 1 else ""
+        if h.band_ms is not None:
+            low, high = (100 * (t / h.predicted_ms - 1) for t in h.band_ms)
+            lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} %: {h.calibrated}")
+        elif h.calibrated == NOT_MEASURED:
+            lines.append(f"no band{of}: no time was measured")
+    return lines
 
 
-def ranking_console(ranking: Ranking, _: Console, options: ConsoleOptions) -> Iterator[Group]:
-    """What rich prints of it."""
-    yield ranking_table(ranking, width=options.max_width)
+def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, width: int | None = None, styled: bool = False) -> str:
+    """One line a hint, at most `width` columns wide, by default as wide as the screen. `styled`: with a terminal's
+    colours."""
+    width = width or screen_width()
+    hints = list(ranking[:most])
+    shown, same = columns(ranking, hints, width)
+    return titled(heading(ranking), shown, width, footing(ranking, hints, same), styled)
 
 
 def ranking_frame(ranking: Ranking) -> pd.DataFrame:
@@ -105,30 +137,24 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     except ImportError:
         raise ProblemError("to_frame needs pandas; install it, or use [hint.to_dict() for hint in ranking]") from None
     rows = [
-        {"rank": h.rank, "index": h.index, "kernel": h.kernel, **h.config, "predicted_ms": h.predicted_ms,
+        {"rank": h.rank, "index": h.index, "kernel": h.kernel, **h.tunables, "predicted_ms": h.predicted_ms,
          "bound": h.bound, **{f"{name}_ms": t for name, t in h.terms_ms.items()}, **h.details}
         for h in ranking
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def ranking_text(ranking: Ranking) -> str:
-    """The same without colour."""
-    width = screen_width()
-    return without_colour(ranking_table(ranking, width=width), width)
-
-
 def ranking_html(ranking: Ranking) -> str:
     """The same for a notebook, with each predicted time as a bar of its terms, all on one scale."""
-    shown, same = columns(ranking, ROWS_SHOWN)
-    hints = list(islice(ranking, ROWS_SHOWN))
+    hints = list(ranking[:ROWS_SHOWN])
+    shown, same = columns(ranking, hints)
     longest = max((h.predicted_ms for h in hints), default=0.0)
     head, cells = html_cells(shown)
     rows = [
         f'<tr>{row}<td style="text-align:left;white-space:nowrap;line-height:1em">{_bar(h, longest)}</td></tr>'
         for row, h in zip(cells, hints, strict=True)
     ]
-    foot = "<br>".join(map(escape, footing(ranking, same, ROWS_SHOWN)))
+    foot = "<br>".join(map(escape, footing(ranking, hints, same)))
     return (
         f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
@@ -138,7 +164,7 @@ def ranking_html(ranking: Ranking) -> str:
 def hint_html(hint: Hint) -> str:
     """One hint for a notebook: what it is, and its predicted time as a bar of its terms."""
     bar, key = _bar(hint, hint.predicted_ms), _colour_key([hint])
-    return f"<div><b>{escape(f'{hint.problem} on {hint.arch.name}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
+    return f"<div><b>{escape(f'{hint.subject} on {hint.arch.name}')}</b><br>{escape(str(hint))}<br>{bar}<br>{key}</div>"
 
 
 def _bar(hint: Hint, longest_ms: float) -> str:

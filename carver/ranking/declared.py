@@ -1,0 +1,295 @@
+"""Candidates of declared kernels, and their hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arch.descriptor import Arch
+from ..arch.occupancy import LIMITS, occupancy_limits
+from ..base.errors import ConfigError
+from ..base.types import FloatArray, FrozenDict, IntArray
+from ..cost.check import constants_of
+from ..cost.constants import CONSTANTS, resolve
+from ..cost.estimate import LIMITERS
+from ..cost.pricing import Priced, roofline_seconds
+from ..kernels.scope import multiply_dtype
+from ..kernels.space import Space
+from ..problem.problem import Problem
+from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
+from .ranking import Ranking
+from .uncertainty import trust
+
+if TYPE_CHECKING:
+    from .profile import Part
+
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """Priced candidates of an operator's kernels: those of each part after those of the one before."""
+
+    subject: Problem
+    arch: Arch
+    backend: str
+    parts: tuple[Priced, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def of(self) -> str:
+        return f"{self.subject.operator}/{self.backend}"
+
+    @property
+    def also(self) -> Mapping[int, tuple[int, ...]]:
+        return {}
+
+    @cached_property
+    def seconds(self) -> FloatArray:
+        return np.concatenate([part.seconds for part in self.parts])
+
+    @cached_property
+    def index(self) -> IntArray:
+        return np.concatenate([part.space.index for part in self.parts])
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first row of each part."""
+        return np.cumsum([0, *(len(part.space) for part in self.parts[:-1])])
+
+    @property
+    def keys(self) -> list[str]:
+        return list(dict.fromkeys(name for part in self.parts for name in part.space.kernel.tunables))
+
+    def column(self, key: str) -> tuple[IntArray, IntArray]:
+        found = [
+            (start + np.arange(len(part.space)), part.space.columns[key])
+            for start, part in zip(self.starts, self.parts, strict=True) if key in part.space.kernel.tunables
+        ]  # fmt: skip
+        rows, values = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(values)
+
+    def owner(self, rows: IntArray) -> IntArray:
+        """The part of each row."""
+        out: IntArray = np.searchsorted(self.starts, rows, "right") - 1
+        return out
+
+    def by_part(self, rows: Sequence[int]) -> Iterator[tuple[Priced, IntArray, IntArray]]:
+        """Each part with rows among these: their places among them, and their numbers in the part."""
+        every = np.asarray(rows, np.int64)
+        owner = self.owner(every)
+        for number, (start, part) in enumerate(zip(self.starts, self.parts, strict=True)):
+            places = np.flatnonzero(owner == number)
+            if len(places):
+                yield part, places, every[places] - start
+
+    def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
+        out: dict[int, Hint] = {}
+        for part, places, those in self.by_part(rows):
+            made = make_hints(self.subject, part, those, [ranks[place] for place in places], self.backend, self.notes)
+            out |= zip(places.tolist(), made, strict=True)
+        return [out[place] for place in range(len(rows))]
+
+    def configs(self, rows: Sequence[int]) -> list[tuple[str, dict[str, int]]]:
+        """The kernel's name and the configuration of each row, without making its hint."""
+        out: dict[int, tuple[str, dict[str, int]]] = {}
+        for part, places, those in self.by_part(rows):
+            space = part.space
+            out |= {at: (space.kernel.name, space.config(row)) for at, row in zip(places, those, strict=True)}
+        return [out[place] for place in range(len(rows))]
+
+    def learnable(self, rows: Sequence[int]) -> list[Part]:
+        from ..cost.fit import predict
+        from .profile import Part, described, started
+
+        out = []
+        for part, places, those in self.by_part(rows):
+            space, chosen = part.space, part.space.where(those)
+            names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
+            constants = resolve(space.kernel, space.arch)
+            out.append(Part.made(
+                [rows[place] for place in places], space.kernel.name, started(constants),
+                [space.config(row) for row in those], described(self.subject), partial(predict, chosen), names,
+                constants,
+            ))  # fmt: skip
+        return out
+
+
+def make_hints(
+    problem: Problem, part: Priced, rows: IntArray, ranks: Sequence[int], backend: str, notes: tuple[str, ...] = ()
+) -> list[Hint]:
+    """The hints of some priced candidates of one kernel. `problem` is theirs, where many of other sizes were priced
+    together."""
+    space, work, est = part.space, part.work, part.estimate
+    arch, kernel, n = space.arch, space.kernel, len(work)
+    of = partial(_of_rows, rows=rows, n=n)
+
+    def col(name: str, default: int) -> list[int]:
+        return of(space.get(name, default), whole=True)
+
+    warps, smem, registers = of(work.warps, whole=True), col("smem_bytes", 0), col("registers", 0)
+    threads = of(space.get("threads", work.warps * arch.warp_size), whole=True)
+    held = [max(w, -(-t // arch.warp_size)) for w, t in zip(warps, threads, strict=True)]  # with warps that only copy
+    fit = np.stack(occupancy_limits(arch, *(np.array(column, float) for column in (held, smem, registers))))
+    limited_by = [LIMITS[i] for i in fit.argmin(axis=0).tolist()]
+    if arch.kind == "gpu":  # registers beyond these limits are spilled
+        most, file = arch.max_regs_per_thread, arch.regs_per_block
+        registers = [min(r, most, file // t) for r, t in zip(registers, threads, strict=True)]
+    split, kind, group = col("split", 1), col("instruction", 0), col("group", 1)
+    copies, cluster = col("async_copies", 0), col("cluster", 1)
+    seconds, resident = of(est.seconds), of(work.resident)
+    terms = _records({name: t[rows] * 1e3 for name, t in est.terms.items()}, len(rows))
+    limiter = of(est.limiter, whole=True)
+    roofline = roofline_seconds(problem, arch)
+    occupied = np.minimum(1.0, np.array(resident) * np.array(held) / arch.max_warps_per_sm)
+    details = _records({
+        **{name: of(fact) for name, fact in work.facts.items()}, "waves": of(est.waves), "blocks_per_sm": resident,
+        "occupancy": occupied.tolist(), "steps": of(work.steps), "tflops": [problem.flops / t / 1e12 for t in seconds],
+        "roofline_share": [roofline / t for t in seconds],
+    }, len(rows))  # fmt: skip
+    trusted = trust(kernel, arch, multiply_dtype(problem))
+    tiles, stages = _tiles(space, col), _stages(space, col)
+    vectorize, grids = _vectorize(problem, space, col), _grids(space, rows, of(work.grid, whole=True), split)
+    inputs = tuple(t.name for t in problem.statement.inputs[:2])
+    indices, configs = space.index[rows].tolist(), _configs(space, col)
+    plans: list[RasterizationPlan] = [
+        Rasterization2DColumn(g) if problem.contracts and g > 1 else NoRasterization for g in group
+    ]
+    return [
+        Hint(
+            rank=rank, index=indices[i], backend=backend, kernel=kernel.name, arch=arch, subject=problem,
+            config=configs[i], predicted_ms=seconds[i] * 1e3, bound=_bound(terms[i], LIMITERS[limiter[i]]),
+            terms_ms=terms[i], launch=Launch(grids[i], threads[i], smem[i], registers[i]),
+            **{name: column[i] for name, column in tiles.items()},
+            num_warps=warps[i] if arch.kind == "gpu" else None, pipeline_stage=stages[i] if stages else None,
+            use_async=bool(copies[i]), use_tc=kind[i] > 0, vectorize=vectorize[i], rasterization_plan=plans[i],
+            split_k=split[i] if problem.statement.reduced else None, cluster=(cluster[i], 1, 1),
+            cached_tensors=inputs if problem.contracts and smem[i] else (), details=details[i],
+            limited_by=limited_by[i], band_ms=trusted.band_ms(seconds[i] * 1e3), calibrated=trusted.text, notes=notes,
+        )
+        for i, rank in enumerate(ranks)
+    ]  # fmt: skip
+
+
+Col = Callable[[str, int], list[int]]
+"""The values of a column in the chosen rows, or so many defaults."""
+
+
+def _of_rows(value: Any, rows: IntArray, n: int, whole: bool = False) -> list[Any]:
+    """The values in some of `n` rows of a column, or so often that of all."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        chosen = np.broadcast_to(value, n)[rows]
+        values: list[Any] = (chosen.astype(np.int64) if whole else chosen).tolist()
+        return values
+    return [int(value) if whole else float(value)] * len(rows)
+
+
+def _records(columns: Mapping[str, Any], n: int) -> list[FrozenDict[float]]:
+    """Each row of the columns as a mapping."""
+    names, lists = list(columns), [c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()]
+    return [FrozenDict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)] or [FrozenDict()] * n
+
+
+def _configs(space: Space, col: Col) -> list[FrozenDict[int]]:
+    """`Space.config` of the chosen rows."""
+    kernel = space.kernel
+    columns = {name: col(name, 0) for name in kernel.tunables}
+    options = {name for names in kernel.options.values() for name in names}
+    return [
+        FrozenDict({
+            name: value for name, value in zip(columns, row, strict=True)
+            if name not in options or value != kernel.defaults[name]
+        })
+        for row in zip(*columns.values(), strict=True)
+    ] or [FrozenDict()] * len(col("", 0))  # fmt: skip
+
+
+def _tiles(space: Space, col: Col) -> dict[str, list[Any]]:
+    """The fields of hints for the tiles of a block, a warp, a thread and a step, from a declaration's columns.
+
+    These are `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a matrix as stored in memory;
+    `tile_elements` for a tensor that is processed as one line. If a reduction has `axis` 1, it sums over the matrix's
+    columns, with 0 over its rows.
+    """
+
+    def those(*names: str) -> list[tuple[int, ...]] | None:
+        there = [col(name, 1) for name in names if name in space.columns]
+        return list(zip(*there, strict=True)) or None
+
+    block, rstep = those("tile_m", "tile_n"), those("tile_k")
+    s = space.problem.statement
+    if "tile_r" in space.columns and not s.reduced:
+        turned = s.output.index[-1:] != s.inputs[0].index[-1:]
+        block = those("tile_c", "tile_r") if turned else those("tile_r", "tile_c")
+    elif "tile_r" in space.columns:
+        kept, summed = ("tile_r", "tile_c") if space.scope["axis"] else ("tile_c", "tile_r")
+        block, rstep = those(kept), those(summed)
+    warp: list[tuple[int, ...] | None] | None = None
+    if block is not None and any(kinds := col("instruction", 0)):
+        warps = zip(col("warps_m", 1), col("warps_n", 1), strict=True)
+        warp = [
+            tuple(max(1, size // count) for size, count in zip(tile, counts, strict=True)) if kind else None
+            for kind, tile, counts in zip(kinds, block, warps, strict=True)
+        ]
+    found: dict[str, list[Any] | None] = {
+        "block": block or those("tile_elements"), "warp": warp, "thread": those("thread_m", "thread_n"),
+        "rstep": rstep, "reduce_thread": those("reduce_threads"),
+    }  # fmt: skip
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _stages(space: Space, col: Col) -> list[int] | None:
+    """Pipeline stages as declared; otherwise, for a contraction, one more than the steps that its loads run ahead."""
+    if "stages" in space.columns:
+        return col("stages", 1)
+    looped = space.problem.contracts and {"tile_m", "tile_k", "ahead"} <= space.columns.keys()
+    return [ahead + 1 for ahead in col("ahead", 1)] if looped else None
+
+
+def _bound(terms: Mapping[str, float], loop: str) -> str:
+    """What bounds the time: the largest term, or the resource that bounds the loop (`loop`) if that is the main loop.
+    The tail wave counts as part of the main loop."""
+    largest = max(terms, key=terms.__getitem__)
+    in_loop = terms["main loop"] + terms["tail wave"] >= 0.5 * sum(terms.values())
+    return loop if in_loop or largest in ("main loop", "tail wave") else largest
+
+
+def _vectorize(problem: Problem, space: Space, col: Col) -> list[FrozenDict[int]]:
+    """For each input, the elements that one load moves; empty if the declaration does not say."""
+    inputs = [t.name for t in problem.statement.inputs]
+    copies: dict[str, list[float]] = {}
+    if "access_elements" in space.columns:
+        elements = col("access_elements", 1)
+        copies = {name: [each * int(problem.itemsize(name)) for each in elements] for name in inputs}
+    elif "instruction" in space.columns:
+        copies = {name: [*col(f"copy_{x}_bytes", 16)] for name, x in zip(inputs, "ab", strict=False)}
+    widths = {
+        name: [max(1, int(min(n, problem.align_bytes[name]) / problem.itemsize(name))) for n in column]
+        for name, column in copies.items()
+    }
+    return _records(widths, len(col("", 0)))  # type: ignore[return-value]
+
+
+def _grids(space: Space, rows: IntArray, tiles: list[int], split: list[int]) -> list[tuple[int, int, int]]:
+    """Grid of the launch that is made for every candidate, as declared. For another tool's kernel, which declares no
+    launch: (tiles, parts of the reduction, 1)."""
+    always = [launch.grid for launch in space.kernel.launches if not launch.when.names]
+    if not always:
+        return [(count // max(parts, 1), parts, 1) for count, parts in zip(tiles, split, strict=True)]
+    names = frozenset[str]().union(*(extent.names for extent in always[0]))
+    values = {name: space[name] for name in names}
+    env = {name: v[rows] if isinstance(v, np.ndarray) and v.ndim else v for name, v in values.items()}
+    extents = [np.broadcast_to(extent(env), len(rows)).astype(np.int64).tolist() for extent in always[0]]
+    ones = [1] * len(rows)
+    x, y, z = (*extents, ones, ones)[:3]
+    return list(zip(x, y, z, strict=True))
+
+
+def declared_in(ranking: Ranking) -> Declared:
+    """The candidates of a ranking of a declared operator. Raises ConfigError for one of something else."""
+    if isinstance(ranking.table, Declared):
+        return ranking.table
+    raise ConfigError(f"this needs a ranking of a declared operator; {ranking.subject} is none")
