@@ -15,6 +15,11 @@ from carver.ops.grouped_matmul import HEIGHTS
 from carver.run import reference
 
 
+@pytest.fixture(autouse=True)
+def _a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 @pytest.mark.parametrize(("tokens", "experts", "topk", "skew"), [(64, 8, 2, 0.0), (300, 16, 4, 1.0), (5, 32, 3, 0.5)])
 def test_tiles_of_a_routing_are_those_of_drawn_tokens(tokens: int, experts: int, topk: int, skew: float) -> None:
     routing = carver.Routing(tokens, experts, topk, skew)
