@@ -112,7 +112,7 @@ def merged(k: Mapping[str, float], sharers: FloatArray) -> FloatArray:
 
     Source, on an H200, in bytes per clock and SM: 58 to 63, the limit of an SM's port, for neighbours that read the
     same stream; 52, 38 and 35 for pairs of blocks 4, 8 and 16 apart; 35 for blocks that read different streams
-    (`benchmarks/sharing.py`).
+    (`tests/data/h200/sharing.json`).
     """
     return 1.0 - k["l2_merge"] * (1.0 - 1.0 / sharers)
 
@@ -180,8 +180,8 @@ def split_waste(t: Tile, run_bytes: FloatArray, align_bytes: FloatArray, copy_by
 
     Neighbouring copies are merged if the first of them starts at a sector; in rows that start inside a sector, each
     copy goes alone. A run that crosses into another line takes one more sector. Source: 14 tiles on an H200,
-    3000 x 3000 with rows of 6000 to 6144 bytes (`benchmarks/rows.py`). Rows aligned to 16 bytes take 1.1 to 1.5 times
-    as long, rows aligned to 32 up to 1.13 times, rows aligned to 64 up to 1.10.
+    3000 x 3000 with rows of 6000 to 6144 bytes (`tests/data/h200/rows.json`). Rows aligned to 16 bytes take 1.1 to 1.5
+    times as long, rows aligned to 32 up to 1.13 times, rows aligned to 64 up to 1.10.
     """
     arch = t.arch
     sectors = np.maximum(run_bytes / arch.sector_bytes, 1.0)
