@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import carver
 
 PACKAGE = Path(carver.__file__).parent
@@ -45,24 +43,20 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
     return walk(tree, False)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_device_packages_stay_in_the_device_layer(path: Path) -> None:
-    if path.relative_to(PACKAGE).parts[0] not in ("compiled", "run", "export", "tune", "integrations"):
-        found = {module.partition(".")[0] for module, _ in imports(path)}
-        assert not found & {"torch", "pycuda", "triton", "cupy"}
+def test_packages_load_where_they_are_used() -> None:
+    """Device packages in the layers of devices only, heavy ones inside functions only."""
+    device = {"torch", "pycuda", "triton", "cupy"}
+    heavy = {"torch", "pycuda", "matplotlib", "pandas", "networkx", "rich"}
+    for path in MODULES:
+        room = path.relative_to(PACKAGE).parts[0]
+        for module, lazy in imports(path):
+            package = module.partition(".")[0]
+            assert package not in device or room in ("compiled", "run", "export", "tune", "integrations"), path
+            assert lazy or package not in heavy, f"{module} is imported at the top of {path}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_heavy_packages_are_imported_when_used(path: Path) -> None:
-    for module, lazy in imports(path):
-        package = module.partition(".")[0]
-        if package in ("torch", "pycuda", "matplotlib", "pandas", "networkx", "rich"):
-            assert lazy, f"{module} is imported at the top of {path.name}"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_modules_stay_readable_in_one_sitting(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) < 600
+def test_modules_stay_readable_in_one_sitting() -> None:
+    assert not [path for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) >= 600]
 
 
 def test_import_is_light() -> None:
