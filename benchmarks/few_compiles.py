@@ -1,0 +1,180 @@
+"""How well `carver.ranking.surrogate` chooses what to compile of an autotuned list: replayed, with nothing compiled.
+
+    python benchmarks/few_compiles.py score [--share 0.3,0.4,0.5] [--batch 2] [--json]
+    python benchmarks/few_compiles.py fit
+
+The tables in `tests/data` hold the price of every configuration of the lists of libraries, as compiling all of them
+gave it, beside measured times. `score` compiles only a share of each list of 20 or more, on paper, and prints what its
+first pick loses by price and by measured time against compiling all, beside a random share. Half of the kernels, by
+order of their names, are those that SCALES was fitted to: the other half is held out. `fit` repeats the fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+from unittest.mock import patch
+
+import numpy as np
+from scipy.optimize import minimize
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from carver.arch.devices import load  # noqa: E402
+from carver.base.types import FloatArray  # noqa: E402
+from carver.ranking import surrogate  # noqa: E402
+from carver.ranking.surrogate import Axes, Price, Scale, axes_of, covariance, explored  # noqa: E402
+
+TABLES = ("h200/lists.jsonl.gz", "h100/lists.jsonl.gz", "h200/packages.jsonl.gz")
+LEAST_ENTRIES = 20
+MOST_FITTED = 60
+"""Entries of the longest list that is fitted to: a longer one would outweigh the others."""
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One autotuned list at one launch."""
+
+    kernel: str
+    axes: Axes
+    price_s: FloatArray
+    """NaN where the compiler refused."""
+    measured_ms: FloatArray
+    fitted: bool
+
+
+def lists() -> list[Listed]:
+    rows = []
+    for name in TABLES:
+        with gzip.open(HERE.parent / "tests" / "data" / name, "rt", encoding="utf-8") as file:
+            rows += [json.loads(line) for line in file]
+    rows = [row for row in rows if row.get("predicted_ms") and len(row["configs"]) >= LEAST_ENTRIES]
+    rows = [row for row in rows if sum(ms is not None for ms in row["predicted_ms"]) > 1]
+    half = set(sorted({row["kernel"] for row in rows})[::2])
+    return [
+        Listed(
+            row["kernel"],
+            axes_of(row["configs"], [math.prod(grid or [1]) for grid in row["grids"]], load(row["arch"]).sm_count),
+            np.array(row["predicted_ms"], float) * 1e-3,
+            np.array(row.get("measured_ms") or [None] * len(row["configs"]), float),
+            row["kernel"] in half,
+        )
+        for row in rows
+    ]
+
+
+def compiled(listed: Listed, share: float, batch: int) -> list[int]:
+    """Places that are compiled where the surrogate chooses."""
+
+    def price(places: Sequence[int]) -> Mapping[int, Price]:
+        return {
+            i: Price(float(s) if np.isfinite(s) else None, repr(s)) for i in places for s in [listed.price_s[i]]
+        }  # fmt: skip
+
+    return list(explored(listed.axes, price, max(surrogate.STARTS, math.ceil(share * len(listed.axes))), batch))
+
+
+def score(every: Sequence[Listed], choose: Callable[[Listed], Sequence[int]]) -> dict[str, float]:
+    share, loss, first, three = [], [], [], []
+    for listed in every:
+        chosen = np.array(choose(listed))
+        share.append(len(chosen) / len(listed.axes))
+        priced = np.where(np.isfinite(listed.price_s), listed.price_s, np.inf)
+        order, all_of_it = chosen[np.argsort(priced[chosen], kind="stable")], np.argsort(priced, kind="stable")
+        loss.append(min(priced[order[0]] / priced.min(), 5.0))
+        times = listed.measured_ms
+        if np.isfinite(times[order[0]]) and np.isfinite(times[all_of_it[0]]):
+            first.append(times[order[0]] / times[all_of_it[0]])
+            three.append(np.nanmin(times[order[:3]]) / np.nanmin(times[all_of_it[:3]]))
+    return {
+        "lists": len(loss), "share_compiled": float(np.mean(share)), "price_loss": geometric_mean(loss),
+        "worst_price_loss": max(loss), "measured_first": geometric_mean(first),
+        "measured_best_of_3": geometric_mean(three),
+    }  # fmt: skip
+
+
+def fit(every: Sequence[Listed]) -> None:
+    """Print the scales of the greatest likelihood, with a weak prior about those that stand in the module."""
+    lists_of = [each for each in every if each.fitted and len(each.axes) <= MOST_FITTED]
+    kinds = list(surrogate.SCALES)
+
+    def taken(theta: FloatArray) -> tuple[dict[str, Scale], float, float]:
+        values = np.exp(theta)
+        return (
+            {kind: Scale(*map(float, values[3 * i : 3 * i + 3])) for i, kind in enumerate(kinds)},
+            float(values[-2]), float(values[-1]),
+        )  # fmt: skip
+
+    start = np.log([0.5, 0.5, 0.05] * len(kinds) + [0.135, 0.02])
+
+    def cost(theta: FloatArray) -> float:
+        scales, joint, noise = taken(theta)
+        total, count = 0.0, 0
+        with patch.multiple(surrogate, SCALES=scales, JOINT_VARIANCE=joint, NOISE=noise):
+            for each in lists_of:
+                seen = np.flatnonzero(np.isfinite(each.price_s))
+                wrong = np.log(each.price_s[seen])
+                wrong = wrong - wrong.mean()
+                among = covariance(each.axes, seen, seen) + surrogate.LEVEL**2 + noise**2 * np.eye(len(seen))
+                root = np.linalg.cholesky(among)
+                white = np.linalg.solve(root, wrong)
+                total += 0.5 * float(white @ white) + float(np.log(np.diag(root)).sum())
+                count += len(seen)
+        return total / count + 5e-4 * float(((theta - start) ** 2).sum())
+
+    found = minimize(cost, start, method="L-BFGS-B", options={"maxiter": 12})
+    scales, joint, noise = taken(found.x)
+    for kind, scale in scales.items():
+        print(f"{kind:9} joint {scale.joint:.4f}, alone {scale.alone:.4f}, variance {scale.variance:.4f}")
+    print(f"JOINT_VARIANCE {joint:.4f}, NOISE {noise:.4f}; minus log likelihood an entry {found.fun:.4f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["score", "fit"])
+    parser.add_argument("--share", default="0.3,0.4,0.5")
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    every = lists()
+    if asked.what == "fit":
+        fit(every)
+        return
+    out = []
+    for share in map(float, asked.share.split(",")):
+        rng = np.random.default_rng(SEED)
+
+        def at_random(listed: Listed, share: float = share, rng: np.random.Generator = rng) -> Sequence[int]:
+            count = len(listed.axes)
+            return [int(i) for i in rng.permutation(count)[: math.ceil(share * count)]]
+
+        def by_surrogate(listed: Listed, share: float = share) -> Sequence[int]:
+            return compiled(listed, share, asked.batch)
+
+        for half, fitted in (("held out", False), ("fitted", True)):
+            some = [each for each in every if each.fitted == fitted]
+            for way, choose in (("surrogate", by_surrogate), ("random", at_random)):
+                out.append({"half": half, "chosen by": way, **score(some, choose)})
+    if asked.json:
+        print(json.dumps(out))
+        return
+    print("half      chosen by  lists  compiled  price  worst  measured first  best of 3")
+    for row in out:
+        print(
+            f"{row['half']:9} {row['chosen by']:9} {row['lists']:6} {row['share_compiled']:9.2f} "
+            f"{row['price_loss']:6.4f} {row['worst_price_loss']:6.2f} {row['measured_first']:15.4f} "
+            f"{row['measured_best_of_3']:10.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

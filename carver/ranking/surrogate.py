@@ -1,0 +1,242 @@
+"""Prices of configurations that were not compiled, from those that were: a Gaussian process over configurations.
+
+A list is a few dozen points in as many dimensions as it has tunables. The logarithm of the price is the sum of one
+function of each axis and one function of all axes together, each with a Matern 3/2 covariance. The axes are the
+tunables themselves and three numbers that need no compiler: programs of the grid, elements of a tile that a thread
+gets, and how full the last wave is. Scales belong to the kind of an axis, not to a kernel; SCALES says where they come
+from. What to compile next is the expected improvement (Jones, Schonlau and Welch, 1998) times the probability that the
+compiler does not refuse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from ..base.types import FloatArray
+
+LEVEL = 2.0
+"""Prior standard deviation of a list's level. [ln s]"""
+UNSURE = 0.05
+"""Variance that is added to the labels of what was compiled (1) and refused (0)."""
+LEAST_CHANCE = 0.05
+"""No configuration is taken to be refused for certain."""
+STARTS = 4
+"""Configurations far from each other that are compiled first."""
+ROOT_3 = math.sqrt(3.0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What an axis of one kind does to ln(price)."""
+
+    joint: float
+    """Inverse of the distance over which all axes together change the price. [1 / unit of the axis]"""
+    alone: float
+    """The same for the function of this axis alone."""
+    variance: float
+    """Of the function of this axis alone."""
+
+
+SCALES: Mapping[str, Scale] = {
+    "tile": Scale(0.3802, 0.3205, 0.0984),
+    "warps": Scale(0.2387, 0.2087, 0.0353),
+    "stages": Scale(0.0406, 0.3577, 0.0317),
+    "word": Scale(0.5, 0.5, 0.05),
+    "programs": Scale(0.1435, 0.2774, 0.0504),
+    "thread": Scale(0.3187, 0.2185, 0.2936),
+    "waves": Scale(0.4702, 0.5640, 0.0649),
+}
+"""By kind of an axis. The maximum of the likelihood of the prices of half of the autotuned lists of 20 to 60 entries in
+`tests/data`; `python benchmarks/few_compiles.py fit` repeats it, and `score` reports the other half."""
+JOINT_VARIANCE = 0.2313
+NOISE = 0.0382
+"""Standard deviation of a price about these functions. [ln s]"""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Configurations as points; see `axes_of`."""
+
+    columns: FloatArray
+    """Of shape (configurations, axes)."""
+    kinds: tuple[str, ...]
+    tunables: int
+    """The first so many axes are tunables; the others follow from them."""
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def axes_of(configs: Sequence[Mapping[str, Any]], programs: Sequence[float], multiprocessors: int) -> Axes:
+    """The tunables that differ between configurations, numbers in doublings and stages as they are, and what follows
+    from them for a grid of so many `programs` each."""
+    columns: list[FloatArray] = []
+    kinds: list[str] = []
+    tile = np.zeros(len(configs))
+    for name in dict.fromkeys(name for config in configs for name in config):
+        values = [config.get(name) for config in configs]
+        words = list(dict.fromkeys(map(repr, values)))
+        if len(words) < 2:
+            continue
+        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+            columns += [np.array([float(repr(value) == word) for value in values]) for word in words]
+            kinds += ["word"] * len(words)
+            continue
+        numbers = np.array(values, float)
+        doublings = np.log2(np.maximum(numbers, 0.5))
+        kind = {"num_warps": "warps", "num_stages": "stages"}.get(name, "tile")
+        columns.append(numbers if kind == "stages" else doublings)
+        kinds.append(kind)
+        if kind == "tile":
+            tile = tile + doublings
+    tunables = len(columns)
+    warps = np.log2([max(float(config.get("num_warps") or 4), 1.0) for config in configs])
+    grid = np.maximum(np.asarray(programs, float), 1.0)
+    waves = grid / multiprocessors
+    columns += [np.log2(grid), tile - warps, np.log2(np.ceil(waves) / waves)]
+    return Axes(np.stack(columns, axis=1), (*kinds, "programs", "thread", "waves"), tunables)
+
+
+def covariance(axes: Axes, left: Sequence[int], right: Sequence[int]) -> FloatArray:
+    """Prior covariance of ln(price) between two sets of configurations, of shape (left, right), without LEVEL."""
+    a, b = axes.columns[np.asarray(left, int)], axes.columns[np.asarray(right, int)]
+    squares, out = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    for i, kind in enumerate(axes.kinds):
+        scale, apart = SCALES[kind], ROOT_3 * np.abs(a[:, i, None] - b[None, :, i])
+        squares += (scale.joint * apart) ** 2
+        out += scale.variance * (1.0 + scale.alone * apart) * np.exp(-scale.alone * apart)
+    apart = np.sqrt(squares)
+    out += JOINT_VARIANCE * (1.0 + apart) * np.exp(-apart)
+    return out
+
+
+def _prior(axes: Axes) -> float:
+    """Prior variance of ln(price) about the list's level."""
+    return JOINT_VARIANCE + sum(SCALES[kind].variance for kind in axes.kinds)
+
+
+def spread(axes: Axes, count: int) -> list[int]:
+    """`count` configurations far from each other, the first in the middle."""
+    columns = axes.columns[:, : axes.tunables]
+    reach = np.ptp(columns, axis=0)
+    scaled = columns / np.where(reach > 0, reach, 1.0)
+    chosen = [int(np.abs(columns - np.median(columns, axis=0)).sum(axis=1).argmin())]
+    far = np.full(len(axes), np.inf)
+    while len(chosen) < min(count, len(axes)):
+        far = np.minimum(far, ((scaled - scaled[chosen[-1]]) ** 2).sum(axis=1))
+        far[chosen] = -1.0
+        chosen.append(int(far.argmax()))
+    return chosen
+
+
+def predicted(axes: Axes, known: Mapping[int, float], places: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of ln(price) at `places`, given ln(price) of some configurations."""
+    seen = list(known)
+    level = float(np.mean(list(known.values())))
+    root = np.linalg.cholesky(covariance(axes, seen, seen) + LEVEL**2 + NOISE**2 * np.eye(len(seen)))
+    reach = np.linalg.solve(root, covariance(axes, seen, places) + LEVEL**2)
+    mean = level + reach.T @ np.linalg.solve(root, np.array(list(known.values())) - level)
+    return mean, np.sqrt(np.maximum(_prior(axes) + LEVEL**2 - (reach**2).sum(axis=0), NOISE**2))
+
+
+def compiles(axes: Axes, refused: Mapping[int, bool], places: Sequence[int]) -> FloatArray:
+    """Probability that the compiler does not refuse what is at `places`, from what it refused."""
+    seen = list(refused)
+    if not any(refused.values()):
+        return np.ones(len(places))
+    prior = _prior(axes)
+    labels = -np.array([float(refused[i]) for i in seen])
+    among = covariance(axes, seen, seen) / prior + UNSURE * np.eye(len(seen))
+    said = 1.0 + covariance(axes, places, seen) / prior @ np.linalg.solve(among, labels)
+    return np.clip(said, LEAST_CHANCE, 1.0)
+
+
+def proposals(
+    axes: Axes, prices: Mapping[int, float | None], places: Sequence[int], count: int, least: float
+) -> list[int]:
+    """The `count` of `places` to compile next, the most promising first; fewer where no other promises `least`.
+
+    `prices` has the price of what was compiled, None where it was refused. [s] Each of a batch is chosen as if those
+    before it had their predicted prices (kriging believer; Ginsbourger, Le Riche and Carraro, 2010). `least` is an
+    expected improvement. [ln s]
+    """
+    known = {i: math.log(price) for i, price in prices.items() if price is not None}
+    if not known:
+        return list(places[:count])
+    best = min(known.values())
+    chance = compiles(axes, {i: price is None for i, price in prices.items()}, places)
+    chosen: list[int] = []
+    for _ in range(min(count, len(places))):
+        mean, deviation = predicted(axes, known, places)
+        far = (best - mean) / deviation
+        gain = chance * deviation * (far * norm.cdf(far) + norm.pdf(far))
+        gain[[place in known for place in places]] = -1.0
+        at = int(gain.argmax())
+        if gain[at] < least:
+            break
+        chosen.append(places[at])
+        known[places[at]] = float(mean[at])
+    return chosen
+
+
+@dataclass(frozen=True)
+class Price:
+    """What is known of a configuration that was compiled."""
+
+    seconds: float | None
+    """None where it was refused."""
+    code: str = ""
+    """A hash of its machine code."""
+
+
+def explored(
+    axes: Axes, price: Callable[[list[int]], Mapping[int, Price]], most: int, batch: int, least: float = 0.0
+) -> dict[int, Price]:
+    """Prices of at most `most` configurations, those far apart first, then the promising ones.
+
+    `price` compiles the places that it is given, about `batch` at a time. It ends earlier where none promises `least`.
+    [ln s] Where every two that differ in one axis alone have equal code, one place on that axis stands for all.
+    """
+    starts = spread(axes, min(STARTS, most))
+    starts += [place for place in _beside(axes, starts[0], "stages") if place not in starts][: most - len(starts)]
+    prices = dict(price(starts))
+    while len(prices) < most:
+        stand = _stand_ins(axes, prices)
+        left = [place for place in range(len(axes)) if place not in prices and place not in stand]
+        seconds = {place: known.seconds for place, known in prices.items()}
+        chosen = proposals(axes, seconds, left, min(batch, most - len(prices)), least)
+        if not chosen:
+            break
+        prices |= price(chosen)
+    return prices
+
+
+def _beside(axes: Axes, place: int, kind: str) -> list[int]:
+    """One configuration that differs from `place` in an axis of this kind alone, where there is one."""
+    for axis in (i for i, of in enumerate(axes.kinds[: axes.tunables]) if of == kind):
+        apart = axes.columns[:, : axes.tunables] != axes.columns[place, : axes.tunables]
+        alone = np.flatnonzero(apart[:, axis] & (apart.sum(axis=1) == 1))
+        if len(alone):
+            return [int(alone[0])]
+    return []
+
+
+def _stand_ins(axes: Axes, prices: Mapping[int, Price]) -> dict[int, int]:
+    """Places that have the code of one that was compiled, as far as is known: by what changed no code so far."""
+    columns, seen = axes.columns[:, : axes.tunables], [i for i, known in prices.items() if known.seconds is not None]
+    idle = np.zeros(axes.tunables, bool)
+    for axis in range(axes.tunables):
+        pairs = [(i, j) for i, j in combinations(seen, 2) if list(np.flatnonzero(columns[i] != columns[j])) == [axis]]
+        idle[axis] = bool(pairs) and all(prices[i].code == prices[j].code for i, j in pairs)
+    if not idle.any():
+        return {}
+    known = {tuple(columns[i, ~idle]): i for i in prices}
+    rows = [tuple(row) for row in columns[:, ~idle].tolist()]
+    return {i: known[row] for i, row in enumerate(rows) if row in known and i not in prices}
