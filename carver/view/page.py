@@ -1,0 +1,62 @@
+"""A ranking as one HTML file: no server, no network, light and dark, for a desk and a phone.
+
+The file holds what the command prints with `--json`, and a script that draws it. Pictures are SVG and the script is
+plain JavaScript: it is 20 KB, where a plotting library is some megabytes in each file, and bars, dots and curves need
+nothing that SVG lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..arch.descriptor import Arch
+from ..arch.occupancy import blocks_by_limit, occupancy_limits
+
+ASSETS = Path(__file__).resolve().parent / "assets"
+EXPLAINED = 40
+"""So many candidates, the first, carry what their nearest changes would do."""
+POINTS = 64
+"""Of a curve of occupancy."""
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The HTML of a document: `title`, `subtitle`, `command`, `provenance`, and what there is of `hints`, `rejected`,
+    `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`) and `tables` (`title`, `columns`, `rows`, `note`).
+
+    A hint is the dict of `Hint.to_dict`. `explanation` (of `explain --json`), `occupancy` (of `occupancy_curves`),
+    `loops` and `measured_ms` beside it are drawn where they are there.
+    """
+    data = json.dumps(document, default=list, allow_nan=False).replace("<", "\\u003c")
+    return Template((ASSETS / "page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(str(document["title"])), data=data,
+        style=(ASSETS / "page.css").read_text(encoding="utf-8"),
+        script=(ASSETS / "page.js").read_text(encoding="utf-8"),
+    )  # fmt: skip
+
+
+def occupancy_curves(arch: Arch, warps: float, smem_bytes: float, registers: float) -> dict[str, Any]:
+    """Blocks of a kernel that an SM holds, by each limit and for other registers, shared memory and warps."""
+    now = {"registers a thread": registers, "shared memory of a block [bytes]": smem_bytes, "warps of a block": warps}
+    most_warps = arch.max_threads_per_block / arch.warp_size
+    most = (float(arch.max_regs_per_thread), float(arch.smem_per_block_bytes), most_warps)
+    curves = {}
+    for place, ((name, value), limit) in enumerate(zip(now.items(), most, strict=True)):
+        values = np.unique(np.round(np.linspace(1.0 if place != 1 else 0.0, max(limit, value), POINTS)))
+        columns = [np.full(len(values), float(n)) for n in (registers, smem_bytes, warps)]
+        columns[place] = values
+        blocks = np.minimum.reduce(occupancy_limits(arch, columns[2], columns[1], columns[0]))
+        curves[name] = {"values": values.tolist(), "blocks": blocks.astype(int).tolist(), "now": float(value)}
+    return {"limits": blocks_by_limit(arch, warps, smem_bytes, registers), "curves": curves}
+
+
+def provenance(arch: Arch, lines: Sequence[str] = ()) -> list[str]:
+    """Where the numbers come from, for the foot of a page."""
+    return [*lines, f"{arch.title}; constants: {arch.provenance}", f"predicted by carver {__version__}, not measured"]
