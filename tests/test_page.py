@@ -1,0 +1,97 @@
+"""The HTML page: what it holds, that it needs nothing else, and that a real browser draws it without an overflow."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.view.page import occupancy_curves, page
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
+
+
+def document(**more: Any) -> dict[str, Any]:
+    hints = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").recommend_hints(30, "triton")
+    drawn = [
+        {
+            **hint.to_dict(),
+            "occupancy": occupancy_curves(
+                hint.arch, hint.launch.threads / 32, hint.launch.smem_bytes, hint.launch.registers
+            ),
+            "explanation": hint.explain().to_dict(),
+        }
+        for hint in hints
+    ]
+    return {
+        "title": "matmul </script> & more", "hints": drawn, "rejected": dict(hints.rejected), "backend": "triton",
+        "roofline": {"flops_per_s": 989e12, "dram_bytes_per_s": 4.8e12}, "command": "carver recommend", **more,
+    }  # fmt: skip
+
+
+def test_a_page_holds_the_data_and_asks_for_nothing_else() -> None:
+    text = page(document())
+    [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    held = json.loads(data)
+    assert held["title"] == "matmul </script> & more" and len(held["hints"]) == 30
+    assert "<title>matmul &lt;/script&gt; &amp; more</title>" in text
+    outside = [url for url in re.findall(r"https?://[^\s\"'<>)]+", text) if url != "http://www.w3.org/2000/svg"]
+    assert outside == [] and "@import" not in text and "src=" not in text
+
+
+def test_numbers_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        page(document(seconds=float("nan")))
+
+
+def test_curves_of_occupancy_are_those_of_the_calculator() -> None:
+    """An H200 holds 65,536 registers, 2,048 threads and 228 KiB of shared memory an SM."""
+    found = occupancy_curves(carver.CUDA("h200"), warps=8, smem_bytes=100 * 1024, registers=128)
+    assert found["limits"] == {"shared memory": 2, "registers": 2, "threads": 8, "blocks": 32}
+    registers = found["curves"]["registers a thread"]
+    at = dict(zip(registers["values"], registers["blocks"], strict=True))
+    assert at[min(at)] == 2  # shared memory holds back, whatever the registers
+    assert at[max(at)] == 1  # 255 registers: 256 for each of 256 threads are all of the file
+    assert np.all(np.diff(registers["blocks"]) <= 0) and registers["now"] == 128
+
+
+PROBE = """
+window.addEventListener("error", (event) => { document.title = "error: " + event.message; });
+window.addEventListener("load", () => setTimeout(() => {
+  document.querySelectorAll("tbody tr")[3].click();
+  const wide = [...document.querySelectorAll("section, svg, pre, .bar, h2, p")].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return box.right > document.documentElement.clientWidth + 1 && !each.closest(".scroll");
+  });
+  document.title = JSON.stringify({
+    rows: document.querySelectorAll("tr.chosen").length, sections: document.querySelectorAll("section").length,
+    dots: document.querySelectorAll("circle").length, wide: wide.map((each) => each.tagName),
+    page: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  });
+}, 50));
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BROWSER, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> None:
+    file = tmp_path / "page.html"
+    probed = page(document()).replace("<script>\n", f"<script>{PROBE}</script>\n<script>\n", 1)
+    file.write_text(probed, encoding="utf-8")
+    shown = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",
+         f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=3000", "--dump-dom", file.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    title = re.findall("<title>(.*?)</title>", shown.stdout, re.DOTALL)[0]  # later ones are of pictures
+    found = json.loads(title)
+    assert found["rows"] == 1 and found["sections"] == 5 and found["dots"] == 31
+    assert found["wide"] == [] and found["page"] == 0
