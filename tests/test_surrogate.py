@@ -1,0 +1,86 @@
+"""What is compiled of a long list: the surrogate finds the best of smooth prices, avoids refusals, wastes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+import pytest
+
+from carver.ranking.surrogate import Axes, Price, axes_of, compiles, explored, predicted, proposals, spread
+
+CONFIGS = [
+    {"BLOCK_M": m, "BLOCK_N": n, "num_warps": w, "num_stages": s}
+    for m, n, w, s in product((16, 32, 64, 128), (32, 64, 128, 256), (2, 4, 8), (2, 3, 4))
+]
+AXES = axes_of(CONFIGS, [(4096 // c["BLOCK_M"]) * (4096 // c["BLOCK_N"]) for c in CONFIGS], 132)
+
+
+def price_s(config: Mapping[str, int]) -> float:
+    """Best at 64 x 128 with 4 warps, the more stages the better."""
+    away = [math.log2(config["BLOCK_M"] / 64), math.log2(config["BLOCK_N"] / 128), math.log2(config["num_warps"] / 4)]
+    return 1e-4 * math.exp(sum(0.15 * x**2 for x in away) + 0.02 * (4 - config["num_stages"]))
+
+
+def priced(places: list[int]) -> dict[int, Price]:
+    return {i: Price(price_s(CONFIGS[i]), repr(i)) for i in places}
+
+
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_a_fifth_of_a_smooth_list_holds_its_best(batch: int) -> None:
+    found = explored(AXES, priced, most=len(CONFIGS) // 5, batch=batch)
+    best = min(price_s(config) for config in CONFIGS)
+    assert len(found) <= 28
+    assert min(price.seconds or 1.0 for price in found.values()) <= 1.01 * best
+
+
+def test_the_answer_does_not_depend_on_a_seed() -> None:
+    assert list(explored(AXES, priced, 20, 2)) == list(explored(AXES, priced, 20, 2))
+
+
+def test_what_was_priced_is_predicted_as_it_is_and_the_rest_with_more_doubt() -> None:
+    known = {i: math.log(price_s(CONFIGS[i])) for i in spread(AXES, 20)}
+    mean, deviation = predicted(AXES, known, range(len(CONFIGS)))
+    own = list(known)
+    others = [i for i in range(len(CONFIGS)) if i not in known]
+    assert np.allclose(mean[own], list(known.values()), atol=0.05)
+    assert deviation[own].max() < deviation[others].min()
+    truth = np.log([price_s(config) for config in CONFIGS])
+    assert np.corrcoef(mean[others], truth[others])[0, 1] > 0.8
+
+
+def test_what_lies_beside_refusals_is_compiled_last() -> None:
+    """All tiles of 128 rows need too much shared memory: after some refusals no more of them are proposed."""
+    prices = {i: price_s(CONFIGS[i]) if CONFIGS[i]["BLOCK_M"] < 128 else None for i in spread(AXES, 16)}
+    left = [i for i in range(len(CONFIGS)) if i not in prices]
+    chance = dict(zip(left, compiles(AXES, {i: price is None for i, price in prices.items()}, left), strict=True))
+    large = [chance[i] for i in left if CONFIGS[i]["BLOCK_M"] == 128]
+    small = [chance[i] for i in left if CONFIGS[i]["BLOCK_M"] < 128]
+    assert np.mean(large) < 0.6 * np.mean(small)
+    chosen = proposals(AXES, prices, left, 6, least=0.0)
+    assert len(set(chosen)) == 6 and not set(chosen) & set(prices)
+    assert sum(CONFIGS[i]["BLOCK_M"] == 128 for i in chosen) <= 1
+
+
+def test_what_changes_no_code_is_compiled_once() -> None:
+    """Stages that make no difference: of three that are alike one is compiled, and of the first another to find out."""
+
+    def alike(places: list[int]) -> dict[int, Price]:
+        blind = [{**CONFIGS[i], "num_stages": 4} for i in places]
+        return {i: Price(price_s(config), repr(config)) for i, config in zip(places, blind, strict=True)}
+
+    found = explored(AXES, alike, most=len(CONFIGS), batch=2)
+    assert len(CONFIGS) == 144 and len(found) <= 48 + 5
+
+
+def test_where_all_is_refused_it_ends() -> None:
+    found = explored(AXES, lambda places: {i: Price(None) for i in places}, most=30, batch=4)
+    assert len(found) == 30
+
+
+def test_words_and_constants_have_axes_of_their_own() -> None:
+    axes = axes_of([{"layout": "nt", "B": 16}, {"layout": "tn", "B": 16}], [4, 8], 132)
+    assert isinstance(axes, Axes) and axes.kinds == ("word", "word", "programs", "thread", "waves")
+    assert axes.columns[0, :2].tolist() == [1.0, 0.0] and axes.columns[1, :2].tolist() == [0.0, 1.0]
