@@ -1,4 +1,4 @@
-"""What worker processes run in test_faults.py: `carver.run.worker` imports it by name."""
+"""What worker processes run in test_faults.py: `carver.base.child` imports it by name."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from kernels import candidate, problem
 
 import carver
 from carver.arch.detect import nvidia_names
+from carver.base.child import Reply
 from carver.base.errors import ConfigError, DeviceError, RunError
 from carver.cli.main import main
 from carver.kernels.declaration import kernels
@@ -37,7 +38,6 @@ from carver.run.records import Records
 from carver.run.session import Settings
 from carver.run.stand import Stand
 from carver.run.travel import arch_from_dict, program_from_dict, program_to_dict
-from carver.run.worker import Reply
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import carver
 from carver.arch import devices as archs
 from carver.arch.descriptor import Arch
+from carver.base.child import Reply
 from carver.base.errors import ConfigError, RunError
 from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
@@ -38,7 +39,6 @@ from carver.run.cpu import CpuDevice
 from carver.run.device import Buffer
 from carver.run.render import CUDA_FLAGS, Source
 from carver.run.session import Settings
-from carver.run.worker import Reply
 
 H200 = carver.load_arch("h200")
 SHAPES = [(64, 4096, 4096), (1024, 1024, 1024), (2048, 2048, 512), (4096, 4096, 4096), (8192, 8192, 128)]

@@ -15,8 +15,9 @@ from typing import Any
 import fault_targets
 import pytest
 
+from carver.base.child import GRACE_S, Child
 from carver.base.errors import DeviceError, RunError
-from carver.run.worker import GRACE_S, Worker, ask
+from carver.run.worker import ask
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 import faults as faults_of
@@ -88,10 +89,10 @@ def test_fault_on_the_gpu(fault: str) -> None:
     assert row["recorded"] == row["expected"] and row["ok"], row
 
 
-def worker(forked: bool = False, **arguments: Any) -> Worker:
+def worker(forked: bool = False, **arguments: Any) -> Child:
     if forked:
-        return Worker(lambda: fault_targets.handler(**arguments), start_timeout_s=30)
-    return Worker("fault_targets:handler", arguments, start_timeout_s=30)
+        return Child(lambda: fault_targets.handler(**arguments), start_timeout_s=30)
+    return Child("fault_targets:handler", arguments, start_timeout_s=30)
 
 
 @pytest.mark.parametrize("forked", [False, True])
@@ -191,8 +192,8 @@ def test_nothing_of_the_group_survives_a_timeout() -> None:
 
 def test_a_busy_worker_does_not_outlive_its_parent() -> None:
     code = (
-        "from carver.run.worker import Worker\n"
-        "w = Worker('fault_targets:handler', {})\n"
+        "from carver.base.child import Child\n"
+        "w = Child('fault_targets:handler', {})\n"
         "print(w.call({'do': 'pid'}, 20).data['pid'], flush=True)\n"
         "w.call({'do': 'hold', 'seconds': 600}, 600)"
     )
@@ -243,7 +244,7 @@ def test_an_innocent_job_is_tried_again_in_a_new_process() -> None:
     def failed(reply: Any) -> RunError:
         return RunError(reply.message)
 
-    def asked(w: Worker, job: dict[str, Any], owner: str) -> Any:
+    def asked(w: Child, job: dict[str, Any], owner: str) -> Any:
         return ask(w, {"do": "pid"}, job, 20, failed, owner)
 
     with worker() as w:

@@ -23,9 +23,9 @@ from tuned import QUICK, scale, twice
 
 import carver
 from carver.arch import detect
-from carver.base import store
+from carver.base import child, store
 from carver.base.errors import ConfigError, DeviceError
-from carver.run import session, stand, worker
+from carver.run import session, stand
 from carver.run.session import Trial
 from carver.tune import cache as disk
 from carver.tune import lanes
@@ -83,15 +83,15 @@ def test_sys_exit_is_an_outcome(isolate: bool) -> None:
 
 def test_an_interrupted_job_takes_its_answer_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each later job would get the answer to the one before it."""
-    forked = worker.Worker(lambda: lambda job: {"said": job["n"]})
+    forked = child.Child(lambda: lambda job: {"said": job["n"]})
     assert forked.call({"n": 1}, 5.0).data == {"said": 1}
-    selector = worker.selectors.DefaultSelector
+    selector = child.selectors.DefaultSelector
 
     def interrupt(*_: Any) -> Any:
-        monkeypatch.setattr(worker.selectors, "DefaultSelector", selector)
+        monkeypatch.setattr(child.selectors, "DefaultSelector", selector)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(worker.selectors, "DefaultSelector", interrupt)
+    monkeypatch.setattr(child.selectors, "DefaultSelector", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forked.call({"n": 2}, 5.0)
     assert forked.call({"n": 3}, 5.0).data == {"said": 3}
@@ -106,7 +106,7 @@ def test_a_worker_answers_a_process_with_many_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        with worker.Worker(lambda: lambda job: {"said": job["n"]}) as one:
+        with child.Child(lambda: lambda job: {"said": job["n"]}) as one:
             assert one.call({"n": 1}, 5.0).data == {"said": 1}
     finally:
         for file in held:
@@ -259,7 +259,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
     made = tuner(scale, [{"ways": 1}], ref_prog=ref_prog)
     with Lane(made.plan(made.settings()).spec("cpu")) as one:
         one.begin()
-        assert isinstance(one.worker, worker.Worker) and one.worker.pid and not calls
+        assert isinstance(one.worker, child.Child) and one.worker.pid and not calls
     own = carver.AutoTuner.from_template(carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float32"))
     with Lane(own.set_compile_args(target="cpu").plan(own.settings()).spec("cpu")) as one:
         one.begin()
@@ -267,7 +267,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
 
 
 def test_a_fork_waits_until_it_is_needed() -> None:
-    forked, other = worker.Worker(lambda: dict), worker.Worker("carver.run.stand:limited", {"device": "cpu"})
+    forked, other = child.Child(lambda: dict), child.Child("carver.run.stand:limited", {"device": "cpu"})
     with forked, other:
         for each in (forked, other):
             each.spawn()

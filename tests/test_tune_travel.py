@@ -22,6 +22,7 @@ from tuned import QUICK, scale, twice
 
 import carver
 from carver.base import store
+from carver.base.child import Reply
 from carver.base.errors import ConfigError, DeviceError, Foreign, RunError, StoreError
 from carver.base.folders import cache_folder
 from carver.cli.main import main
@@ -29,7 +30,6 @@ from carver.run import bench
 from carver.run.cpu import CpuDevice
 from carver.run.records import Records
 from carver.run.session import Session
-from carver.run.worker import Reply
 from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk
 from carver.tune.keys import minor, normal, plain, software_key

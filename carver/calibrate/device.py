@@ -10,6 +10,7 @@ from math import inf, isfinite
 from typing import Any, Literal
 
 from ..arch.descriptor import Arch
+from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError
 from ..base.folders import cache_folder, lease
 from ..base.given import number
@@ -19,7 +20,6 @@ from ..run.device import open_device
 from ..run.records import now
 from ..run.session import MOST_S
 from ..run.travel import arch_from_dict
-from ..run.worker import Worker
 from . import cpu, cuda, keep
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality
 from .kernels import measured
@@ -153,7 +153,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
     Each part is written to the log as soon as it is done; one that hangs or crashes is left out.
     """
     log = cache_folder() / "calibrate.jsonl"
-    with Worker("carver.calibrate.device:Probe", {"device": device}) as worker:
+    with Child("carver.calibrate.device:Probe", {"device": device}) as worker:
         said = worker.call({"do": "describe"}, PART_TIMEOUT_S)
         if said.outcome != "ok":
             raise DeviceError(f"the device does not answer: {said.message}")

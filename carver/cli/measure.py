@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import click
 
+from ..base.child import OUTCOMES
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, console, drawn, scaled, screen_width, words
 from ..ops.template import Template
-from ..run.records import OUTCOMES, Measurement, Records
+from ..run.records import Measurement, Records
 from .options import (
     OUTPUT,
     PICTURE,

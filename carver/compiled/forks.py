@@ -4,132 +4,94 @@ A copy is made for each request and ends with its reply. A compiler that hangs, 
 therefore only one refused candidate. Copies never touch the GPU. For kernels that are not loaded, and for systems
 without fork, there is `pool`.
 
-The first compilation of a process takes some tenths of a second longer than others. This process does one while the
-first copies of its first list are at work; later copies inherit the result.
+The first compilation of a process takes some tenths of a second longer than others: it is done once beforehand
+(`warm`), and copies inherit the result.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import resource
-import selectors
-import signal
-import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..arch.descriptor import Arch
-from ..base import warden
+from ..base.child import Child, Handler, forking
+from ..base.children import Crew
 from ..base.host import cores_available
 from .isa.rates import table
 from .machine import matrix_rates
-from .pool import MEMORY_BYTES, SECONDS, Reply, Request, transient
+from .pool import MEMORY_BYTES, SECONDS, Reply, Request, told, transient
 from .triton import Compiled, Target, hashed, warm
-from .worker import answer, replied
+from .worker import answer, limited, replied
 
 LATE, LATE_S = 4.0, 4.0
 """With `hurry` a copy is late that takes so many times as long as the middle one of the list, and so many seconds at
 least. What takes longest by far is code of many instructions that spill."""
 BESIDE = "beside"
+SLACK_S = 30.0
+"""What the copy that makes the others may take beyond the time of a request. [s]"""
 
 
 class Copies:
     """Has each request answered in a copy of this process: by `answer`, so many at a time.
 
-    `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the
-    requests is given up.
+    One copy is made of this process, whose threads may hold locks that no copy of theirs would release; it has none of
+    them, and makes a copy of its own for each request. `warm` is done once in each of the two. `beside` does what else
+    is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the requests is given up.
     """
 
     def __init__(
         self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: bool = False,
-        beside: Callable[[], None] | None = None, meanwhile: Callable[[], None] = lambda: None,
+        beside: Callable[[], None] | None = None, warm: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.answer = answer
         self.processes = processes or cores_available()
         self.hurry = hurry
         self.beside = beside
-        self.meanwhile = meanwhile
+        self.warm = warm
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
-        waiting = list(requests)[::-1]
-        texts: dict[int, bytearray] = {}
-        took: list[float] = []
-        with selectors.DefaultSelector() as selector:
+        left = dict(requests)
+        with Child(lambda: self._relayed) as copy:
+            copy.start()
+            with forking:
+                self.warm()
+            for reply in copy.stream({"stream": {"requests": left, "seconds": seconds}}, seconds + SLACK_S):
+                if reply.outcome != "ok":
+                    for key in left:
+                        yield key, told(reply)
+                    return
+                key = reply.data["key"]
+                if key != BESIDE:
+                    del left[key]
+                    yield key, reply.data["reply"]
 
-            def start(key: str, request: Request) -> None:
-                child, pipe = self._fork(request)
-                texts[pipe] = bytearray()
-                selector.register(pipe, selectors.EVENT_READ, (key, child, time.monotonic()))
+    def _relayed(self, job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """In the one copy: replies of its copies, each as it comes."""
+        requests = {**({BESIDE: {}} if self.beside else {}), **job["stream"]["requests"]}
+        crew = Crew(lambda: Child(self._one), self.processes + (self.beside is not None), keep=False)
+        count = len(job["stream"]["requests"])
 
-            try:
-                if self.beside and waiting:
-                    start(BESIDE, {})
-                while waiting or texts:
-                    while waiting and len(texts) < self.processes + (self.beside is not None):
-                        key = waiting.pop()
-                        start(key, requests[key])
-                    self.meanwhile()
-                    for ready, _ in selector.select(timeout=0.5):
-                        if piece := os.read(ready.fd, 1 << 20):
-                            texts[ready.fd] += piece
-                            continue
-                        key, child, since = ready.data
-                        text = self._end(selector, ready.fd, child, texts)
-                        if key == BESIDE:
-                            continue
-                        took.append(time.monotonic() - since)
-                        why = "the compiler's process ended without an answer, out of memory perhaps"
-                        yield key, json.loads(text) if text else transient(why)
-                    bound = seconds
-                    if self.hurry and 2 * len(took) >= len(requests):
-                        bound = min(seconds, max(LATE_S, LATE * took[(len(requests) - 1) // 2]))
-                    for late in [k for k in selector.get_map().values() if time.monotonic() - k.data[2] > bound]:
-                        key, child, _ = late.data
-                        self._end(selector, late.fd, child, texts)
-                        if key != BESIDE:
-                            yield key, transient(f"not compiled within {bound:.0f} s")
-            finally:
-                for left in list(selector.get_map().values()):
-                    self._end(selector, left.fd, left.data[1], texts)
+        def bound(took: Sequence[float]) -> float:
+            done = sorted(took)
+            late = self.hurry and 2 * len(done) >= count
+            return max(LATE_S, LATE * done[(count - 1) // 2]) if late else math.inf
 
-    def _fork(self, request: Request) -> tuple[int, int]:
-        """A copy that answers, and the end of a pipe that its reply comes out of."""
-        out, into = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: a copy takes none of their locks
-            child = os.fork()
-        if child:
-            os.close(into)
-            return child, out
-        try:
-            os.close(out)
-            os.setpgid(0, 0)
-            warden.follow_parent()
-            for printed in (1, 2):  # what compilers warn of, for each configuration again
-                os.dup2(os.open(os.devnull, os.O_WRONLY), printed)
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""
-            limit = _mapped_bytes() + MEMORY_BYTES
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-            with os.fdopen(into, "w", encoding="utf-8") as pipe:
-                lacking = transient("the compiler ran out of memory")
-                pipe.write(json.dumps(replied(self._reply, request, lacking), default=vars))
-        finally:
-            os._exit(0)
+        for key, reply, said in crew.replies(requests, job["stream"]["seconds"], "compiled", bound, self.warm):
+            yield {"key": key, "reply": told(reply, said)}
 
-    @staticmethod
-    def _end(selector: selectors.BaseSelector, pipe: int, child: int, texts: dict[int, bytearray]) -> bytes:
-        """What the copy said; it and what it started are gone then."""
-        selector.unregister(pipe)
-        os.close(pipe)
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return bytes(texts.pop(pipe))
+    def _one(self) -> Handler:
+        """In a copy that answers one request."""
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        limited(_mapped_bytes() + MEMORY_BYTES)
+        lacking = transient("the compiler ran out of memory")
+        return lambda request: {"reply": replied(self._reply, request, lacking)}
 
     def _reply(self, request: Request) -> Reply:
         if request:

@@ -2,100 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import selectors
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
-from ..base import warden
+from ..base import child
+from ..base.child import Child
+from ..base.children import Crew
 from ..base.errors import CompileError, ConfigError
-from ..base.given import fits, json_of, shown
+from ..base.given import fits, printable, shown
 from ..base.host import cores_available
 from ..base.table import progress_bars
 from . import store
 
-WORKER = "carver.compiled.worker"
-"""The program of each process."""
+COMPILES = "CARVER_COMPILES"
+"""The environment variable that is set in the processes of a pool."""
+MOST_LETTERS = 300
+"""Of a refusal's reason."""
 SECONDS = 120.0
 BATCH = 24
 """Codes that one process disassembles at once."""
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
-KILL_S = 30.0
-"""What the warden gets to end a process and all that it started. [s]"""
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
 """What `worker.answer` gives, or {"refused": sentence}."""
-
-
-@dataclass
-class _Worker:
-    process: subprocess.Popen[str]
-    said: IO[bytes]
-    """What it and its compilers print beside their answers."""
-    key: str = ""
-    since: float = 0.0
-
-    @classmethod
-    def start(cls, memory_bytes: int) -> _Worker:
-        if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == WORKER:
-            raise SystemExit(
-                "a process that compiles imports this file to find a kernel, and the file ranks kernels when it is "
-                'imported: put that below `if __name__ == "__main__":`'
-            )
-        command = [*warden.command(), sys.executable, "-P", "-m", WORKER]
-        path = [p for p in sys.path if p]
-        # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
-        hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)} | hidden
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        pipe = subprocess.PIPE
-        worker = cls(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, env=environment), said)
-        worker.send([memory_bytes, *path])
-        return worker
-
-    def send(self, message: Any) -> None:
-        assert self.process.stdin
-        self.said.seek(0)  # of its writes as well: what it said of an earlier request is not this one's
-        self.said.truncate()
-        try:
-            self.process.stdin.write(json.dumps(message) + "\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the process is gone: its end of the other pipe says so
-
-    @property
-    def replies(self) -> IO[str]:
-        assert self.process.stdout
-        return self.process.stdout
-
-    def end(self) -> None:
-        """What it started, an assembler that hangs say, ends with it."""
-        self.process.terminate()
-        try:
-            self.process.communicate(timeout=KILL_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.communicate()
-        self.said.close()
-
-    def last_words(self) -> str:
-        """Why it ended or refused, as far as it said: the first error that it printed, else the last line."""
-        self.said.seek(0)
-        first = self.said.read(4096).decode(errors="replace").split("\n")
-        size = self.said.seek(0, os.SEEK_END)
-        self.said.seek(max(size - 4096, 0))
-        lines = [line.strip() for line in self.said.read().decode(errors="replace").split("\n") if line.strip()]
-        told = [parts[1] for line in first if len(parts := re.split("error: ", line, maxsplit=1, flags=re.I)) > 1]
-        return (told or lines[-1:] or ["out of memory perhaps"])[0][:300]
 
 
 class Pool:
@@ -107,8 +41,7 @@ class Pool:
     def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
         self.processes = processes or cores_available()
         self.memory_bytes = memory_bytes
-        self._idle: list[_Worker] = []
-        self._busy: list[_Worker] = []
+        self._crew = Crew(self._started, self.processes)
 
     def __enter__(self) -> Pool:
         return self
@@ -118,58 +51,48 @@ class Pool:
 
     def close(self) -> None:
         """End all processes. What they were asked stays without a reply."""
-        for worker in (*self._idle, *self._busy):
-            worker.end()
-        self._idle, self._busy = [], []
+        self._crew.close()
+
+    def _started(self) -> Child:
+        if COMPILES in os.environ:
+            raise SystemExit(
+                "a process that compiles imports this file to find a kernel, and the file ranks kernels when it is "
+                'imported: put that below `if __name__ == "__main__":`'
+            )
+        path = [p for p in sys.path if p]
+        # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
+        hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
+        environment = {"PYTHONPATH": os.pathsep.join(path), COMPILES: "1", **hidden}
+        limits = {"memory_bytes": self.memory_bytes, "path": path}
+        return Child("carver.compiled.worker:compiler", limits, environment=environment)
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a process that dies or takes longer than `seconds` refuses what it was asked."""
-        waiting = list(requests)[::-1]
-        with selectors.DefaultSelector() as selector:
+        for key, reply, said in self._crew.replies(requests, seconds, "compiled"):
+            yield key, told(reply, said)
 
-            def give() -> None:
-                if not waiting:
-                    return
-                worker = self._idle.pop() if self._idle else _Worker.start(self.memory_bytes)
-                self._busy.append(worker)
-                selector.register(worker.replies, selectors.EVENT_READ, worker)
-                worker.key, worker.since = waiting.pop(), time.monotonic()
-                worker.send(requests[worker.key])
 
-            def take(worker: _Worker) -> str:
-                selector.unregister(worker.replies)
-                self._busy.remove(worker)
-                return worker.key
+def told(reply: child.Reply, said: str = "") -> Reply:
+    """What a child's reply comes to; `said`: what the child printed."""
+    if reply.outcome != "ok":
+        more = last_words(said)
+        why = "it ran out of memory" if reply.outcome == "out_of_memory" else reply.message
+        return transient(f"{why}: {more}" if more and more not in why else why)
+    found = reply.data.get("reply")
+    if not isinstance(found, dict) or (found and not {"machines", "error"} & set(found) and not _is_whole(found)):
+        return transient(f"the compiler's process answered {shown(found)}")
+    if found.get("refused", "").endswith("PassManager::run failed"):  # it printed why
+        found["refused"] = f"{found['refused']}: {last_words(said)}"
+    if "refused" in found:
+        found["refused"] = printable(found["refused"])
+    return dict(found)
 
-            try:
-                for _ in range(self.processes):
-                    give()
-                while self._busy:
-                    first = min(w.since for w in self._busy) + seconds
-                    for ready, _ in selector.select(timeout=max(first - time.monotonic(), 0.0)):
-                        worker: _Worker = ready.data
-                        key = take(worker)
-                        if line := worker.replies.readline():
-                            reply = _parsed(line)
-                            if reply.get("refused", "").endswith("PassManager::run failed"):  # it printed why
-                                reply["refused"] = f"{reply['refused']}: {worker.last_words()}"
-                            self._idle.append(worker)
-                            give()  # the next is under way while the caller looks at this reply
-                            yield key, reply
-                        else:
-                            why = f"the compiler's process ended with {worker.process.wait()}: {worker.last_words()}"
-                            worker.end()
-                            give()
-                            yield key, transient(why)
-                    for worker in [w for w in self._busy if time.monotonic() - w.since >= seconds]:
-                        key = take(worker)
-                        worker.end()
-                        give()
-                        yield key, transient(f"not compiled within {seconds:.0f} s")
-            finally:
-                for worker in self._busy:  # the caller stopped listening: what they would answer is of no use
-                    worker.end()
-                self._busy = []
+
+def last_words(said: str) -> str:
+    """The first error that a compiler printed, else its last line."""
+    lines = [line.strip() for line in said.split("\n") if line.strip()]
+    errors = [parts[1] for line in lines if len(parts := re.split("error: ", line, maxsplit=1, flags=re.I)) > 1]
+    return (errors or lines[-1:] or [""])[0][:MOST_LETTERS]
 
 
 class Compilers(Protocol):
@@ -201,13 +124,19 @@ def compiled(
             if "error" in reply:
                 raise ConfigError(reply["error"])
             found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
+            _kept(key, found[key])
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
     found |= _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)
-    for key in {**missing, **dict.fromkeys(unread)}:
-        if not found[key].pop("transient", False):
-            store.save(key, found[key])
+    for key in unread:
+        _kept(key, found[key])
     return found
+
+
+def _kept(key: str, reply: Reply) -> None:
+    """Save what another run would get as well."""
+    if not reply.pop("transient", False):
+        store.save(key, reply)
 
 
 def _read(
@@ -238,15 +167,6 @@ def _read(
                 read[batches[i][0]] = transient(reply["refused"])
         batches = alone
     return read
-
-
-def _parsed(line: str) -> Reply:
-    try:
-        reply = json_of(line, "the answer of a compiler's process", CompileError, finite=False)
-    except CompileError as error:
-        return transient(str(error))
-    known = isinstance(reply, dict) and ("machines" in reply or "error" in reply or _is_whole(reply))
-    return reply if known else transient(f"the compiler's process answered {shown(reply)}")
 
 
 _KINDS = {

@@ -19,7 +19,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
-from ..base.errors import CompileError, ConfigError, DeviceError, nearest
+from ..base.children import lacked
+from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
 from ..base.given import index, shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
 
@@ -363,14 +364,15 @@ def built_by_triton(kernel: Any, given: Specialised, target: Target) -> Any:
 
 
 def _refusal(error: Exception) -> CompileError:
-    """The answer of a compiler that raised this. Raises OSError or MemoryError where it was the machine that lacked
-    something, at whatever depth: that says nothing of the candidate."""
+    """The answer of a compiler that raised this: CompilerFailed where it was killed, or where the machine lacked
+    something, which says nothing of the candidate. Raises OSError and MemoryError, from whatever depth."""
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError | MemoryError):
             raise inner
         inner = inner.__cause__
-    return CompileError(sentence(error), str(error).strip())
+    kind = CompilerFailed if lacked(str(error)) else CompileError
+    return kind(sentence(error), str(error).strip())
 
 
 def out_of(built: Any, target: Target) -> Compiled:

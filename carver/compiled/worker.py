@@ -1,7 +1,5 @@
-"""A process that compiles: one line of JSON in, one line of JSON out. `pool` starts it.
-
-It is a separate process because a compiler may hang, die, or use all memory.
-"""
+"""What a process that compiles does with a request. `pool` and `forks` start such processes: a compiler may hang, die,
+or use all memory."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ import base64
 import importlib
 import importlib.util
 import inspect
-import json
-import os
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -19,7 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..base.errors import CarverError, CompileError, ConfigError, nearest
+from ..base.child import Handler
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, nearest
 from .machine import read_machines
 from .pool import Reply, Request, own_fault, transient
 from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence, source_of
@@ -173,6 +170,8 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
     """What `make` gives for a request, else why it gives nothing: `lacking` where memory ran out."""
     try:
         return make(request)
+    except CompilerFailed as failed:
+        return transient(str(failed).splitlines()[0])
     except CompileError as refused:
         return {"refused": str(refused).splitlines()[0]}
     except CarverError as error:
@@ -198,24 +197,21 @@ def unpacked(code: Mapping[str, str]) -> bytes | str:
     return plain if kind == "cubin" else plain.decode()
 
 
-def main() -> None:
-    limit_bytes, *path = json.loads(os.fdopen(os.dup(0), "rb", 0).readline())  # unbuffered: the next line is not for it
+def compiler(memory_bytes: int, path: list[str]) -> Handler:
+    """What a process of a pool does: it compiles and reads, within limits of memory and of what it writes."""
     sys.path[:0] = [p for p in path if p not in sys.path]
-    if limit_bytes and sys.platform != "win32":
-        import resource
-
-        # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
-        resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (PRINTED_BYTES, PRINTED_BYTES))
-    replies, asked = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
-    os.dup2(2, 1)  # what compilers print does not mix with the answers, nor is a request what they read
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    lacking = {"refused": f"the compiler asked for more than {limit_bytes / 2**30:.0f} GiB of memory"}
-    for line in asked:
-        reply = replied(answer, json.loads(line), lacking)
-        replies.write(json.dumps(reply, default=vars) + "\n")
-        replies.flush()
+    limited(memory_bytes)
+    lacking = {"refused": f"the compiler asked for more than {memory_bytes / 2**30:.0f} GiB of memory"}
+    return lambda job: {"reply": replied(answer, job, lacking)}
 
 
-if __name__ == "__main__":
-    main()
+def limited(memory_bytes: int) -> None:
+    """Bound what this process writes to, in memory and in one file."""
+    if sys.platform == "win32" or not memory_bytes:
+        return
+    import resource
+
+    # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
+    for kind, most in ((resource.RLIMIT_DATA, memory_bytes), (resource.RLIMIT_FSIZE, PRINTED_BYTES)):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))

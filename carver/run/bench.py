@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.child import Reply
 from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import cache_folder, lease
 from ..base.host import cores_available
@@ -36,7 +37,6 @@ from .render import render
 from .report import LIBRARY, Report
 from .session import Opened, Session, Settings, Trial, build, compiler_of, digest, program_identity
 from .travel import program_to_dict
-from .worker import Reply
 
 TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import errno
 import hashlib
 import json
 import os
 import re
-import selectors
 import shutil
 import subprocess
 import sysconfig
@@ -24,9 +22,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from ..base import store, warden
+from ..base import store
+from ..base.children import finished, lacked
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, Foreign, KernelError, RunError
 from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.given import shown
@@ -38,10 +37,7 @@ KIND = "binary"
 """Of entries of the store."""
 TIMEOUT_S = 300.0
 VERSION_S = 30.0
-_LOG_BYTES = 1 << 20
 _BUILDING = "building-"
-_LOOK_S = 0.05
-"""How often a running compiler is asked whether it is still wanted."""
 _USUAL_CUDA = "/usr/local/cuda/bin"
 
 
@@ -252,7 +248,7 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
     command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:
-        done = _process(command, timeout_s, stop)
+        done = finished(command, timeout_s, stop)
     except subprocess.TimeoutExpired as e:
         raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
     log = (done.stdout + done.stderr).strip()
@@ -262,50 +258,12 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
     return log
 
 
-_LACKS = "|".join(
-    [re.escape(os.strerror(e)) for e in (errno.ENOSPC, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
-                                         errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES)]
-    + ["killed", "terminated", "out of memory", "memory exhausted", "internal compiler error", "cannot allocate",
-       "bus error"]
-)  # fmt: skip
-_TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
 _DIAGNOSTIC = re.compile(r"\berror\b ?[:#]|undefined reference|multiple definition|undefined symbol", re.IGNORECASE)
 
 
 def _says_of_source(log: str) -> bool:
     """Whether a compiler's log finds fault with the source, and with nothing that another time may be better."""
-    return bool(_DIAGNOSTIC.search(log)) and not _TRANSIENT.search(log)
-
-
-def _process(
-    command: Sequence[str], timeout_s: float = TIMEOUT_S, stop: threading.Event | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Like `subprocess.run`, of whose output the first `_LOG_BYTES` are kept. Past the timeout, or once `stop` is set,
-    all that the command started is killed: TimeoutExpired."""
-    began = time.monotonic()
-    with subprocess.Popen(
-        [*warden.command(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as child, selectors.DefaultSelector() as pipes:  # fmt: skip
-        said: dict[Any, bytes] = dict.fromkeys((child.stdout, child.stderr), b"")
-        for each in said:
-            pipes.register(each, selectors.EVENT_READ)
-        try:
-            while pipes.get_map():
-                passed_s = time.monotonic() - began
-                if passed_s >= timeout_s or (stop is not None and stop.is_set()):
-                    raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s))
-                left_s = timeout_s - passed_s
-                for key, _ in pipes.select(left_s if stop is None else min(left_s, _LOOK_S)):
-                    if chunk := os.read(key.fd, 1 << 16):
-                        said[key.fileobj] += chunk[: _LOG_BYTES - len(said[key.fileobj])]
-                    else:
-                        pipes.unregister(key.fileobj)
-        except BaseException:
-            child.terminate()
-            raise
-    out, err = (text.decode(errors="replace") for text in said.values())
-    return subprocess.CompletedProcess(command, child.returncode, out, err)
+    return bool(_DIAGNOSTIC.search(log)) and not lacked(log)
 
 
 def sweep_binaries() -> None:
@@ -324,7 +282,7 @@ def _nvcc(path: Path, modified_ns: int) -> Compiler:
 def _version(path: Path) -> str:
     """What a compiler says of itself, in at most `VERSION_S`."""
     try:
-        done = _process([str(path), "--version"], VERSION_S)
+        done = finished([str(path), "--version"], VERSION_S)
     except (subprocess.TimeoutExpired, OSError) as e:
         raise DeviceError(f"{path} --version failed: {e}") from None
     if done.returncode or not done.stdout.strip():
@@ -337,7 +295,7 @@ def _version(path: Path) -> str:
 def _cc(path: Path, modified_ns: int) -> Compiler:
     version = _version(path).strip().splitlines()[0]
     for native in ("-march=native", "-mcpu=native"):  # clang on Arm knew only the second for long
-        macros = _process([str(path), native, "-dM", "-E", "-x", "c", os.devnull])
+        macros = finished([str(path), native, "-dM", "-E", "-x", "c", os.devnull], TIMEOUT_S)
         if not macros.returncode:
             # The instruction set of this machine is part of the key: a cache folder may be shared by several.
             isa = hashlib.sha256(macros.stdout.encode()).hexdigest()[:16]

@@ -19,12 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
+from ..base.child import OUTCOMES
 from ..base.errors import StoreError, nearest
 from ..base.folders import is_writable, kept
 from ..base.given import fits, in_words, json_of, number, printable, shown
 from ..base.store import NAME, Store, to_read, to_write
-
-OUTCOMES = ("ok", "compile_error", "wrong_result", "timeout", "crash", "out_of_memory", "does_not_fit")
 
 MOST_DAYS = 365_000.0
 """Older than this is nothing."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
+from ..base.child import Child, Reply, may_fork, outcome_of
 from ..base.errors import (
     CompileError,
     CompilerFailed,
@@ -36,7 +37,7 @@ from .device import Program, c_compiler, compile_source, cuda_compiler
 from .spec import retargeted
 from .stand import Stand
 from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict
-from .worker import SETUP_TIMEOUT_S, Inline, Reply, Worker, ask, may_fork, outcome_of
+from .worker import SETUP_TIMEOUT_S, Inline, ask
 
 MOST_S = 1e7
 """Four months."""
@@ -173,14 +174,14 @@ class Session(ExitStack):
         def here() -> Stand:
             return Stand(device, code, call)
 
-        self.worker: Worker | Inline
+        self.worker: Child | Inline
         self.forked = False
         if not isolate:
             self.worker = Inline(here)
         elif code is None or not code.needed or references is not None:
-            self.worker = Worker("carver.run.stand:limited", {"device": device, "code": references})
+            self.worker = Child("carver.run.stand:limited", {"device": device, "code": references})
         elif device == "cpu" and may_fork():
-            self.worker, self.forked = Worker(here), True
+            self.worker, self.forked = Child(here), True
         else:
             raise ConfigError(
                 "the function cannot be run in another process: it is a closure, or in __main__, or takes an argument "

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.child import outcome_of
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError
 from ..base.host import memory_bytes
@@ -33,7 +34,6 @@ from .inputs import as_argument, as_stored, read
 from .reference import float64, library_call, namespace
 from .spec import Kernel, element
 from .travel import PythonCode, arrived, call_by_name, program_from_dict
-from .worker import outcome_of
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""

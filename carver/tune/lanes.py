@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.child import Reply
 from ..base.errors import CarverError, ConfigError, RunError
 from ..base.folders import lease
 from ..run.check import Checker, OperatorReference
@@ -29,7 +30,6 @@ from ..run.session import Session, Settings, Trial, build
 from ..run.spec import Param
 from ..run.stand import decoded
 from ..run.travel import PythonCode, sent
-from ..run.worker import Reply
 from .built import cpu_workers
 
 if TYPE_CHECKING:

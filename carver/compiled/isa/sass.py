@@ -19,13 +19,17 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ...base.errors import CompileError, DeviceError
+from ...base.child import signal_name
+from ...base.children import finished, lacked
+from ...base.errors import CompileError, CompilerFailed, DeviceError
 from . import elf
 from .code import Code, Control, Instruction, Resources
 from .flow import MEMORY, Step, graph, loops, optional, usual
 
 INSTRUCTION_BYTES = 16
 TIMEOUT_S = 120.0
+MOST_LISTED_BYTES = 1 << 30
+"""Of a listing: some 200 bytes an instruction."""
 LINE = re.compile(
     r"/\*([0-9a-f]{4,})\*/ +(?:@(!?\w+) +)?([A-Z][\w.]*)([^;]*);[^\n]*?"
     r"/\* 0x[0-9a-f]{16} \*/\s+/\* 0x([0-9a-f]{16}) \*/"
@@ -72,16 +76,20 @@ def disassemble(code: bytes, sm: int) -> str:
     Raises DeviceError without nvdisasm, CompileError if it cannot read the code.
     """
     target = SAME_ENCODING.get(sm, sm)
-    with tempfile.TemporaryDirectory(prefix="carver-") as folder:
-        path = Path(folder, "code.bin")
-        path.write_bytes(code)
-        command = [str(tool()), "-hex", "-ndf", "-b", f"SM{target}{'a' if target >= 90 else ''}", str(path)]
+    what = f"{len(code)} bytes of machine code of sm_{sm}"
+    with tempfile.TemporaryFile() as file:  # of no name: it goes with this process, however that ends
+        file.write(code)
+        file.flush()
+        path = f"/proc/self/fd/{file.fileno()}"
+        command = [str(tool()), "-hex", "-ndf", "-b", f"SM{target}{'a' if target >= 90 else ''}", path]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            done = finished(command, TIMEOUT_S, pass_fds=[file.fileno()], most_bytes=MOST_LISTED_BYTES)
         except subprocess.TimeoutExpired:
-            raise CompileError(f"nvdisasm did not read {len(code)} bytes of machine code in {TIMEOUT_S:g} s") from None
+            raise CompilerFailed(f"nvdisasm did not read {what} in {TIMEOUT_S:g} s") from None
     if done.returncode:
-        raise CompileError(f"nvdisasm cannot read {len(code)} bytes of machine code of sm_{sm}", done.stderr.strip())
+        killed = f": {signal_name(-done.returncode)}" if done.returncode < 0 else ""
+        kind = CompilerFailed if killed or lacked(done.stderr) else CompileError
+        raise kind(f"nvdisasm cannot read {what}{killed}", done.stderr.strip())
     return done.stdout
 
 

@@ -1,0 +1,153 @@
+"""Several children at work at a time; and single commands, under the same warden."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import selectors
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import warden
+from .child import Child, Reply
+
+LOOK_S = 0.5
+"""How often to look whether to stop, or for what takes too long."""
+LOG_BYTES = 1 << 20
+"""Of what a command prints, so much of the beginning is kept."""
+
+
+class Crew:
+    """Children that answer jobs, at most `processes` at a time.
+
+    `start` makes one. With `keep` it answers another job after the first, until the crew is closed; else it ends with
+    its reply. One that dies, says what is no reply, or takes too long is replaced.
+    """
+
+    def __init__(self, start: Callable[[], Child], processes: int, keep: bool = True) -> None:
+        self.start, self.processes, self.keep = start, processes, keep
+        self._idle: list[Child] = []
+        self._busy: dict[Child, str] = {}
+
+    def close(self) -> None:
+        """End all. What they were asked stays without a reply."""
+        for child in (*self._idle, *self._busy):
+            child.kill()
+        self._idle, self._busy = [], {}
+
+    def replies(
+        self, jobs: Mapping[str, Mapping[str, Any]], seconds: float, doing: str,
+        bound: Callable[[Sequence[float]], float] = lambda took: float("inf"),
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Iterator[tuple[str, Reply, str]]:  # fmt: skip
+        """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
+        times that others took. [s] `meanwhile` is called while the first are at work."""
+        waiting, took = list(jobs)[::-1], list[float]()
+        with selectors.DefaultSelector() as selector:
+
+            def give() -> None:
+                if waiting:
+                    child = self._idle.pop() if self._idle else self.start()
+                    self._busy[child] = key = waiting.pop()
+                    child.send(jobs[key])
+                    for pipe in child.pipes:
+                        selector.register(pipe, selectors.EVENT_READ, child)
+
+            def free(child: Child, listened: Sequence[Any]) -> str:
+                for pipe in listened:
+                    selector.unregister(pipe)
+                return self._busy.pop(child)
+
+            def listened(child: Child) -> list[Any]:
+                return [key.fileobj for key in selector.get_map().values() if key.data is child]
+
+            try:
+                for _ in range(self.processes):
+                    give()
+                while self._busy:
+                    meanwhile()
+                    limit = min(seconds, bound(took))
+                    due = min(child.since for child in self._busy) + limit - time.monotonic()
+                    for ready, _ in selector.select(max(min(due, LOOK_S), 0.0)):
+                        child: Child = ready.data
+                        if child not in self._busy:
+                            continue
+                        open_before = listened(child)
+                        reply = child.read(ready.fileobj)  # type: ignore[arg-type]
+                        if reply is None:
+                            for pipe in open_before:  # what it printed has ended
+                                if pipe.closed:
+                                    selector.unregister(pipe)
+                            continue
+                        said = child.printed()
+                        key = free(child, open_before)
+                        took.append(time.monotonic() - child.since)
+                        if self.keep and child.pid:
+                            self._idle.append(child)
+                        else:
+                            child.kill()
+                        give()  # the next is under way while the caller looks at this reply
+                        yield key, reply, said
+                    for child in [each for each in self._busy if time.monotonic() - each.since >= limit]:
+                        key = free(child, listened(child))
+                        reply = child.late(doing)
+                        give()
+                        yield key, reply, ""
+            finally:
+                for child in self._busy:  # the caller stopped listening: what they would answer is of no use
+                    child.kill()
+                self._busy = {}
+
+
+def finished(
+    command: Sequence[str], timeout_s: float, stop: threading.Event | None = None, pass_fds: Sequence[int] = (),
+    most_bytes: int = LOG_BYTES,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run a command to its end, like `subprocess.run`, of whose output the first `most_bytes` are kept.
+
+    Its standard input is empty. Past the timeout, or once `stop` is set, all that it started is killed:
+    subprocess.TimeoutExpired.
+    """
+    began = time.monotonic()
+    with subprocess.Popen(
+        [*warden.command(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, pass_fds=pass_fds,
+    ) as child, selectors.DefaultSelector() as pipes:  # fmt: skip
+        said: dict[Any, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
+        for each in said:
+            pipes.register(each, selectors.EVENT_READ)
+        try:
+            while pipes.get_map():
+                passed_s = time.monotonic() - began
+                if passed_s >= timeout_s or (stop is not None and stop.is_set()):
+                    raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s))
+                left_s = timeout_s - passed_s
+                for key, _ in pipes.select(left_s if stop is None else min(left_s, LOOK_S)):
+                    if chunk := os.read(key.fd, 1 << 16):
+                        said[key.fileobj] += chunk[: most_bytes - len(said[key.fileobj])]
+                    else:
+                        pipes.unregister(key.fileobj)
+        except BaseException:
+            child.terminate()
+            raise
+    out, err = (text.decode(errors="replace") for text in said.values())
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+_LACKS = "|".join(
+    [re.escape(os.strerror(e)) for e in (errno.ENOSPC, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
+                                         errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)]
+    + ["killed", "terminated", "out of memory", "memory exhausted", "internal compiler error", "cannot allocate",
+       "bus error", r"error code -\d+", r"\bsig(segv|kill|abrt|bus|term|xfsz)\b"]
+)  # fmt: skip
+_TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
+
+
+def lacked(log: str) -> bool:
+    """Whether a compiler's log speaks of the machine rather than of the source: it was killed, or wanted for memory,
+    disk or a file. Another time may be better."""
+    return bool(_TRANSIENT.search(log))
