@@ -2,8 +2,7 @@
 
 Copies of the process compile what Triton itself would launch, so that Triton finds all of it in its cache.
 
-`enable_triton` replaces three methods of Triton's `Autotuner` and nothing else: the kernel's keys, hooks, heuristics
-and own pruning stay, as do Triton's caches. What cannot be ranked is tuned as before, and the log says why.
+The kernel's keys, hooks, heuristics and own pruning stay, as do Triton's caches.
 """
 
 from __future__ import annotations
@@ -11,24 +10,19 @@ from __future__ import annotations
 import functools
 import math
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..arch.devices import CUDA, HIP, load
-from ..base.errors import CarverError, ConfigError
-from ..base.table import Column, drawn, screen_width
 from ..compiled.forks import Forks
 from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked
 from ..export.triton import Feedback
-from ..problem.problem import counted
 from ..ranking.kernel import rank_kernel
-from ..ranking.pins import Pin, picks_hash
 from ..ranking.ties import TIED, least
-from .pinned import Pinned, asked
+from .enable import Chosen, Enabled, enabled, replaced
+from .pinned import asked
 
 LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are no arguments of the kernel."""
@@ -43,69 +37,6 @@ TIMING_S, OWN_TIMING_S = 0.05, 0.2
 timer of the kernel's own."""
 START_S, READ_S = 0.3, 0.05
 """Time that a disassembler takes to start, and time to read and price the code of one configuration."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What was done at one first call of a kernel."""
-
-    kernel: str
-    listed: int
-    kept: int
-    seconds: float
-    """Compiling and ranking. [s]"""
-    why: str = ""
-    """Why it was tuned as before; empty where it was ranked."""
-    first: Mapping[str, Any] = field(default_factory=dict)
-    """The configuration that is predicted to be the fastest."""
-    pin: str = ""
-    """Where a pinned configuration comes from."""
-
-
-class Enabled(list[Entry]):
-    """The log of what was ranked and what was left alone. `stop()`, or the end of a `with` block, restores Triton."""
-
-    def __init__(self, topk: int, restore: Callable[[], None], pinned: Pinned | None = None) -> None:
-        super().__init__()
-        self.topk, self.pinned = topk, pinned
-        self._restore = restore
-
-    def __enter__(self) -> Enabled:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Triton tunes as it did before."""
-        self._restore()
-
-    @property
-    def pins(self) -> list[Pin]:
-        """What was taken so far, by kernel and key, where picks are pinned."""
-        return [pin for _, pin in sorted(self.pinned.picks.items())] if self.pinned else []
-
-    @property
-    def hash(self) -> int:
-        """Of which configuration each kernel took for each key, below 2^62: equal on ranks that chose alike."""
-        return int(picks_hash(self.pins), 16) >> 2
-
-    def table(self, width: int) -> str:
-        """One line a first call."""
-        columns = [
-            Column("kernel", tuple(e.kernel for e in self), True),
-            Column("listed", tuple(str(e.listed) for e in self)),
-            Column("timed", tuple(str(0 if e.kept == 1 and not e.why else e.kept) for e in self)),
-            Column("s", tuple(f"{e.seconds:.1f}" for e in self)),
-            Column("pinned", tuple(e.pin for e in self), True, may_shrink=True),
-            Column("tuned as before, since", tuple(e.why for e in self), True, may_shrink=True),
-        ]
-        return drawn(columns, width)
-
-    def __repr__(self) -> str:
-        if not self:
-            return "no autotuned kernel was called yet"
-        return self.table(screen_width())
 
 
 def enable_triton(
@@ -124,83 +55,59 @@ def enable_triton(
     `margin`: the first of the list is left only for a predicted gain above it; `strict`: an entry that is missing or
     stale is an error and not a line in the log.
 
-    Raises DeviceError if there is no GPU and `arch` names none, ConfigError if Triton is missing or its tuner is
-    enabled already.
+    Else as `carver.enable("triton")`. Raises ConfigError if Triton is missing or its tuner is enabled already.
     """
     picks = asked(pinned, record=record, margin=margin, strict=strict)
-    try:
-        from triton.runtime.autotuner import Autotuner
-    except ImportError:
-        raise ConfigError("enable_triton needs Triton: pip install triton") from None
-    if hasattr(Autotuner.prune_configs, "__wrapped__"):
-        raise ConfigError("Triton's tuner is enabled already; stop() what the first call returned")
-    topk = 1 if os.environ.get("CARVER_TUNING") == "off" else counted("topk", 3 if topk is None else topk, 1)
-    device = functools.lru_cache(maxsize=1)(functools.partial(_device, arch))
-    before = {name: getattr(Autotuner, name) for name in ("prune_configs", "_bench", "check_disk_cache")
-              if hasattr(Autotuner, name)}  # fmt: skip
+    return enabled(("triton",), topk, arch, picks)
 
-    def restore() -> None:
-        for name, method in before.items():
-            setattr(Autotuner, name, method)
 
-    log = Enabled(topk, restore, picks)
+def patch(log: Enabled) -> Callable[[], None]:
+    """Replace three methods of Triton's `Autotuner`."""
+    from triton.runtime.autotuner import Autotuner
 
-    @functools.wraps(before["prune_configs"])
+    prune, bench = Autotuner.prune_configs, Autotuner._bench
+    check = getattr(Autotuner, "check_disk_cache", None)
+
     def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
-        configs = list(before["prune_configs"](self, kwargs, *rest))
-        began, name = time.perf_counter(), getattr(self.base_fn, "__name__", "kernel")
-        if len(configs) == 1:
-            return configs
-        try:
+        configs = list(prune(self, kwargs, *rest))
+
+        def choose() -> Chosen[Any]:
             timing_s = TIMING_S if _default_timer(self) else OWN_TIMING_S
             if not hasattr(self, "_carver_feedback"):
                 self._carver_feedback = Feedback()
-            given = {**self.nargs, **kwargs}
-            if picks is not None:
-                taken, where, pin = picks.take(
-                    self, configs, given, device(), _of_kernel(given),
-                    lambda ordered: copies(self.fn, ordered, given, device(), hurry=False),
+            given, device = {**self.nargs, **kwargs}, log.device()
+            if log.pinned is not None:
+                taken, where, pin = log.pinned.take(
+                    self, configs, given, device, _of_kernel(given),
+                    lambda ordered: copies(self.fn, ordered, given, device, hurry=False),
                 )  # fmt: skip
-                log.append(Entry(name, len(configs), 1, time.perf_counter() - began, "", pin.config, where))
-                self._carver_untimed = taken
-                return [taken]
-            kept, first = ranked(self.fn, configs, given, device(), topk, timing_s, self, self._carver_feedback)
-        except Exception as error:  # a tuner in the middle of somebody's training goes on, whatever is wrong in here
-            if strict:
-                raise
-            why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-            log.append(Entry(name, len(configs), len(configs), time.perf_counter() - began, why.splitlines()[0]))
-            if picks is not None:  # what cannot be ranked is not timed either: the tuner's own default
-                self._carver_untimed = configs[0]
-                return configs[:1]
-            return configs
-        why = "" if first else f"compiled side by side; to rank {len(configs)} takes longer than to time them"
-        log.append(Entry(name, len(configs), len(kept), time.perf_counter() - began, why, first))
-        self._carver_untimed = kept[0] if topk == 1 else None
-        self._carver_race = Race()
-        return kept
+                return Chosen([taken], pin.config, where)
+            kept = ranked(self.fn, configs, given, device, log.topk, timing_s, self, self._carver_feedback)
+            self._carver_race = Race()
+            return Chosen(*kept)
 
-    @functools.wraps(before["_bench"])
+        if len(configs) > 1:
+            self._carver_race = None
+            configs = log.first(getattr(self.base_fn, "__name__", "kernel"), configs, choose)
+            self._carver_untimed = configs[0] if log.pinned is not None or log.topk == len(configs) == 1 else None
+        return configs
+
     def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
         if getattr(self, "_carver_untimed", None) is config:
             return [float("nan")] * 3  # the only one that is left: taken without being run
         with _timed_shortly(self):
-            timings: list[float] = before["_bench"](self, *args, config=config, **meta)
+            timings: list[float] = bench(self, *args, config=config, **meta)
         race: Race | None = getattr(self, "_carver_race", None)
         return list(race.after(timings)) if race and isinstance(timings, list) else timings
 
-    Autotuner.prune_configs, Autotuner._bench = prune_configs, _bench
-    if "check_disk_cache" in before:
+    def check_disk_cache(self: Any, key: Any, configs: Any, run: Callable[[], None]) -> bool:
+        if getattr(self, "_carver_untimed", None) is None:
+            return bool(check(self, key, configs, run))  # type: ignore[misc]
+        run()  # nothing is timed, so there is nothing to keep
+        return False
 
-        @functools.wraps(before["check_disk_cache"])
-        def check_disk_cache(self: Any, key: Any, configs: Any, bench: Callable[[], None]) -> bool:
-            if getattr(self, "_carver_untimed", None) is None:
-                return bool(before["check_disk_cache"](self, key, configs, bench))
-            bench()  # nothing is timed, so there is nothing to keep
-            return False
-
-        Autotuner.check_disk_cache = check_disk_cache
-    return log
+    own = {} if check is None else {"check_disk_cache": check_disk_cache}
+    return replaced(Autotuner, prune_configs=prune_configs, _bench=_bench, **own)
 
 
 @dataclass
@@ -321,11 +228,3 @@ class Values(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._tensors)
-
-
-def _device(arch: Arch | str) -> Arch:
-    if arch != "auto":
-        return load(arch)
-    from triton.runtime import driver
-
-    return (HIP if driver.active.get_current_target().backend == "hip" else CUDA)("auto")
