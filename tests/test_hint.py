@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import json
 import pickle
-from collections.abc import Iterator
+from functools import cache
 from math import prod
 
 import pytest
@@ -194,9 +194,10 @@ def test_a_shipped_device_is_its_name_in_json() -> None:
         Hint.from_dict(hint.to_dict() | {"arch": {}})
 
 
-def _hints_of_every_kernel() -> Iterator[Hint]:
-    for name, backend, device in golden_cases():
-        yield from OPERATORS[name].with_arch(device).recommend_hints(20, backend)
+@cache
+def _hints_of_every_kernel() -> list[Hint]:
+    cases = [(OPERATORS[name].with_arch(device), backend) for name, backend, device in golden_cases()]
+    return [hint for op, backend in cases for hint in op.recommend_hints(12, backend)]
 
 
 def test_fields_say_what_the_configuration_says() -> None:
