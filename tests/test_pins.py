@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tuned
 from click.testing import CliRunner
 
 import carver
@@ -340,3 +341,30 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sys.modules.pop("pinned_kernels", None)
     done = run(main, ["pins", "verify", "t/h100_sxm.json"])
     assert done.exit_code == 1 and "source" in done.output and "0 of 2 hold" in done.output
+
+
+# carver's own tuner
+
+
+def test_a_tuned_function_takes_the_predicted_fastest_of_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    from carver.tune.lanes import Lanes
+
+    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    hints = list(carver.MatmulTemplate(256, 256, 256, in_dtype="float32").with_arch("cpu").recommend_hints(12))
+
+    def some(n: int, block_m: int) -> carver.Kernel:
+        return tuned.scale.fn(n, 1)
+
+    def chosen(listed: Any) -> Any:
+        result = carver.autotune(configs=listed, pinned=True, **tuned.QUICK)(carver.jit(out_idx=-1)(some)).result(100)
+        assert result.notes[-1].startswith("not measured (pinned): ") and result.latency_ms is None
+        return dict(result.config)
+
+    first = chosen(hints)
+    assert chosen(hints[::-1]) == first == chosen(random.Random(3).sample(hints, len(hints)))
+
+
+def test_a_list_that_nothing_predicts_cannot_be_pinned() -> None:
+    work = carver.autotune(configs=[{"ways": 1}, {"ways": 2}], pinned=True, **tuned.QUICK)(tuned.scale)
+    with pytest.raises(ConfigError, match="nothing predicts these configurations: give hints, or a template="):
+        work.result(100)

@@ -55,7 +55,7 @@ class Pinned:
         what = f"{pins.name_of(kernel)} {canonical(key)}: {'the entry is stale: ' if pin else ''}{lacks}"
         if self.strict:
             raise PinsError(f"{what}; record it with 'carver pins record'")
-        if self.table is not None or path.exists():
+        if pin or (not self.record and (self.table is not None or path.exists())):
             log.warning("%s; chosen anew", what)
         made = pins.pick(
             kernel, configs, args=args, grid=given["grid"], arch=arch, key=key, default=configs[0],

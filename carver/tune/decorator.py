@@ -47,7 +47,9 @@ class Autotuned:
         template: Template | Callable[..., Template] | None,
         settings: Mapping[str, Any],
         where: Mapping[str, Any],
+        pinned: bool = False,
     ) -> None:
+        self.pinned = pinned
         self.jit = fn if isinstance(fn, JIT) else JIT(fn)
         self.fn = self.jit.fn
         self.configs, self.bucket = once(configs), bucket
@@ -104,6 +106,8 @@ class Autotuned:
         """One candidate that nothing is asked of, no check and no comparison, is taken without a measurement."""
         tuner, settings = self._tuner(args, kwargs), Tuning.of(self.settings)
         plan = tuner.plan(settings)
+        if self.pinned:
+            return tuner.choose(plan, "pinned", pinned=True)
         if len(plan.entries) == 1 and not settings.checker().wanted and not settings.baseline:
             return tuner.choose(plan, "one candidate")
         return tuner.tune(plan, **self.where)
@@ -204,13 +208,15 @@ def autotune(
     devices: Sequence[str] | None = None,
     executor: Any = None,
     parallel: int | None = None,
+    pinned: bool = False,
     **settings: Any,
 ) -> Any:
     """Tune the decorated function at its first call for each key.
 
     `configs` are dicts or hints, or a callable or generator function of the call's arguments that returns them. Without
     `configs`, the first `topk` hints of `template` are tried. `settings` are those of `AutoTuner.set_profile_args`:
-    warmup and rep in runs, timeout in seconds per candidate.
+    warmup and rep in runs, timeout in seconds per candidate. `pinned`: nothing is timed, and every process takes the
+    same, the predicted fastest; needs hints or a `template`.
     """
     if configs is None and template is None:
         raise ConfigError("autotune needs configs=, or a template= to take hints from")
@@ -227,7 +233,7 @@ def autotune(
     where = {"devices": devices, "executor": executor, "parallel": parallel}
 
     def decorate(each: JIT | Callable[..., Any]) -> Autotuned:
-        return Autotuned(each, chosen, key, bucket, do_not_specialize, ranked_by, settings, where)
+        return Autotuned(each, chosen, key, bucket, do_not_specialize, ranked_by, settings, where, pinned)
 
     return decorate if fn is None else decorate(fn)
 

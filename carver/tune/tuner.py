@@ -194,9 +194,9 @@ class AutoTuner:
                 return _noted(result, f"not kept: {e}")
         return result
 
-    def choose(self, plan: Plan, why: str, from_cache: bool = False) -> AutotuneResult:
+    def choose(self, plan: Plan, why: str, from_cache: bool = False, pinned: bool = False) -> AutotuneResult:
         """Choose a candidate without measuring: by a tuning at the nearest size, else the first of the ranking."""
-        for place, reason, expected_ms in untimed.choices(plan, from_cache):
+        for place, reason, expected_ms in untimed.pinned(plan) if pinned else untimed.choices(plan, from_cache):
             if not isinstance(plan.trial(place), Trial):
                 continue
             note = f"not measured ({why}): {reason}"

@@ -17,6 +17,7 @@ from ..base.errors import ConfigError, nearest
 from ..compiled.arguments import Tensor
 from ..compiled.triton import function_of
 from ..ranking.kernel import rank_kernel
+from ..ranking.ties import TIED, size
 from ..run.inputs import Value
 from ..run.records import Measurement, RecordsError
 from ..run.spec import Kernel
@@ -57,6 +58,31 @@ def choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
 
     for place, e in sorted(enumerate(plan.entries), key=order):
         yield place, first, e.predicted_ms
+
+
+def pinned(plan: Plan) -> Iterator[Choice]:
+    """Candidates by prediction alone, ties resolved by the stated order (`ranking.ties`): the same in every process,
+    whatever its cache and the order of the list. Raises ConfigError where nothing is predicted."""
+    left = [(place, e) for place, e in enumerate(plan.entries) if e.predicted_ms]
+    if not left:
+        raise ConfigError(
+            f"{plan.name}: pinned=True takes the predicted fastest, and nothing predicts these configurations: give "
+            "hints, or a template="
+        )
+
+    def least(candidate: tuple[int, Entry]) -> tuple[Any, ...]:
+        launch = candidate[1].hint.launch if candidate[1].hint else None
+        used = (launch.registers, launch.smem_bytes) if launch else (0, 0)
+        return *used, size(candidate[1].recorded)
+
+    while left:
+        best = min(e.predicted_ms or math.inf for _, e in left)
+        alike = [each for each in left if (each[1].predicted_ms or math.inf) <= best * (1 + TIED)]
+        taken = min(alike, key=least)
+        left.remove(taken)
+        several = f"the smallest of {len(alike)} within {TIED:.0%} of the fastest"
+        why = several if alike[1:] else "the predicted fastest"
+        yield taken[0], why, taken[1].predicted_ms
 
 
 def _nearest(plan: Plan) -> list[Choice]:

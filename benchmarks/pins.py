@@ -1,0 +1,417 @@
+"""Pinned picks, ties and defaults: what holds, by measurement.
+
+    python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--folder FOLDER]
+    python benchmarks/pins.py ties FILE.jsonl.gz...
+    python benchmarks/pins.py steady --out FILE.jsonl [--lists 8] [--configs 14] [--limit 200]
+    python benchmarks/pins.py score FILE.jsonl
+
+`agree` needs no GPU: it chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for
+all configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
+caches and full ones, as another user, and from a table; it prints how many picks are one and the same. `ties` reads
+tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their names, give for each
+width of a tie what it costs to take the smaller configuration, how many pairs differ when timed, and for each margin
+how many picks are slower than the first of the list. `steady` runs on a GPU: it tunes the lists of zoo kernels in fresh
+processes, with Triton's own tuner, `enable_triton(3)`, and pinned, and then times whole lists well; `score` prints how
+often a pick changes, seconds of the first call, and the loss against the best and the first of the list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import zoo  # noqa: E402
+from zoo_subject import Config, Subject  # noqa: E402
+
+import carver  # noqa: E402
+from carver.compiled.arguments import Tensor  # noqa: E402
+from carver.ranking import pins  # noqa: E402
+from carver.ranking.ties import canonical, size  # noqa: E402
+
+NOBODY = 65534
+WIDTHS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
+MARGINS = (None, 0.0, 0.03, 0.05, 0.1, 0.2)
+STEPS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 9.0)
+
+
+def problems(count: int, configs: int) -> list[tuple[Subject, int, list[Config]]]:
+    """Lists that are ranked without the contents of tensors, those of short kernels first: they compile fastest."""
+    found = []
+    for subject in zoo.named(""):
+        for i, problem in enumerate(subject.problems):
+            listed = subject.configs(problem, configs)
+            args = [subject.args(problem, config) for config in listed]
+            if len(listed) > 1 and not subject.values(problem) and all(each == args[0] for each in args):
+                found.append((subject, i, listed))
+    found.sort(key=lambda each: (not each[0].kind, len(each[0].kernel.src)))
+    return found[:count]
+
+
+def spread(count: int, configs: int) -> list[tuple[Subject, int, list[Config]]]:
+    """So many of all lists, of short kernels and of long ones."""
+    every = problems(1000, configs)
+    return every[:: max(len(every) // count, 1)][:count]
+
+
+def picks(options: argparse.Namespace) -> None:
+    """One process of `agree`: its picks as JSON."""
+    shuffled, out = random.Random(options.seed), {}
+    arch = carver.load_arch(options.arch)
+    table = pins.Table.read(options.table) if options.table else None
+    for subject, i, listed in problems(options.problems, options.configs):
+        problem = subject.problems[i]
+        args = {**subject.args(problem, listed[0]), **subject.constants(problem)}
+        order = shuffled.sample(listed, len(listed))
+        name = f"{subject.name} {i}"
+        try:
+            if table is not None:
+                pin = table.pins[pins.name_of(subject.kernel), canonical({"problem": i})]
+                if why := pins.stale(pin, subject.kernel, order, arch):
+                    raise pins.PinsError(why)
+            else:
+                names = list(listed[0])
+
+                def grid(meta: Mapping[str, Any], s: Subject = subject, p: Any = problem, n: Any = names) -> Any:
+                    return s.grid(p, {k: meta[k] for k in n})
+
+                pin = pins.pick(subject.kernel, order, args=args, arch=arch, key={"problem": i}, grid=grid)
+            out[name] = pin.to_dict() if options.whole else [dict(pin.config), pin.hash]
+        except carver.CarverError as error:
+            out[name] = f"{type(error).__name__}: {error}"[:300]
+    json.dump(out, sys.stdout, sort_keys=True)
+
+
+def agree(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        home = Path(options.folder or temporary)
+        home.mkdir(exist_ok=True)
+        home.chmod(0o755)
+        shared, table = home / "shared", home / "pins.json"
+        table.unlink(missing_ok=True)
+        answers: dict[str, dict[str, Any]] = {}
+        ways = [
+            ("first, caches empty", 0, "1", shared, None, False), ("caches full", 1, "2", shared, None, False),
+            ("caches full", 2, "8", shared, None, False), ("caches full, one core", 3, "1", shared, None, False),
+            ("caches empty", 4, "2", home / "own", None, False),
+            ("from the table", 5, "1", home / "none", None, True),
+            ("another user, a copy of the caches", 6, "2", home / "user", NOBODY, False),
+            ("another user, from the table", 7, "8", home / "user", NOBODY, True),
+        ][: options.processes]  # fmt: skip
+        for what, seed, threads, cache, user, from_table in ways:
+            began = time.monotonic()
+            environment = os.environ | {
+                "PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+                "CARVER_CACHE_DIR": str(cache / "carver"), "TRITON_CACHE_DIR": str(cache / "triton"),
+                "HOME": str(cache), "PYTHONDONTWRITEBYTECODE": "1",
+            }  # fmt: skip
+            cache.mkdir(exist_ok=True)
+            if user is not None:
+                shutil.copytree(shared, cache, dirs_exist_ok=True)
+                for path in (cache, *cache.rglob("*")):
+                    os.chown(path, user, user)
+            command = [sys.executable, str(Path(__file__)), "picks", "--seed", str(seed), "--arch", options.arch,
+                       "--problems", str(options.problems), "--configs", str(options.configs)]  # fmt: skip
+            command += ["--table", str(table)] if from_table else ["--whole"] if not seed else []
+            if user is not None:
+                command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+            if what.endswith("one core"):
+                command = ["taskset", "-c", "0", *command]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{what}: {done.stderr.strip()[-500:]}")
+                continue
+            found = json.loads(done.stdout)
+            if not seed:
+                made = [pins.Pin.from_dict(each, "it") for each in found.values() if isinstance(each, dict)]
+                pins.add(table, options.arch, made)
+                table.chmod(0o644)
+                found = {name: [e["config"], e["hash"]] if isinstance(e, dict) else e for name, e in found.items()}
+            answers[f"{seed}: {what}"] = found
+            same = sum(found[name] == first for name, first in next(iter(answers.values())).items())
+            refused = sum(isinstance(each, str) for each in found.values())
+            print(f"{what:36s} threads {threads}  {same} of {len(found)} as the first, {refused} refused, "
+                  f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
+        names = list(next(iter(answers.values())))
+        first = answers[next(iter(answers))]
+        equal = sum(found.get(name) == first[name] for name in names for found in answers.values())
+        print(f"{equal} of {len(names) * len(answers)} are one and the same pick")
+
+
+# ties and margins, by tables of measurements
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        for line in file:
+            row = json.loads(line)
+            timed = zip(row.get("predicted_ms", ()), row["measured_ms"], row["configs"], strict=False)
+            row["timed"] = [each for each in timed if each[0] and each[1]]
+            if len(row["timed"]) > 1:
+                yield row
+
+
+def half_of(row: Mapping[str, Any]) -> int:
+    return int(sha256(row["kernel"].encode()).hexdigest(), 16) % 2
+
+
+def taken(timed: Sequence[Any], width: float) -> Any:
+    """What a tie of this width takes: the smaller configuration, since the tables have no registers."""
+    best = min(each[0] for each in timed)
+    return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: size(each[2]))
+
+
+def geomean(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def ties(options: argparse.Namespace) -> None:
+    for path in options.files:
+        rows = list(rows_of(path))
+        print(f"{path}: {len(rows)} lists")
+        for half in (0, 1):
+            ours = [row for row in rows if half_of(row) == half]
+            least = {id(row): min(each[1] for each in row["timed"]) for row in ours}
+            loss = {w: geomean([taken(row["timed"], w)[1] / least[id(row)] for row in ours]) for w in WIDTHS}
+            print(f"  half {half}, {len(ours)} lists, taken over the best, by width of a tie: "
+                  + ", ".join(f"{w:.1%} {value:.4f}" for w, value in loss.items()))  # fmt: skip
+            print(f"    {'predicted apart by':20s} {'pairs':>7s} {'in order':>9s} {'timed within 3 %':>17s}")
+            pairs = defaultdict(list)
+            for row in ours:
+                for (p, m, _), (q, n, _) in itertools.combinations(row["timed"], 2):
+                    apart = abs(p / q - 1) if p > q else abs(q / p - 1)
+                    weight = 2 / (len(row["timed"]) * (len(row["timed"]) - 1))
+                    step = next(i for i, top in enumerate(STEPS[1:]) if apart < top or top == STEPS[-1])
+                    pairs[step].append((weight, (p - q) * (m - n) > 0, abs(np.log(m / n)) < 0.03))
+            for step, found in sorted(pairs.items()):
+                weight, order, close = np.array(found, dtype=float).T
+                shares = f"{np.average(order, weights=weight):9.2f} {np.average(close, weights=weight):17.2f}"
+                print(f"    {STEPS[step]:7.1%} to {STEPS[step + 1]:7.1%} {len(found):9d} {shares}")
+        heads = f"{'over the best':>14s} {'slower than the first by 2 %':>30s} {'5 %':>6s} {'worst':>6s}"
+        print(f"  {'margin':>8s} {heads}")
+        for margin in MARGINS:
+            lost, slower = [], []
+            for row in rows:
+                first = row["predicted_ms"][0], row["measured_ms"][0], row["configs"][0]
+                if not (first[0] and first[1]):
+                    continue
+                found = taken(row["timed"], 0.01)
+                if margin is not None and first[0] / found[0] - 1 <= margin:
+                    found = first
+                lost.append(found[1] / min(each[1] for each in row["timed"]))
+                slower.append(found[1] / first[1])
+            late = np.array(slower)
+            said = "none" if margin is None else f"{margin:.0%}"
+            print(f"  {said:>8s} {geomean(lost):14.4f} {(late > 1.02).mean():30.3f} {(late > 1.05).mean():6.3f} "
+                  f"{late.max():6.3f}")  # fmt: skip
+
+
+# on a GPU
+
+
+def tuner_of(subject: Subject, listed: Sequence[Config]) -> Any:
+    import triton
+
+    names = set(subject.kernel.arg_names)
+    configs = [
+        triton.Config({k: v for k, v in c.items() if k in names}, num_warps=c["num_warps"],
+                      **({"num_stages": c["num_stages"]} if "num_stages" in c else {}))
+        for c in listed
+    ]  # fmt: skip
+    return triton.autotune(configs, key=[])(subject.kernel)
+
+
+def called(subject: Subject, index: int, listed: Sequence[Config], tensors: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A launch of the tuner, and its arguments."""
+    problem, names = subject.problems[index], list(listed[0])
+    given = {k: v for k, v in subject.args(problem, listed[0]).items() if k not in names and not isinstance(v, Tensor)}
+
+    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
+        return subject.grid(problem, {k: meta[k] for k in names if k in meta})
+
+    return grid, {**given, **tensors, **subject.constants(problem)}
+
+
+def chosen(options: argparse.Namespace) -> None:
+    """One fresh process of `steady`: what a way of tuning chooses for each list, and seconds of its first call."""
+    import torch
+
+    log = None
+    if options.way != "triton":
+        pinned = options.way.startswith("pinned")
+        log = carver.enable_triton(None if pinned else 3, pinned=options.folder if pinned else False, record=pinned)
+    for subject, i, listed in spread(options.lists, options.configs):
+        problem = subject.problems[i]
+        tensors = zoo.inputs(subject, problem, listed[0]) | zoo.zeroed(subject, problem, listed[0])
+        tuner = tuner_of(subject, listed)
+        grid, given = called(subject, i, listed, tensors)
+        torch.cuda.synchronize()
+        began = time.monotonic()
+        try:
+            tuner[grid](**given)
+            torch.cuda.synchronize()
+            best = {**tuner.best_config.kwargs, "num_warps": tuner.best_config.num_warps}
+            best |= {"num_stages": tuner.best_config.num_stages} if "num_stages" in listed[0] else {}
+            place = next(j for j, c in enumerate(listed) if all(best.get(k) == v for k, v in c.items() if k in best))
+            row = {"place": place, "seconds": time.monotonic() - began, "why": log[-1].why if log else ""}
+        except Exception as error:  # a list that does not run is a result
+            row = {"place": None, "why": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        write(options.out, {"way": options.way, "run": options.run, "list": f"{subject.name} {i}", **row})
+        del tensors
+        torch.cuda.empty_cache()
+
+
+def timed(options: argparse.Namespace) -> None:
+    """Whole lists, timed well: rounds over all configurations, L2 cleared, medians of the rounds' medians."""
+    import torch
+    from gpu_time import median_ms
+
+    flush = torch.empty(2**28, dtype=torch.int8, device="cuda")
+    until = time.monotonic() + options.limit
+    for subject, i, listed in spread(options.lists, options.configs):
+        problem = subject.problems[i]
+        tensors = zoo.inputs(subject, problem, listed[0])
+        given = tensors | zoo.zeroed(subject, problem, listed[0])
+        rounds: list[list[float]] = [[] for _ in listed]
+        for _ in range(options.rounds):
+            for j, config in enumerate(listed):
+                if time.monotonic() > until:
+                    break
+                arguments = zoo.launch_arguments(subject, problem, config, given)
+                launch = subject.kernel[subject.grid(problem, config)]
+
+                def run(launch: Any = launch, arguments: dict[str, Any] = arguments) -> Any:
+                    return launch(**arguments)
+
+                try:
+                    run()
+                    torch.cuda.synchronize()
+                    rounds[j].append(median_ms(run, flush, options.runs))
+                except Exception as error:  # a configuration that does not run is a result
+                    print(f"{subject.name} {i} {config}: {type(error).__name__}", file=sys.stderr)
+        write(options.out, {"timed": f"{subject.name} {i}", "configs": listed, "rounds_ms": rounds})
+        del tensors, given
+        torch.cuda.empty_cache()
+
+
+def write(out: Path, row: Mapping[str, Any]) -> None:
+    with out.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def steady(options: argparse.Namespace) -> None:
+    """Compiled code is shared by all processes, so that they differ in timing alone."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        shared = os.environ | {"TRITON_CACHE_DIR": f"{temporary}/triton", "CARVER_CACHE_DIR": f"{temporary}/carver"}
+        lists = ["--lists", str(options.lists), "--configs", str(options.configs), "--out", str(options.out)]
+
+        def start(*words: str, limit: float) -> None:
+            left = options.limit - (time.monotonic() - began)
+            if left < 5:
+                print("no time left for", *words)
+                return
+            command = [sys.executable, str(Path(__file__)), *words, *lists]
+            try:
+                done = subprocess.run(command, env=shared, timeout=min(limit, left), check=False)
+                print(*words, "ended with", done.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
+            except subprocess.TimeoutExpired:
+                print(*words, "ran out of time", flush=True)
+
+        start("chosen", "--way", "carver, caches empty", "--run", "0", limit=120)
+        for run in range(options.times):
+            start("chosen", "--way", "triton", "--run", str(run), limit=60)
+            start("chosen", "--way", "carver", "--run", str(run), limit=40)
+            if run < 2:
+                start("chosen", "--way", "pinned", "--run", str(run), "--folder", f"{temporary}/pins{run}", limit=40)
+            if run == 2:
+                start("chosen", "--way", "pinned, table", "--run", "2", "--folder", f"{temporary}/pins0", limit=40)
+            if run == 0:
+                start("timed", "--limit", "60", limit=70)
+        for path in Path(temporary).glob("pins0/*.json"):
+            (options.out.parent / f"pins_{path.name}").write_bytes(path.read_bytes())
+
+
+def score(options: argparse.Namespace) -> None:
+    rows = [json.loads(line) for line in options.files[0].read_text().splitlines()]
+    ms = {row["timed"]: [statistics.median(each) if each else None for each in row["rounds_ms"]]
+          for row in rows if "timed" in row}  # fmt: skip
+    ways = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if "way" in row:
+            ways[row["way"]][row["list"]].append(row)
+    print(f"{'way':24s} {'lists':>6s} {'runs':>5s} {'pick changes':>13s} {'beyond ties':>12s} {'first call s':>13s} "
+          f"{'over the best':>14s} {'over the first':>15s} {'worst':>6s} {'slower by 2 %':>14s}")  # fmt: skip
+    for way, lists in ways.items():
+        changed = beyond = 0
+        over_best, over_first, seconds = [], [], []
+        for name, found in lists.items():
+            places = [row["place"] for row in found if row["place"] is not None]
+            seconds += [row["seconds"] for row in found if row["place"] is not None]
+            times = ms.get(name) or []
+            there = [t for t in times if t]
+            if not places or not there:
+                continue
+            changed += len(set(places)) > 1
+            mine = [times[p] for p in places if times[p]]
+            beyond += bool(mine) and max(mine) / min(mine) > 1.03
+            over_best += [t / min(there) for t in mine]
+            over_first += [t / times[0] for t in mine if times[0]]
+        runs = Counter(len(found) for found in lists.values()).most_common(1)[0][0]
+        late = np.array(over_first or [np.nan])
+        print(f"{way:24s} {len(lists):6d} {runs:5d} {changed:13d} {beyond:12d} {sum(seconds) / max(runs, 1):13.1f} "
+              f"{geomean(over_best) if over_best else np.nan:14.4f} {geomean(late):15.4f} {late.max():6.3f} "
+              f"{(late > 1.02).mean():14.3f}")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, run in {"agree": agree, "picks": picks, "ties": ties, "steady": steady, "chosen": chosen, "timed": timed,
+                      "score": score}.items():  # fmt: skip
+        made = commands.add_parser(name)
+        made.set_defaults(run_command=run)
+        if name in ("ties", "score"):
+            made.add_argument("files", type=Path, nargs="+")
+            continue
+        made.add_argument("--configs", type=int, default=6 if name in ("agree", "picks") else 14)
+        made.add_argument("--arch", default="h100_sxm")
+        made.add_argument("--problems", type=int, default=100)
+        made.add_argument("--processes", type=int, default=8)
+        made.add_argument("--folder", type=Path)
+        made.add_argument("--seed", type=int, default=0)
+        made.add_argument("--table", type=Path)
+        made.add_argument("--whole", action="store_true")
+        made.add_argument("--lists", type=int, default=8)
+        made.add_argument("--out", type=Path)
+        made.add_argument("--limit", type=float, default=200.0)
+        made.add_argument("--way", default="triton")
+        made.add_argument("--run", type=int, default=0)
+        made.add_argument("--times", type=int, default=3)
+        made.add_argument("--rounds", type=int, default=3)
+        made.add_argument("--runs", type=int, default=15)
+    options = parser.parse_args()
+    options.run_command(options)
+
+
+if __name__ == "__main__":
+    main()
