@@ -172,8 +172,10 @@ def imports(name: str, source: str, modules: Mapping[str, str]) -> set[str]:
     return (found & modules.keys()) - {name, ""}
 
 
-def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+def circles(files: Mapping[str, str]) -> list[list[str]]:
     """Sets of modules that reach each other: Tarjan's strongly connected components of more than one."""
+    modules = {name.removesuffix(".py").removesuffix("__init__").rstrip("/").replace("/", "."): name for name in files}
+    graph = {module: imports(module, files[name], modules) for module, name in modules.items()}
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -210,15 +212,13 @@ def house(files: Mapping[str, str], rev: str = "") -> House:
     for name, source in files.items():
         room = name.partition("/")[0] if "/" in name else "top"
         rooms[room] = rooms.get(room, Count()) + count(source)
-    modules = {name.removesuffix(".py").removesuffix("__init__").rstrip("/").replace("/", "."): name for name in files}
-    graph = {module: imports(module, files[name], modules) for module, name in modules.items()}
     doing = {name: calls(source) for name, source in files.items()}
     lengths = sorted((each for name, source in files.items() for each in functions(name, source)), reverse=True)
     return House(
         rev, dict(sorted(rooms.items(), key=lambda item: -item[1].lines)),
         [name for name, made in doing.items() if made & STORING and name != "base/folders.py"],
         [name for name, made in doing.items() if made & STARTING],
-        circles(graph), {name: n for name, source in files.items() if (n := len(source.splitlines())) > MOST_LINES},
+        circles(files), {name: n for name, source in files.items() if (n := len(source.splitlines())) > MOST_LINES},
         lengths,
     )  # fmt: skip
 

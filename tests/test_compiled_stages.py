@@ -113,7 +113,7 @@ def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
     """64 warps do not fit; of the rest the first are those that are predicted fastest, here the order given."""
     from carver.run.inputs import Value
     from carver.tune.configs import Entry
-    from carver.tune.untimed import ranked_by_code
+    from carver.tune.plan import ranked_by_code
     from tests import tuned_triton
 
     configs = [{"BLOCK": b, "num_warps": w} for b in (256, 1024, 4096) for w in (2, 64)]

@@ -13,27 +13,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..base.child import Reply
 from ..base.errors import CarverError, ConfigError, RunError
 from ..base.folders import lease
-from ..run.check import Checker, OperatorReference
+from ..run.check import OperatorReference
 from ..run.device import lease_name
-from ..run.inputs import Inputs
-from ..run.session import Session, Settings, Trial, build
-from ..run.spec import Param
+from ..run.session import Session, Trial, build
 from ..run.stand import decoded
-from ..run.travel import PythonCode, sent
+from ..run.travel import sent
 from .built import cpu_workers
-
-if TYPE_CHECKING:
-    from .plan import Plan
+from .plan import Plan, Spec
 
 RETRIES = 2
 """How often a candidate whose executor's worker died is given to another one."""
@@ -198,40 +194,6 @@ def _finished(
     stop()
     if not isinstance(error, GeneratorExit):  # nobody is left to take it
         yield from done
-
-
-@dataclass(frozen=True, eq=False)
-class Spec:
-    """Everything that a lane needs. Compared by `identity`."""
-
-    identity: str
-    device: str
-    inputs: Inputs | None
-    """None where the worker that this goes to has them already."""
-    call: Mapping[str, Any]
-    out: tuple[int, ...]
-    """Places of the outputs among the inputs."""
-    hidden: tuple[int, ...]
-    """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
-    settings: Settings
-    checker: Checker
-    code: PythonCode = field(default_factory=PythonCode)
-    isolate: bool = True
-    retakes: int = 0
-    """How often a disturbed timing is taken again; with 0 nothing is looked for."""
-    energy: bool = False
-    """Whether the energy of a run is asked for too."""
-
-    def references(self) -> dict[str, Any] | None:
-        """How another process gets at the user's code; None where it cannot, or not at its arguments."""
-        plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
-        return self.code.references() if plain else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
-
-    def __hash__(self) -> int:
-        return hash((self.identity, self.device))
 
 
 BUSY = 1.5

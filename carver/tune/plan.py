@@ -14,6 +14,8 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
 from ..base.given import fits, in_words, index, shown
 from ..base.host import memory_bytes
+from ..compiled.arguments import Tensor
+from ..compiled.triton import function_of
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.rank import rank
@@ -37,7 +39,6 @@ from ..run.travel import PythonCode, program_to_dict, sent
 from .built import JIT, device_name
 from .configs import Entry, check_bound, expand, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
-from .lanes import Spec
 from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
@@ -155,6 +156,40 @@ class Tuning:
         default = 0.0 if isinstance(self.ref_prog, OperatorReference) else 1e-2
         rtol, atol, ratio = (default if x is None else x for x in (self.rtol, self.atol, self.max_mismatched_ratio))
         return Checker(self.ref_prog, self.manual_check_prog, self.skip_check, rtol, atol, ratio)
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """Everything that a lane needs. Compared by `identity`."""
+
+    identity: str
+    device: str
+    inputs: Inputs | None
+    """None where the worker that this goes to has them already."""
+    call: Mapping[str, Any]
+    out: tuple[int, ...]
+    """Places of the outputs among the inputs."""
+    hidden: tuple[int, ...]
+    """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
+    settings: Settings
+    checker: Checker
+    code: PythonCode = field(default_factory=PythonCode)
+    isolate: bool = True
+    retakes: int = 0
+    """How often a disturbed timing is taken again; with 0 nothing is looked for."""
+    energy: bool = False
+    """Whether the energy of a run is asked for too."""
+
+    def references(self) -> dict[str, Any] | None:
+        """How another process gets at the user's code; None where it cannot, or not at its arguments."""
+        plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
+        return self.code.references() if plain else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
+
+    def __hash__(self) -> int:
+        return hash((self.identity, self.device))
 
 
 @dataclass
@@ -288,8 +323,6 @@ def make_plan(
         out = (max((i for i, v in enumerate(inputs.values) if v.form != "plain"), default=-1),)
     notes: tuple[str, ...] = ()
     if settings.compiled is not None:
-        from .untimed import ranked_by_code
-
         if made is None or not made.is_triton:
             raise ConfigError("compiled= takes a function that returns carver.Kernel(triton function, ...)")
         listed, last = (entries[:-1], entries[-1:]) if settings.baseline else (entries, [])
@@ -514,3 +547,35 @@ def _program_identity(kernel: Made, plan: Plan) -> Any:
 
 
 _SCHEMA = 4
+
+
+def ranked_by_code(
+    entries: Sequence[Entry], kernels: Sequence[Any], values: Sequence[Value], arch: Arch, count: int
+) -> tuple[list[Entry], Mapping[str, int]]:
+    """The first `count` candidates compiled for the device, best first, and why others of them fell out.
+
+    First are those that are predicted fastest, else those first in the list. `kernels`: what the tuned function made
+    for each; those that failed are left out. `values`: what the kernels are given before their scalars. Raises
+    NoCandidates where none compiles and fits.
+    """
+    from ..ranking.kernel import rank_kernel
+
+    made = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Kernel)]
+    first = sorted(made, key=lambda i: entries[i].predicted_ms or math.inf)[:count]
+    configs = [dict(kernels[i].defines) for i in first]
+    launches = [kernels[i].numbers([value.param for value in values]) for i in first]
+    by_config = {tuple(config.items()): launch for config, launch in zip(configs, launches, strict=True)}
+    given = [value.given if value.form == "plain" else Tensor(value.dtype, value.given.shape) for value in values]
+    source = kernels[first[0]].source
+    names = function_of(source).arg_names
+
+    def args(config: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(zip(names, (*given, *by_config[tuple(config.items())][1]), strict=False))
+
+    def grid(known: Mapping[str, Any]) -> Any:
+        blocks = by_config[tuple((name, known[name]) for name in configs[0])][0]
+        return blocks(known) if callable(blocks) else blocks
+
+    ranking = rank_kernel(source, configs, args=args, grid=grid, arch=arch)
+    kept = [replace(entries[first[hint.index]], predicted_ms=hint.predicted_ms) for hint in ranking]
+    return kept, ranking.rejected

@@ -1,26 +1,17 @@
-"""Choose candidates without measuring: by results for other sizes, by the model alone, and of a Triton function by its
-machine code.
-"""
+"""Choose a candidate without measuring: by results for other sizes, and by the model alone."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
-from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, nearest
-from ..compiled.arguments import Tensor
-from ..compiled.triton import function_of
-from ..ranking.kernel import rank_kernel
 from ..ranking.ties import TIED, size
-from ..run.inputs import Value
 from ..run.records import Measurement, RecordsError
-from ..run.spec import Kernel
 from . import cache
 from .configs import Entry, frozen
 from .plan import Plan
@@ -129,33 +120,3 @@ def _distance(a: Any, b: Any) -> float:
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return sum(_distance(x, y) for x, y in zip(a, b, strict=True))
     return math.inf
-
-
-def ranked_by_code(
-    entries: Sequence[Entry], kernels: Sequence[Any], values: Sequence[Value], arch: Arch, count: int
-) -> tuple[list[Entry], Mapping[str, int]]:
-    """The first `count` candidates compiled for the device, best first, and why others of them fell out.
-
-    First are those that are predicted fastest, else those first in the list. `kernels`: what the tuned function made
-    for each; those that failed are left out. `values`: what the kernels are given before their scalars. Raises
-    NoCandidates where none compiles and fits.
-    """
-    made = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Kernel)]
-    first = sorted(made, key=lambda i: entries[i].predicted_ms or math.inf)[:count]
-    configs = [dict(kernels[i].defines) for i in first]
-    launches = [kernels[i].numbers([value.param for value in values]) for i in first]
-    by_config = {tuple(config.items()): launch for config, launch in zip(configs, launches, strict=True)}
-    given = [value.given if value.form == "plain" else Tensor(value.dtype, value.given.shape) for value in values]
-    source = kernels[first[0]].source
-    names = function_of(source).arg_names
-
-    def args(config: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(zip(names, (*given, *by_config[tuple(config.items())][1]), strict=False))
-
-    def grid(known: Mapping[str, Any]) -> Any:
-        blocks = by_config[tuple((name, known[name]) for name in configs[0])][0]
-        return blocks(known) if callable(blocks) else blocks
-
-    ranking = rank_kernel(source, configs, args=args, grid=grid, arch=arch)
-    kept = [replace(entries[first[hint.index]], predicted_ms=hint.predicted_ms) for hint in ranking]
-    return kept, ranking.rejected
