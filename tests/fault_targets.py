@@ -6,9 +6,11 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from carver.base.errors import CompileError, ConfigError, DeviceError, RunError
@@ -76,3 +78,49 @@ def work(job: Mapping[str, Any]) -> Mapping[str, Any]:
                 "run": RunError("sticky"),
             }[job["kind"]]
     return {}
+
+
+def of_crew() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What children of `test_children.py` do."""
+    return _job
+
+
+def _job(asked: Mapping[str, Any]) -> dict[str, Any]:
+    match asked.get("do"):
+        case "die":
+            os._exit(3)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "fault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "half":
+            os.write(_replies(), b'{"token": "')
+            time.sleep(60)
+        case "twice":
+            os.write(_replies(), b'{"token": "old", "outcome": "ok", "message": "", "data": {"reply": {}}}\n')
+        case "sleep":
+            time.sleep(60)
+        case "leave":
+            subprocess.Popen(["sleep", "54321"], start_new_session=True)
+        case "print":
+            os.write(2, b"error: first\n" + b"noise\n" * 10_000 + b"last\n")
+    return {"said": asked["n"]}
+
+
+def _replies() -> int:
+    """The pipe of replies: the only one beside what is printed that this process can write to."""
+    pipes = [int(fd.name) for fd in Path("/proc/self/fd").iterdir() if "pipe:" in _target(fd)]
+    [found] = [fd for fd in pipes if fd > 2 and _writable(fd)]
+    return found
+
+
+def _target(fd: Path) -> str:
+    try:
+        return str(fd.readlink())
+    except OSError:
+        return ""
+
+
+def _writable(fd: int) -> bool:
+    text = Path(f"/proc/self/fdinfo/{fd}").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("flags")), 8) & 3 == os.O_WRONLY

@@ -167,6 +167,8 @@ class Child:
         self._buffer = self._head = self._tail = b""
         self.set_up, self._ready, self.owners, self._asked = None, False, set(), []
         self._process = self._new()
+        for pipe in self.pipes:  # what was ready may have been read since
+            os.set_blocking(pipe.fileno(), False)
         self.started += 1
 
     def _new(self) -> subprocess.Popen[bytes] | _Forked:
@@ -243,7 +245,10 @@ class Child:
 
     def _print(self, pipe: IO[bytes]) -> None:
         """Keep the beginning and the end of what the child prints."""
-        chunk = os.read(pipe.fileno(), 1 << 16)
+        try:
+            chunk = os.read(pipe.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
         self._head += chunk[: max(_SAID_BYTES - len(self._head), 0)]
         self._tail = (self._tail + chunk)[-_SAID_BYTES:]
         if not chunk:
@@ -291,7 +296,10 @@ class Child:
         if pipe is not self._process.stdout:
             self._print(pipe)
             return None
-        chunk = os.read(pipe.fileno(), 1 << 20)
+        try:
+            chunk = os.read(pipe.fileno(), 1 << 20)
+        except BlockingIOError:
+            return None
         if not chunk:
             return self._lost()
         self._buffer += chunk

@@ -1,0 +1,213 @@
+"""Compilers that fail, in both ways of compiling: no verdict, no hang, nothing lost, nothing left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carver.base.child import Child
+from carver.base.children import Crew, finished, lacked
+from carver.base.errors import NoCandidates
+from carver.compiled.forks import Copies
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+
+
+def started() -> Child:
+    return Child("fault_targets:of_crew")
+
+
+def left(command: str) -> list[str]:
+    return [p.name for p in Path("/proc").glob("[0-9]*") if command in _words(p)]
+
+
+def _words(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+FAULTS = {
+    "die": ("crash", "status 3"), "kill": ("crash", "SIGKILL"), "fault": ("crash", "SIGSEGV"),
+    "half": ("timeout", "not done within"), "sleep": ("timeout", "not done within"), "twice": ("crash", "is none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_one_bad_job_costs_one_reply(keep: bool) -> None:
+    """Of twelve jobs six end badly, each in its own way: the others get their own replies, by their tokens."""
+    jobs = {f"{i}": {"n": i, "do": fault} for i, fault in enumerate(FAULTS)}
+    jobs |= {f"{i}": {"n": i} for i in range(len(FAULTS), 12)}
+    crew = Crew(started, 3, keep)
+    found = {key: reply for key, reply, _ in crew.replies(jobs, 2.0, "done")}
+    crew.close()
+    assert found.keys() == jobs.keys()
+    for i, (outcome, said) in enumerate(FAULTS.values()):
+        assert found[f"{i}"].outcome == outcome and said in found[f"{i}"].message
+    assert all(found[f"{i}"].data == {"said": i} for i in range(len(FAULTS), 12))
+
+
+def test_what_hides_in_a_session_of_its_own_ends_with_its_child() -> None:
+    crew = Crew(started, 1, keep=False)
+    assert [reply.outcome for _, reply, _ in crew.replies({"0": {"n": 0, "do": "leave"}}, 10.0, "done")] == ["ok"]
+    deadline = time.monotonic() + 10
+    while left("sleep 54321") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left("sleep 54321")
+
+
+def test_what_a_child_prints_is_kept_at_both_ends() -> None:
+    crew = Crew(started, 1)
+    [(_, reply, said)] = crew.replies({"0": {"n": 0, "do": "print"}}, 10.0, "done")
+    crew.close()
+    assert reply.outcome == "ok" and said.startswith("error: first") and said.rstrip().endswith("last")
+
+
+def test_copies_answer_from_many_threads_at_once() -> None:
+    """Threads that hold a lock all the time, while others make copies: a copy that took the lock along would hang."""
+    busy, lock = threading.Event(), threading.Lock()
+
+    def holds() -> None:
+        while not busy.is_set():
+            with lock:
+                time.sleep(0.001)
+
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"refused": f"{request['n']}"}
+
+    def ask(n: int) -> None:
+        found[n] = dict(Copies(answer, 2).replies({f"{i}": {"n": n * 10 + i} for i in range(4)}, 30.0))
+
+    found: dict[int, dict[str, Any]] = {}
+    holder = threading.Thread(target=holds)
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+    for thread in (holder, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    busy.set()
+    holder.join()
+    assert found == {n: {f"{i}": {"refused": f"{n * 10 + i}"} for i in range(4)} for n in range(4)}
+
+
+def test_a_copy_that_hangs_is_one_refusal() -> None:
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["n"] == 1:
+            time.sleep(60)
+        return {"refused": "no"}
+
+    began = time.monotonic()
+    found = dict(Copies(answer, 2).replies({f"{i}": {"n": i} for i in range(3)}, 2.0))
+    assert found["0"] == found["2"] == {"refused": "no"}
+    assert found["1"]["transient"] and "not compiled within" in found["1"]["refused"]
+    assert time.monotonic() - began < 20
+
+
+def test_nothing_is_left_of_copies_when_their_caller_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import os, subprocess, sys\n"
+        "from carver.compiled.forks import Copies\n"
+        "def answer(request):\n"
+        "    subprocess.run(['sleep', '65432'])\n"
+        "print('ready', flush=True)\n"
+        "list(Copies(answer, 2).replies({'0': {'n': 0}, '1': {'n': 1}}, 60.0))\n"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while len(left("sleep 65432")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(left("sleep 65432")) >= 2
+    caller.kill()
+    caller.wait()
+    while left("sleep 65432") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left("sleep 65432")
+
+
+def test_a_command_is_ended_in_time_with_all_that_it_started() -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        finished(["sh", "-c", "setsid sleep 76543 & sleep 76543"], 0.5)
+    deadline = time.monotonic() + 10
+    while left("sleep 76543") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left("sleep 76543")
+
+
+@pytest.mark.parametrize(
+    ("log", "machine"),
+    [
+        ("`ptxas` failed with error code -9", True), ("`ptxas` raised SIGSEGV", True),
+        ("No space left on device", True),
+        ("clang: error: unable to execute command: Killed", True), ("ptxas fatal: Memory allocation failure", False),
+        ("error: use of undeclared identifier 'x'", False),
+        ("ptxas error : Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)", False),
+    ],
+)  # fmt: skip
+def test_a_compiler_that_lacked_something_says_nothing_of_the_kernel(log: str, machine: bool) -> None:
+    assert lacked(log) is machine
+
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of compilers in place of Triton's, and a kernel beside it."""
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "kernels_of_children.py").write_text(KERNELS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("kernels_of_children", None)
+
+
+@pytest.mark.parametrize("way", ["pool", "copies"])
+def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The out-of-memory killer takes ptxas in the first run; the second run has a time, in both ways of compiling."""
+    import carver
+
+    namespace: dict[str, Any] = {}
+    if way == "pool":
+        from kernels_of_children import add  # type: ignore[import-not-found]
+    else:
+        path = tools / "inside.py"
+        path.write_text(KERNELS.replace("@triton.jit\n", "def made():\n  @triton.jit\n").replace(
+            "\ndef add", "\n  def add").replace("\n    at", "\n      at").replace("\n    tl.", "\n      tl.")
+            + "  return add\n")  # fmt: skip
+        exec(compile(path.read_text(), str(path), "exec"), namespace)
+        add = namespace["made"]()
+    fake = tools / "ptxas"
+    real = Path(__import__("triton").__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    fake.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) exec {real} "$@";; esac\n'
+        f'[ -e {tools}/short_of_memory ] && kill -9 $$\nexec {real} "$@"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(fake))
+    x = carver.Tensor("float32", (4096,))
+
+    def rank() -> Any:
+        return carver.rank_kernel(add, [{"BLOCK": 256}], args={"x": x, "n": 4096}, grid=(16,), arch="h100")
+
+    (tools / "short_of_memory").touch()
+    with pytest.raises(NoCandidates, match=r"-9|SIGKILL"):
+        rank()
+    (tools / "short_of_memory").unlink()
+    assert rank()[0].predicted_ms > 0
