@@ -1,6 +1,6 @@
 """Pinned picks, ties and defaults: what holds, by measurement.
 
-    python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--folder FOLDER]
+    python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
     python benchmarks/pins.py ties FILE.jsonl.gz...
     python benchmarks/pins.py steady --out FILE.jsonl [--lists 8] [--configs 14] [--limit 200]
     python benchmarks/pins.py score FILE.jsonl
@@ -131,6 +131,8 @@ def agree(options: argparse.Namespace) -> None:
                     os.chown(path, user, user)
             command = [sys.executable, str(Path(__file__)), "picks", "--seed", str(seed), "--arch", options.arch,
                        "--problems", str(options.problems), "--configs", str(options.configs)]  # fmt: skip
+            if what == "caches empty":
+                command += ["--problems", str(options.cold)]
             command += ["--table", str(table)] if from_table else ["--whole"] if not seed else []
             if user is not None:
                 command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
@@ -147,14 +149,13 @@ def agree(options: argparse.Namespace) -> None:
                 table.chmod(0o644)
                 found = {name: [e["config"], e["hash"]] if isinstance(e, dict) else e for name, e in found.items()}
             answers[f"{seed}: {what}"] = found
-            same = sum(found[name] == first for name, first in next(iter(answers.values())).items())
+            same = sum(found[name] == first[name] for name in found) if (first := next(iter(answers.values()))) else 0
             refused = sum(isinstance(each, str) for each in found.values())
             print(f"{what:36s} threads {threads}  {same} of {len(found)} as the first, {refused} refused, "
                   f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
-        names = list(next(iter(answers.values())))
-        first = answers[next(iter(answers))]
-        equal = sum(found.get(name) == first[name] for name in names for found in answers.values())
-        print(f"{equal} of {len(names) * len(answers)} are one and the same pick")
+        first = next(iter(answers.values()))
+        equal = sum(found[name] == first[name] for found in answers.values() for name in found)
+        print(f"{equal} of {sum(map(len, answers.values()))} are one and the same pick")
 
 
 # ties and margins, by tables of measurements
@@ -397,6 +398,7 @@ def main() -> None:
         made.add_argument("--arch", default="h100_sxm")
         made.add_argument("--problems", type=int, default=100)
         made.add_argument("--processes", type=int, default=8)
+        made.add_argument("--cold", type=int, default=20, help="Problems of the process that compiles all anew.")
         made.add_argument("--folder", type=Path)
         made.add_argument("--seed", type=int, default=0)
         made.add_argument("--table", type=Path)

@@ -456,6 +456,43 @@ class TestInductor:
         assert later.uuid() != handler.uuid()
         assert [c.params.to_kwargs() for c in lists(later, 512)[1:]] == [c.params.to_kwargs() for c in again]
 
+    @pytest.mark.parametrize(
+        ("op", "shapes", "strides", "given"),
+        [
+            ("mm", [(512, 4096), (4096, 2048)], [(4096, 1), (1, 4096)], dict(M=512, N=2048, K=4096, trans_B=True)),
+            ("mm", [(512, 1000), (1000, 2048)], [(1, 512), (2048, 1)], dict(M=512, N=2048, K=1000, trans_A=True)),
+            ("bmm", [(8, 512, 128), (8, 128, 512)], [(65536, 128, 1), (65536, 512, 1)],
+             dict(M=512, N=512, K=128, batch=8)),
+        ],
+    )  # fmt: skip
+    def test_a_lookup_table_is_read_by_inductor(self, op: str, shapes: Any, strides: Any, given: Any) -> None:
+        torch = package("torch")
+        choices = pytest.importorskip("torch._inductor.lookup_table.choices")
+        from torch._inductor import config
+        from torch._inductor.kernel.bmm import bmm_template
+        from torch._inductor.kernel.mm import mm_template
+
+        hints = carver.MatmulTemplate(**given).with_arch("h200").recommend_hints(10, "triton")
+        table = to_inductor.lookup_table(hints)
+        assert to_inductor.lookup_table(list(hints)[::-1]) == table, "of any order"
+
+        class Choices(choices.LookupTableChoices):  # type: ignore[misc,name-defined]
+            _get_lookup_table = staticmethod(lambda: table)
+            _get_device_key = staticmethod(lambda device: "some GPU")
+
+        inputs = self.Inputs(shapes, strides, torch.float16)
+        inputs.device, inputs._scalars = lambda: torch.device("cuda"), {}  # type: ignore[attr-defined]
+        inputs.shapes_hinted = lambda: tuple(shapes)  # type: ignore[attr-defined, method-assign]
+        template = mm_template if op == "mm" else bmm_template
+        with config.patch({"lookup_table.check_src_hash": True}):
+            found = Choices().lookup_template_configs(inputs, op, [template.uid], {template.uid: template.src_hash})
+            [taken] = found[template.uid]
+            assert not Choices().lookup_template_configs(inputs, op, [template.uid], {template.uid: "another"})
+        said = [{k: h.config[k] for k in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")}
+                for h in hints if h.config["SPLIT_K"] == 1]  # fmt: skip
+        assert {k: v for k, v in taken.items() if k != "EVEN_K"} in said
+        assert taken["EVEN_K"] == (given["K"] % taken["BLOCK_K"] == 0)
+
     def test_gemm_configs_and_back(self) -> None:
         configs = to_inductor.configs(HINTS)
         assert OP.rank(configs).indices == list(range(len(configs)))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .._version import __version__
 from ..arch.descriptor import Arch
@@ -28,10 +28,11 @@ from ..base.given import takes
 from ..kernels.foreign import from_inductor
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
-from ..problem.problem import counted
+from ..problem.problem import Problem, counted
 from ..ranking.hint import Hint
 from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
+from ..ranking.ties import choose
 from . import chosen, first, imported
 
 if TYPE_CHECKING:
@@ -161,6 +162,54 @@ def configs(hints: Iterable[Hint]) -> list[Any]:
         for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
         if (c := hint.config)["SPLIT_K"] == 1
     ]
+
+
+@takes(ConfigError)
+def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
+    """Hints as `torch._inductor.config.lookup_table.table`, for the class of choices that reads it
+    (`torch._inductor.lookup_table.choices.LookupTableChoices`): one choice a matmul, nothing is timed.
+
+    Keys are the inputs' types, shapes and strides and the operation, of any device; each entry has the hash of
+    Inductor's template, which a changed template refuses. Of several hints for one problem the fastest by prediction is
+    taken, ties by the stated order. Hints with split-K are left out.
+    """
+    imported("torch._inductor.lookup_table.choices", *PACKAGE)
+    import torch
+    from torch._inductor.kernel.bmm import bmm_template
+    from torch._inductor.kernel.mm import mm_template
+
+    found: dict[str, list[Hint]] = {}
+    for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul"):
+        if hint.config["SPLIT_K"] == 1:
+            found.setdefault(_lookup_key(hint.problem, torch), []).append(hint)
+    table = {}
+    for key, listed in found.items():
+        hint = cast(Hint, choose(listed).hint)
+        c, template = hint.config, mm_template if key.endswith("+mm") else bmm_template
+        table[key] = [{
+            "template_id": template.uid, "template_hash": template.src_hash, "BLOCK_M": c["BLOCK_M"],
+            "BLOCK_N": c["BLOCK_N"], "BLOCK_K": c["BLOCK_K"], "GROUP_M": c["GROUP_M"],
+            "EVEN_K": hint.problem.sizes["k"] % c["BLOCK_K"] == 0, "num_warps": c["num_warps"],
+            "num_stages": c["num_stages"],
+        }]  # fmt: skip
+    return table
+
+
+def _lookup_key(problem: Problem, torch: Any) -> str:
+    """Types, shapes and strides of dense inputs, and the operation, as Inductor writes them. Raises ConfigError for a
+    type that PyTorch has none of, and for a bias or an activation, which Inductor has in another operation."""
+    if problem.options.get("bias") or problem.options.get("activation"):
+        raise ConfigError(f"{problem}: Inductor's lookup table has an entry for the plain product; leave the rest out")
+    m, n, k, batch = (problem.sizes[axis] for axis in "mnkb")
+    nodes = []
+    for name, rows, cols in (("A", m, k), ("B", k, n)):
+        dtype = getattr(torch, problem.dtypes[name].replace("tf32", "float32"), None)
+        if dtype is None:
+            raise ConfigError(f"PyTorch has no type {problem.dtypes[name]}")
+        strides = [1, rows] if problem.options.get(f"trans_{name.lower()}") else [cols, 1]
+        nodes.append((dtype, [rows, cols], strides) if batch == 1 else
+                     (dtype, [batch, rows, cols], [rows * cols, *strides]))  # fmt: skip
+    return f"{tuple(nodes)}+{'mm' if batch == 1 else 'bmm'}"
 
 
 def _problem(inputs: Any) -> Template:
