@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from math import floor, log10
 from shutil import get_terminal_size
@@ -24,7 +25,7 @@ ROWS_SHOWN = 20
 """Hints shown unless the caller asks for more: what fits on a screen."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """A column of a table, with the text of each row's cell."""
 
@@ -37,9 +38,17 @@ class Column:
     spare: int = 0
     """Above 0: may be left out where a table is too wide; the highest goes first."""
 
-    @property
+    @cached_property
     def width(self) -> int:
-        return max(map(len, (*self.heading.split("\n"), *self.cells)))
+        return self.wide(self.heading)
+
+    @cached_property
+    def _room(self) -> int:
+        return max(map(len, self.cells), default=0)
+
+    def wide(self, heading: str) -> int:
+        """The width with that heading."""
+        return max(self._room, *map(len, heading.split("\n")))
 
 
 def screen_width() -> int:
@@ -73,13 +82,17 @@ def fitted(columns: Sequence[Column], width: int) -> list[Column]:
 def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
     """As many headings on more lines as make the columns fit, and then texts cut."""
     out = list(columns)
+    widths = [column.width for column in out]
+    excess = line_width(out, 1) - width
     for mark, broken in ((" ", "\n"), ("_", "_\n")):
-        while line_width(out, 1) > width:
-            other = [c if "\n" in c.heading else replace(c, heading=c.heading.replace(mark, broken)) for c in out]
-            gains = [old.width - new.width for old, new in zip(out, other, strict=True)]
-            if not (most := max(gains)):
-                break
-            out[gains.index(most)] = other[gains.index(most)]
+        if excess <= 0:
+            break
+        gains = [0 if "\n" in c.heading else w - c.wide(c.heading.replace(mark, broken))
+                 for c, w in zip(out, widths, strict=True)]  # fmt: skip
+        while excess > 0 and (most := max(gains)):
+            at = gains.index(most)
+            out[at] = replace(out[at], heading=out[at].heading.replace(mark, broken))
+            excess, widths[at], gains[at] = excess - most, widths[at] - most, 0
     for i, c in enumerate(out):
         if c.may_shrink and (excess := line_width(out, 1) - width) > 0:
             most = max(8, c.width - excess)

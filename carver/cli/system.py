@@ -377,10 +377,14 @@ def timings(
     for template in warm:
         template.recommend_hints(topk, backend)
     new = [_timed(lambda t: t.with_arch(arch).recommend_hints(topk, backend), t) for t in shapes(repeats, 2)]
+    rankings = [template.with_arch(arch).recommend_hints(topk, backend) for template in shapes(2 * repeats, 6)]
+    made = [_timed(list, ranking) for ranking in rankings[::2]]
+    printed = [_timed(repr, ranking) for ranking in rankings[1::2]]
     again = [_timed(warm[0].recommend_hints, topk, backend) for _ in range(repeats)]
     at_once = [_timed(recommend_many, shapes(many, seed), arch, topk, backend) for seed in (3, 4, 5)]
     return {
         "new_shape_ms": statistics.median(new) * 1e3, "repeated_us": statistics.median(again) * 1e6,
+        "hints_ms": statistics.median(made) * 1e3, "print_ms": statistics.median(printed) * 1e3,
         "many_s": statistics.median(at_once),
     }  # fmt: skip
 
@@ -413,7 +417,8 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
 LINES = (
     ("import carver", "import_ms", "ms"), ("the first query of a process", "first_ms", "ms"),
     ("a new shape", "new_shape_ms", "ms"), ("the same shape again", "repeated_us", "us"),
-    ("all of many new shapes at once", "many_s", "s"),
+    ("all of many new shapes at once", "many_s", "s"), ("making the hints of a ranking", "hints_ms", "ms"),
+    ("print(ranking), hints made too", "print_ms", "ms"),
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -38,6 +38,11 @@ class Priced:
     @property
     def seconds(self) -> FloatArray:
         return self._estimate.seconds[self._rows]
+
+    @property
+    def together(self) -> tuple[Work, Estimate, int]:
+        """Demands and times of all candidates that were priced in one pass, and the place of the first of these."""
+        return self._work, self._estimate, self._rows.start
 
     @property
     def warps(self) -> FloatArray:
@@ -112,5 +117,9 @@ def _in_one_pass(spaces: Sequence[Space]) -> Iterator[Priced]:
 def roofline_seconds(problem: Problem, arch: Arch) -> float:
     """The roofline's time: the longer of the arithmetic at the fastest unit's rate and the compulsory bytes at the rate
     of DRAM. [s]"""
-    rate = max(flops_per_s(problem, arch).values())
-    return max(problem.flops / rate, problem.compulsory_bytes / arch.dram_bytes_per_s)
+    return max(problem.flops / _peak(problem.sizeless, arch), problem.compulsory_bytes / arch.dram_bytes_per_s)
+
+
+@lru_cache(maxsize=256)
+def _peak(problem: Problem, arch: Arch) -> float:
+    return max(flops_per_s(problem, arch).values())

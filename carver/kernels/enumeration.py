@@ -176,6 +176,15 @@ class Columns(Mapping[str, IntArray]):
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized
 
+    def part(self, rows: IntArray) -> Columns:
+        """The columns of some of these rows; those that were not made yet are computed for these alone."""
+        scope = self.scope
+        if isinstance(scope, Sizes):
+            scope = Sizes(scope.fixed, scope.sizes, scope.owner[rows])
+        out = Columns(self.fixed, self.rows[rows], scope)
+        out._made = {name: column[rows] for name, column in self._made.items()}
+        return out
+
     def __iter__(self) -> Iterator[str]:
         yield from self.fixed.columns
         yield from self.fixed.sized

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,11 @@ from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds
+from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
-from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan
+from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan, hints_of
 from .ranking import Ranking
 from .uncertainty import trust
 
@@ -123,91 +124,109 @@ def make_hints(
 ) -> list[Hint]:
     """The hints of some priced candidates of one kernel. `problem` is theirs, where many of other sizes were priced
     together."""
-    space, work, est = part.space, part.work, part.estimate
-    arch, kernel, n = space.arch, space.kernel, len(work)
-    of = partial(_of_rows, rows=rows, n=n)
+    space, work, est, first = part.space, *part.together
+    arch, kernel, at = space.arch, space.kernel, first + rows
+    col, total = _Picked(space, rows), len(work)
 
-    def col(name: str, default: int) -> list[int]:
-        return of(space.get(name, default), whole=True)
+    def of(values: Any) -> list[float]:
+        """Of a record of all candidates that were priced together."""
+        several = isinstance(values, np.ndarray) and values.shape == (total,)
+        found: list[float] = values[at].tolist() if several else [float(values)] * len(rows)
+        return found
 
-    warps, smem, registers = of(work.warps, whole=True), col("smem_bytes", 0), col("registers", 0)
-    threads = of(space.get("threads", work.warps * arch.warp_size), whole=True)
+    warps, smem, registers = list(map(int, of(work.warps))), col("smem_bytes", 0), col("registers", 0)
+    threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
     held = [max(w, -(-t // arch.warp_size)) for w, t in zip(warps, threads, strict=True)]  # with warps that only copy
-    fit = np.stack(occupancy_limits(arch, *(np.array(column, float) for column in (held, smem, registers))))
+    fit = np.array(occupancy_limits(arch, *np.array([held, smem, registers], float)))
     limited_by = [LIMITS[i] for i in fit.argmin(axis=0).tolist()]
     if arch.kind == "gpu":  # registers beyond these limits are spilled
         most, file = arch.max_regs_per_thread, arch.regs_per_block
         registers = [min(r, most, file // t) for r, t in zip(registers, threads, strict=True)]
     split, kind, group = col("split", 1), col("instruction", 0), col("group", 1)
     copies, cluster = col("async_copies", 0), col("cluster", 1)
-    seconds, resident = of(est.seconds), of(work.resident)
-    terms = _records({name: t[rows] * 1e3 for name, t in est.terms.items()}, len(rows))
-    limiter = of(est.limiter, whole=True)
+    seconds, resident, limiter = of(est.seconds), of(work.resident), est.limiter_of(at).tolist()
+    terms = _records({name: [s * 1e3 for s in of(t)] for name, t in est.terms.items()}, len(rows))
     roofline = roofline_seconds(problem, arch)
-    occupied = np.minimum(1.0, np.array(resident) * np.array(held) / arch.max_warps_per_sm)
     details = _records({
         **{name: of(fact) for name, fact in work.facts.items()}, "waves": of(est.waves), "blocks_per_sm": resident,
-        "occupancy": occupied.tolist(), "steps": of(work.steps), "tflops": [problem.flops / t / 1e12 for t in seconds],
+        "occupancy": [min(1.0, r * h / arch.max_warps_per_sm) for r, h in zip(resident, held, strict=True)],
+        "steps": of(work.steps), "tflops": [problem.flops / t / 1e12 for t in seconds],
         "roofline_share": [roofline / t for t in seconds],
     }, len(rows))  # fmt: skip
     trusted = trust(kernel, arch, multiply_dtype(problem))
     tiles, stages = _tiles(space, col), _stages(space, col)
-    vectorize, grids = _vectorize(problem, space, col), _grids(space, rows, of(work.grid, whole=True), split)
+    vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(work.grid), split)
     inputs = tuple(t.name for t in problem.statement.inputs[:2])
     indices, configs = space.index[rows].tolist(), _configs(space, col)
     plans: list[RasterizationPlan] = [
         Rasterization2DColumn(g) if problem.contracts and g > 1 else NoRasterization for g in group
     ]
-    return [
-        Hint(
-            rank=rank, index=indices[i], backend=backend, kernel=kernel.name, arch=arch, subject=problem,
-            config=configs[i], predicted_ms=seconds[i] * 1e3, bound=_bound(terms[i], LIMITERS[limiter[i]]),
-            terms_ms=terms[i], launch=Launch(grids[i], threads[i], smem[i], registers[i]),
-            **{name: column[i] for name, column in tiles.items()},
-            num_warps=warps[i] if arch.kind == "gpu" else None, pipeline_stage=stages[i] if stages else None,
-            use_async=bool(copies[i]), use_tc=kind[i] > 0, vectorize=vectorize[i], rasterization_plan=plans[i],
-            split_k=split[i] if problem.statement.reduced else None, cluster=(cluster[i], 1, 1),
-            cached_tensors=inputs if problem.contracts and smem[i] else (), details=details[i],
-            limited_by=limited_by[i], band_ms=trusted.band_ms(seconds[i] * 1e3), calibrated=trusted.text, notes=notes,
-        )
-        for i, rank in enumerate(ranks)
-    ]  # fmt: skip
+    columns: dict[str, Sequence[Any]] = {
+        "rank": ranks, "index": indices, "config": configs, "predicted_ms": [t * 1e3 for t in seconds],
+        "bound": [_bound(each, LIMITERS[i]) for each, i in zip(terms, limiter, strict=True)], "terms_ms": terms,
+        "launch": list(map(Launch, grids, threads, smem, registers)), **tiles, "use_async": list(map(bool, copies)),
+        "use_tc": [k > 0 for k in kind], "vectorize": vectorize, "rasterization_plan": plans,
+        "cluster": [(n, 1, 1) for n in cluster], "details": details, "limited_by": limited_by,
+        "cached_tensors": [inputs if problem.contracts and n else () for n in smem],
+        "band_ms": [trusted.band_ms(t * 1e3) for t in seconds],
+    }  # fmt: skip
+    columns |= {"num_warps": warps} if arch.kind == "gpu" else {}
+    columns |= {"pipeline_stage": stages} if stages else {}
+    columns |= {"split_k": split} if problem.statement.reduced else {}
+    return hints_of(
+        columns, backend=backend, kernel=kernel.name, arch=arch, subject=problem, calibrated=trusted.text, notes=notes
+    )
 
 
-Col = Callable[[str, int], list[int]]
-"""The values of a column in the chosen rows, or so many defaults."""
+class _Picked(dict[str, list[int]]):
+    """The columns of a space in some of its rows, each looked up once. A size of the scope stands in every row."""
+
+    def __init__(self, space: Space, rows: IntArray) -> None:
+        self._space = space
+        self._part = space.columns.part(rows) if isinstance(space.columns, Columns) else dict[str, Any]()
+        self.rows = rows
+
+    def __call__(self, name: str, default: int) -> list[int]:
+        """The column, or so many defaults."""
+        if name not in self:
+            value = self.value(name, default)
+            several = isinstance(value, np.ndarray) and value.ndim
+            self[name] = list(map(int, value.tolist())) if several else [int(value)] * len(self.rows)
+        return self[name]
+
+    def value(self, name: str, default: int = 0) -> Any:
+        """The column as an array, or what stands for all rows."""
+        if name in self._part:
+            return self._part[name]
+        columns = self._space.columns
+        value = columns[name] if name in columns else self._space.scope.get(name, default)
+        return value[self.rows] if isinstance(value, np.ndarray) and value.ndim else value
 
 
-def _of_rows(value: Any, rows: IntArray, n: int, whole: bool = False) -> list[Any]:
-    """The values in some of `n` rows of a column, or so often that of all."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        chosen = np.broadcast_to(value, n)[rows]
-        values: list[Any] = (chosen.astype(np.int64) if whole else chosen).tolist()
-        return values
-    return [int(value) if whole else float(value)] * len(rows)
-
-
-def _records(columns: Mapping[str, Any], n: int) -> list[FrozenDict[float]]:
+def _records(columns: Mapping[str, Sequence[float]], n: int) -> list[FrozenDict[float]]:
     """Each row of the columns as a mapping."""
-    names, lists = list(columns), [c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()]
-    return [FrozenDict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)] or [FrozenDict()] * n
+    names = list(columns)
+    made = [FrozenDict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return made or [FrozenDict()] * n
 
 
-def _configs(space: Space, col: Col) -> list[FrozenDict[int]]:
+def _configs(space: Space, col: _Picked) -> list[FrozenDict[int]]:
     """`Space.config` of the chosen rows."""
     kernel = space.kernel
     columns = {name: col(name, 0) for name in kernel.tunables}
     options = {name for names in kernel.options.values() for name in names}
+    if columns and not options:
+        return [FrozenDict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return [
         FrozenDict({
             name: value for name, value in zip(columns, row, strict=True)
             if name not in options or value != kernel.defaults[name]
         })
         for row in zip(*columns.values(), strict=True)
-    ] or [FrozenDict()] * len(col("", 0))  # fmt: skip
+    ] or [FrozenDict()] * len(col.rows)  # fmt: skip
 
 
-def _tiles(space: Space, col: Col) -> dict[str, list[Any]]:
+def _tiles(space: Space, col: _Picked) -> dict[str, list[Any]]:
     """The fields of hints for the tiles of a block, a warp, a thread and a step, from a declaration's columns.
 
     These are `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a matrix as stored in memory;
@@ -241,7 +260,7 @@ def _tiles(space: Space, col: Col) -> dict[str, list[Any]]:
     return {name: column for name, column in found.items() if column is not None}
 
 
-def _stages(space: Space, col: Col) -> list[int] | None:
+def _stages(space: Space, col: _Picked) -> list[int] | None:
     """Pipeline stages as declared; otherwise, for a contraction, one more than the steps that its loads run ahead."""
     if "stages" in space.columns:
         return col("stages", 1)
@@ -257,7 +276,7 @@ def _bound(terms: Mapping[str, float], loop: str) -> str:
     return loop if in_loop or largest in ("main loop", "tail wave") else largest
 
 
-def _vectorize(problem: Problem, space: Space, col: Col) -> list[FrozenDict[int]]:
+def _vectorize(problem: Problem, space: Space, col: _Picked) -> list[FrozenDict[int]]:
     """For each input, the elements that one load moves; empty if the declaration does not say."""
     inputs = [t.name for t in problem.statement.inputs]
     copies: dict[str, list[float]] = {}
@@ -266,25 +285,25 @@ def _vectorize(problem: Problem, space: Space, col: Col) -> list[FrozenDict[int]
         copies = {name: [each * int(problem.itemsize(name)) for each in elements] for name in inputs}
     elif "instruction" in space.columns:
         copies = {name: [*col(f"copy_{x}_bytes", 16)] for name, x in zip(inputs, "ab", strict=False)}
-    widths = {
-        name: [max(1, int(min(n, problem.align_bytes[name]) / problem.itemsize(name))) for n in column]
-        for name, column in copies.items()
-    }
-    return _records(widths, len(col("", 0)))  # type: ignore[return-value]
+    widths = {}
+    for name, column in copies.items():
+        align, itemsize = problem.align_bytes[name], problem.itemsize(name)
+        widths[name] = [max(1, int(min(n, align) / itemsize)) for n in column]
+    return _records(widths, len(col.rows))  # type: ignore[return-value]
 
 
-def _grids(space: Space, rows: IntArray, tiles: list[int], split: list[int]) -> list[tuple[int, int, int]]:
+def _grids(space: Space, col: _Picked, tiles: list[float], split: list[int]) -> list[tuple[int, int, int]]:
     """Grid of the launch that is made for every candidate, as declared. For another tool's kernel, which declares no
     launch: (tiles, parts of the reduction, 1)."""
     always = [launch.grid for launch in space.kernel.launches if not launch.when.names]
     if not always:
-        return [(count // max(parts, 1), parts, 1) for count, parts in zip(tiles, split, strict=True)]
+        return [(int(count) // max(parts, 1), parts, 1) for count, parts in zip(tiles, split, strict=True)]
     names = frozenset[str]().union(*(extent.names for extent in always[0]))
-    values = {name: space[name] for name in names}
-    env = {name: v[rows] if isinstance(v, np.ndarray) and v.ndim else v for name, v in values.items()}
-    extents = [np.broadcast_to(extent(env), len(rows)).astype(np.int64).tolist() for extent in always[0]]
-    ones = [1] * len(rows)
-    x, y, z = (*extents, ones, ones)[:3]
+    env = {name: col.value(name) for name in names}
+    extents = [extent(env) for extent in always[0]]
+    columns = [list(map(int, e.tolist())) if np.ndim(e) else [int(e)] * len(split) for e in extents]
+    ones = [1] * len(split)
+    x, y, z = (*columns, ones, ones)[:3]
     return list(zip(x, y, z, strict=True))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
 from enum import Enum
 from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -270,6 +270,24 @@ class Hint:
     def from_json(cls, text: str) -> Hint:
         """The hint that `to_json` wrote. Raises ConfigError for anything else."""
         return cls.from_dict(json_of(text, "a hint", ConfigError))
+
+
+_DEFAULTS = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(Hint)}
+
+
+def hints_of(columns: Mapping[str, Sequence[Any]], **common: Any) -> list[Hint]:
+    """Hints with a value for each in the columns, and with fields that all share. Mappings must be `FrozenDict`s.
+
+    The fields go into the objects directly: a frozen dataclass sets each by a call, and that takes as long as pricing.
+    """
+    names, made = list(columns), []
+    same = {**_DEFAULTS, **common}
+    for row in zip(*columns.values(), strict=True):
+        hint = object.__new__(Hint)
+        hint.__dict__.update(same)
+        hint.__dict__.update(zip(names, row, strict=True))
+        made.append(hint)
+    return made
 
 
 _IF_ANY = ("also", "loop_ms", "layers")

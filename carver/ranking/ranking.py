@@ -121,7 +121,7 @@ class Ranking(Sequence[Hint]):
         return hint
 
     def __iter__(self) -> Iterator[Hint]:
-        start, step = 0, 8
+        start, step = 0, 16
         while start < len(self):
             yield from self._made(self._places[start : start + step])
             start, step = start + step, min(4 * step, TOGETHER)
