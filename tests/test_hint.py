@@ -285,3 +285,18 @@ def test_lists_have_an_entry_for_each_axis_that_is_tiled() -> None:
         assert hint.reduce_thread is not None and hint.reduce_thread[0] * hint.block[0] >= hint.launch.threads
     rows = carver.ReductionTemplate("softmax", (4096, 4096)).with_arch("h200").recommend_hints(1, "cuda")[0]
     assert (rows.block, rows.rstep) == ((rows.config["block_r"],), (rows.config["block_c"],))
+
+
+def test_equal_hints_have_one_hash_in_any_order_of_their_keys() -> None:
+    hint = carver.MatmulTemplate(64, 64, 64).with_arch("h200").recommend_hints(1)[0]
+    turned = dataclasses.replace(hint, config=dict(reversed(hint.config.items())))
+    assert list(turned.config) != list(hint.config)
+    assert turned == hint and hash(turned) == hash(hint) and {turned: 1}[hint] == 1
+
+
+def test_a_slice_keeps_ranks_and_hints(ranking: carver.Ranking) -> None:
+    first = ranking[6]
+    part = ranking[5:][1:]
+    assert part[0] is first and part[0].rank == 7 and [hint.rank for hint in ranking[::3]][:3] == [1, 4, 7]
+    assert list(part) == list(ranking)[6:] and part.rows == ranking.rows[6:]
+    assert part.seconds.tolist() == ranking.seconds[6:].tolist()

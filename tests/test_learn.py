@@ -216,3 +216,28 @@ def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str, most: i
         assert (learn <= 1.05 * rank).all(), f"{name}: {learn} after {counts} trials, {rank} in rank order"
     learn, rank = np.exp(np.concatenate(every).mean(axis=0))
     assert (learn <= 1.01 * rank).all(), f"{folder}: {learn} after {counts} trials, {rank} in rank order"
+
+
+def test_no_two_candidates_have_one_place() -> None:
+    """Of layouts "nt" and "tn", the sums of the letters are equal; so are log2 of 0 and of 0.5, cut at 0.5."""
+    words = ["nt", "tn", "nn", "tt", None, "", (1, 2), (2, 1), float("inf")]
+    numbers = [-64, -2, -1, -0.5, 0, 0.25, 0.5, 0.75, 1, 2, 3, 1 << 40]
+    _, where = places([{"layout": each, "tile": 64} for each in [*words, *numbers]])
+    apart = np.sqrt(((where[:, None] - where[None]) ** 2).sum(axis=2)) + np.eye(len(where))
+    assert apart.min() > 0.2
+    assert np.ptp([apart[i, j] for i in range(len(words)) for j in range(i)]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_word_that_was_not_measured_keeps_its_own_time() -> None:
+    axes, where = places([{"layout": "nt"}, {"layout": "tn"}])
+    both = Rows((), np.zeros(2), np.zeros((2, 0)), axes, where, ({"m": 1}, {"m": 1}))
+    found = posterior(both, both.where([0]), np.array([1.0]))
+    assert found.mean[0] == pytest.approx(1.0, abs=0.01) and found.deviation[0] < 0.02
+    assert found.deviation[1] > 3 * found.deviation[0]
+
+
+def test_a_place_is_no_truth_value() -> None:
+    start = matmul().rank(CONFIGS)
+    with pytest.raises(ConfigError, match="True is none of them"):
+        start.learn({True: 1.0})
+    assert start.learn({np.int64(1): 1.0})[0].index in start.indices

@@ -137,3 +137,21 @@ def test_what_tritons_tuner_timed_for_some_keys_ranks_the_next() -> None:
         tuner.configs_timings = {c: [3.0 if c.kwargs["BK"] == first else 1.0] * 3 for c in picks[-1]}
     assert {c.kwargs["BK"] for c in picks[0]} == {32, 64}, "some of each are timed"
     assert all(c.kwargs["BK"] != first for c in picks[-1])
+
+
+def test_a_time_does_not_depend_on_the_list_that_it_stands_in() -> None:
+    """Those with a matrix product are priced at the clock under matrix load (1.755 of 1.98 GHz), others not."""
+    args = {"x_ptr": carver.Tensor("float16", (1 << 24,)), "y_ptr": carver.Tensor("float16", (1 << 24,)), "n": 1 << 24}
+    configs = [{"BLOCK": block} for block in (1024, 2048)]
+    copies = carver.rank_kernel(kernels.copy, configs, args=args, grid=lambda c: ((1 << 24) // c["BLOCK"],), arch=H100)
+    alone, products = [hint.facts for hint in copies], [hint.facts for hint in ranked()[:3]]
+    mixed = [products[0], alone[0], products[1], alone[1], products[2]]
+    work, estimate = price_compiled(mixed, H100)
+    for rows, facts in (([1, 3], alone), ([0, 2, 4], products)):
+        own = price_compiled(facts, H100)
+        assert estimate.seconds[rows] == pytest.approx(own[1].seconds, rel=1e-12)
+        for term, column in own[1].terms.items():
+            assert estimate.terms[term][rows] == pytest.approx(column, rel=1e-12, abs=1e-15)
+        assert estimate.limiter[rows].tolist() == own[1].limiter.tolist()
+        assert work.facts["dram_bytes"][rows] == pytest.approx(own[0].facts["dram_bytes"])
+    assert H100.matrix_clock_hz < H100.clock_hz

@@ -31,7 +31,7 @@ TRITON = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "num_st
 
 def tile(arch: str | Arch, m: int, n: int, k: int, **config: Any) -> tuple[Tile, Space]:
     ranking = carver.MatmulTemplate(m, n, k, trans_B=True).with_arch(arch).rank([TRITON | config], "triton")
-    space = ranking.parts[0].space
+    space = ranking.table.parts[0].space
     return read_columns(Tile, space, arch=space.arch, problem=space.problem), space
 
 
@@ -203,7 +203,7 @@ def test_a_capped_score_takes_five_more_vector_instructions_and_two_special_ones
     config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
 
     def asked(**more: Any) -> Work:
-        space = carver.FlashAttentionTemplate(**size, **more).with_arch("h200").rank([config]).parts[0].space
+        space = carver.FlashAttentionTemplate(**size, **more).with_arch("h200").rank([config]).table.parts[0].space
         return attention(space, K)
 
     plain, capped = asked(), asked(softcap=50.0)
@@ -216,7 +216,7 @@ def test_a_capped_score_takes_five_more_vector_instructions_and_two_special_ones
 def asked(arch: str, config: dict[str, int], **size: Any) -> Work:
     size = dict(batch=4, heads=32, seq=4096, head_dim=128) | size
     ranking = carver.FlashAttentionTemplate(**size).with_arch(arch).rank([config], "triton")
-    return attention(ranking.parts[0].space, K)
+    return attention(ranking.table.parts[0].space, K)
 
 
 def test_a_paged_kernel_reads_its_table_first() -> None:
@@ -237,7 +237,7 @@ def test_parts_of_the_keys_store_sums_and_two_words_a_row() -> None:
     """128 rows of 128 float32, with the maximum and the sum of each."""
     config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3, "SPLIT_KV": 4}
     ranking = carver.FlashAttentionTemplate(4, 32, seq=4096, head_dim=128).with_arch("h200").rank([config])
-    assert attention(ranking.parts[0].space, K).store_bytes[0] == 128 * 128 * 4 + 128 * 8
+    assert attention(ranking.table.parts[0].space, K).store_bytes[0] == 128 * 128 * 4 + 128 * 8
 
 
 def test_gradients_mask_every_score_of_a_causal_grid() -> None:
@@ -255,7 +255,7 @@ def test_values_beyond_256_registers_are_moved_there_and_back_on_cdna() -> None:
 
     def issued(arch: Arch) -> tuple[float, float]:
         op = carver.FlashAttentionTemplate(1, 32, seq=4096, head_dim=128).with_arch(arch)
-        space = op.rank([config], "triton").parts[0].space
+        space = op.rank([config], "triton").table.parts[0].space
         return float(attention(space, K).issue_clk[0]), float(read_columns(Attention, space, whole=True).registers[0])
 
     moved, registers = issued(mi300x)

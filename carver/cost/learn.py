@@ -18,6 +18,7 @@ its constants around their start; Rasmussen and Williams, Gaussian Processes for
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ NEAR_OCTAVES = 1.0
 """Distance between configurations at which the correlation of their discrepancies is 1/e. [doublings of tunables]"""
 EACH = 0.5
 """Share of the discrepancy's variance that depends on single tunables, whatever the values of the others."""
+WORD_OCTAVES = 4.0
+"""Coordinate of a word on its own axis: two words of a tunable are as unlike as numbers of which one is 50 times the
+other. [doublings]"""
 SIZE_OCTAVES = 16.0
 """Standard deviation of the Gaussian correlation between problems, over their distance. [doublings of sizes]
 A parameter that is no number and differs counts as this distance."""
@@ -103,17 +107,30 @@ class Posterior:
     moved_deviation: FloatArray
 
 
-def place(value: object) -> float:
-    """Coordinate of a tunable's value: log2 of a number; a checksum of a word, which tells it from other words."""
-    if isinstance(value, int | float):
-        return math.log2(max(float(value), 0.5))
-    return float(sum(map(ord, str(value))) % 97)
+def place(value: float) -> float:
+    """Coordinate of a number: its log2, and below 1 what goes on from there, so that no two numbers share one."""
+    if value >= 1:
+        return math.log2(value)
+    return value - 1.0 if value > -1 else -2.0 - math.log2(-value)
 
 
 def places(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], FloatArray]:
-    """The names of all tunables, and the coordinates of the configurations, of shape (configurations, names)."""
-    axes = tuple(dict.fromkeys(name for config in configs for name in config))
-    return axes, np.array([[place(config.get(name, 0)) for name in axes] for config in configs]).reshape(-1, len(axes))
+    """The names of all axes, and the coordinates of the configurations, of shape (configurations, names).
+
+    A tunable's numbers are on one axis, and count as 0 where it is missing. Each of its words has an axis of its own:
+    all words are as far from each other.
+    """
+    rows = [dict(_coordinate(name, value) for name, value in config.items()) for config in configs]
+    missing = {axis: 0.0 if word else place(0) for row in rows for axis, (word, _) in row.items()}
+    found = [[row[axis][1] if axis in row else far for axis, far in missing.items()] for row in rows]
+    return tuple(missing), np.array(found).reshape(-1, len(missing))
+
+
+def _coordinate(name: str, value: object) -> tuple[str, tuple[bool, float]]:
+    """The axis of a tunable's value, whether it is that of a word, and the coordinate on it."""
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return name, (False, place(value))
+    return f"{name}={json.dumps(value, default=str)}", (True, WORD_OCTAVES)
 
 
 def slopes(

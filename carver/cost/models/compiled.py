@@ -7,18 +7,19 @@ code and the program (`carver.compiled`). Constants give only latencies under lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from ...arch.descriptor import Arch
 from ...arch.occupancy import TMEM_COLUMNS
-from ...base.types import FloatArray
+from ...base.types import FloatArray, IntArray
 from ...compiled.facts import Facts, Total, added
 from ...compiled.isa.matrix import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, matrix_rates
 from ..constants import CONSTANTS
-from ..estimate import READS, Estimate, estimate, loaded_latency
+from ..estimate import READS, Estimate, Phase, estimate, loaded_latency
 from ..traffic import reused_share, sector_waste
 from ..work import Work
 
@@ -374,10 +375,40 @@ def priors(arch: Arch) -> Mapping[str, float]:
 def price_compiled(
     candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] | None = None
 ) -> tuple[Work, Estimate]:  # fmt: skip
-    """Work and time of candidates. If any uses matrix units, all are priced at the clock that the device sustains under
+    """Work and time of candidates. Those that use matrix units are priced at the clock that the device sustains under
     matrix load. `k` are constants to use instead of `priors`."""
     k = priors(arch) if k is None else k
-    if any(f.dot_flops for f in candidates) and arch.matrix_clock_hz < arch.clock_hz:
-        arch = arch.replace(clock_hz=arch.matrix_clock_hz)
-    work = compiled(candidates, arch, k)
-    return work, estimate(work, arch, k)
+    slow = arch.replace(clock_hz=arch.matrix_clock_hz) if arch.matrix_clock_hz < arch.clock_hz else arch
+    by_clock: dict[bool, list[int]] = {}
+    for row, facts in enumerate(candidates):
+        by_clock.setdefault(facts.dot_flops > 0, []).append(row)
+    priced = []
+    for multiplies, rows in by_clock.items():
+        clocked = slow if multiplies else arch
+        work = compiled([candidates[row] for row in rows], clocked, k)
+        priced.append((work, estimate(work, clocked, k)))
+    if len(priced) == 1:
+        return priced[0]
+    groups = list(by_clock.values())
+    back = np.argsort(np.concatenate(groups))
+    works, estimates = zip(*priced, strict=True)
+    counts = [len(rows) for rows in groups]
+    return _side_by_side(works, counts, back), _side_by_side(estimates, counts, back)
+
+
+def _side_by_side(records: Sequence[Any], counts: Sequence[int], order: IntArray) -> Any:
+    """Records of some candidates each as one of all, in that order. What is one number in each is a column then."""
+    first: Any = records[0]
+    if isinstance(first, Work | Estimate | Phase):
+        parts = {f.name: [getattr(record, f.name) for record in records] for f in fields(first)}
+        return replace(first, **{name: _side_by_side(each, counts, order) for name, each in parts.items()})
+    if isinstance(first, Mapping):
+        return {name: _side_by_side([record[name] for record in records], counts, order) for name in first}
+    if isinstance(first, tuple):
+        return tuple(_side_by_side(each, counts, order) for each in zip(*records, strict=True))
+    if all(record is None for record in records):
+        return None
+    columns = [
+        np.broadcast_to(record, (*np.shape(record)[:-1], n)) for record, n in zip(records, counts, strict=True)
+    ]
+    return np.concatenate(columns, axis=-1)[..., order]
