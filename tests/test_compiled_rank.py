@@ -23,7 +23,7 @@ from carver.base import store as base_store
 from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
-from carver.compiled.facts import _unevenness
+from carver.compiled.facts import unevenness
 from carver.compiled.machine import matrix_rates, read_machines
 from carver.compiled.triton import VENDORS, Target, autotuned, compile_triton, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
@@ -767,7 +767,7 @@ def test_sectors_that_are_stored_in_parts_move_again() -> None:
 )  # fmt: skip
 def test_what_sticks_out_of_the_last_wave_depends_on_the_order(work: list[int], slots: float, ends: float) -> None:
     equal = np.mean(work) * math.ceil(len(work) / slots)
-    assert _unevenness(np.array(work, float), slots) == pytest.approx(ends / equal)
+    assert unevenness(np.array(work, float), slots) == pytest.approx(ends / equal)
 
 
 def test_l2_keeps_less_of_what_comes_back_later() -> None:

@@ -167,6 +167,8 @@ class Facts:
     """Distinct bytes on which the grid's atomics work."""
     assumed: bool = False
     """A branch on what the kernel computes counts as taken by all programs."""
+    notes: tuple[str, ...] = ()
+    """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -216,24 +218,31 @@ def gathered(
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
     fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
     resident = fitting / arch.sms_per_block
-    reads, slots = touched.reads, max(int(arch.sm_count * resident), 1)
-    on_sm = reads.waves(max(int(resident), 1))
+    slots = max(int(arch.sm_count * resident), 1)
     return Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
-        unevenness=_unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        read_bytes=sum(reads.distinct().values()), written_bytes=sum(touched.writes.distinct().values()),
-        wave_bytes=reads.waves(slots).total_bytes, live_bytes=touched.all.waves(slots).live_bytes,
-        reuse=touched.reuse(slots),
-        sm_bytes=on_sm.total_bytes, sm_live_bytes=on_sm.live_bytes, again_bytes=reads.again(),
-        near_bytes=reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
-        atomic_bytes=sum(touched.atomics.distinct().values()), assumed=trace.assumed,
+        unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
+        assumed=trace.assumed, **footprints(touched, arch, resident),
     )  # fmt: skip
 
 
-def _unevenness(work: FloatArray, slots: float) -> float:
+def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
+    """The fields of `Facts` that say which bytes programs touch together."""
+    reads, slots = touched.reads, max(int(arch.sm_count * resident), 1)
+    on_sm = reads.waves(max(int(resident), 1))
+    return {
+        "read_bytes": sum(reads.distinct().values()), "written_bytes": sum(touched.writes.distinct().values()),
+        "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
+        "reuse": touched.reuse(slots), "sm_bytes": on_sm.total_bytes, "sm_live_bytes": on_sm.live_bytes,
+        "again_bytes": reads.again(), "near_bytes": reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
+        "atomic_bytes": sum(touched.atomics.distinct().values()),
+    }  # fmt: skip
+
+
+def unevenness(work: FloatArray, slots: float) -> float:
     """Of programs in the order of the grid, of which `slots` run at a time, all equally fast: a new one begins as one
     ends. Below 1 where short ones fill what the last wave of equal ones would leave idle."""
     mean, count = float(work.mean()), max(round(slots), 1)
@@ -274,6 +283,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     loops = []
     for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop without a counterpart in the program"
+        name = f"loop at {loop.name}" if loop.name.startswith("0x") else name
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
         loops.append((loop.parent, f"{name}: {several(loop.trips, 'pass', 'passes')} per program{most}", loop.span))
     asides = [(f"behind a branch, {several(times, 'time')} per program", span) for times, span in facts.asides]
@@ -281,6 +291,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
     if facts.assumed:
         yield TAKEN
+    yield from facts.notes
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
         yield (

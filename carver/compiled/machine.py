@@ -159,12 +159,12 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
         for stretch in read.optional:
             if stretch[0] in inside:
                 after = [n for n, loop in siblings if loop.body[-1] < stretch[0]]
-                span = _read(read, stretch, stretch, table, rate)
+                span = read_span(read, stretch, stretch, table, rate)
                 asides.append((stretch[0], Aside(parent, after[-1] if after else -1, span)))
 
     def without(loop: Loop, stretches: Iterable[int]) -> Span:
         own = replace(loop, own=tuple(i for i in loop.own if i not in stretches))
-        return _read(read, own.own, own, table, rate)
+        return read_span(read, own.own, own, table, rate)
 
     def add_loop(loop: Loop, parent: int) -> int:
         place = len(loops)
@@ -174,13 +174,13 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
             return place
         spare = [s for s in read.optional if s[0] in loop.own and len(s) >= SPARE and not _feeds(read, s, table)]
         rest = without(loop, {i for stretch in spare for i in stretch}) if spare else None
-        apart = tuple(_read(read, stretch, stretch, table, rate) for stretch in spare)
+        apart = tuple(read_span(read, stretch, stretch, table, rate) for stretch in spare)
         loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart))
         return place
 
     add_asides(read.straight, [(add_loop(loop, -1), loop) for loop in read.loops], -1)
     rest = tuple(i for i in read.straight if i not in passed)
-    straight = _read(read, rest, rest, table, rate)
+    straight = read_span(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
     return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered, read.digest)
 
@@ -194,7 +194,10 @@ def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
     )
 
 
-def _read(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
+def read_span(
+    code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates
+) -> Span:
+    """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again."""
     demand = summary.demand(code, indices, table)
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
     alone = chain.chains(code, where, table, rate, LATENCIES_CLK)

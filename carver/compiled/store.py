@@ -165,6 +165,7 @@ def facts_from(plain: Mapping[str, Any]) -> Facts:
     return Facts(**{
         **plain,
         "grid": tuple(plain["grid"]),
+        "notes": tuple(plain["notes"]),
         "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in plain["loops"]),
         "asides": tuple((times, span_of(span)) for times, span in plain["asides"]),
         "straight": span_of(plain["straight"]),

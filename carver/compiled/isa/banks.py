@@ -69,13 +69,19 @@ def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
     for i, held in _reached(instructions, ATOMIC):
         each = instructions[i]
         if (address := _address(each, _global(each), held)) is not None and not _same(address):
-            words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
-            places, lanes = np.unique(words, return_counts=True)
-            sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
-            most = np.zeros(int(sector.max()) + 1, np.int64)
-            np.maximum.at(most, sector, lanes)
-            found[i] = int(most.sum())
+            found[i] = sectors_of(each, address)
     return found
+
+
+def sectors_of(each: Instruction, address: Lanes) -> int:
+    """Sectors that an atomic touches at the addresses of a warp's lanes; one counts as often as lanes meet on a word of
+    it."""
+    words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
+    places, lanes = np.unique(words, return_counts=True)
+    sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
+    most = np.zeros(int(sector.max()) + 1, np.int64)
+    np.maximum.at(most, sector, lanes)
+    return int(most.sum())
 
 
 def _reached(
@@ -189,8 +195,12 @@ def _address(each: Instruction, place: str, held: Mapping[str, Lanes]) -> Lanes:
 
 def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
     address = _address(each, _shared(each), held)
-    if address is None or not _shared(each):
-        return 1.0
+    return 1.0 if address is None or not _shared(each) else passes_of(each, address)
+
+
+def passes_of(each: Instruction, address: Lanes) -> float:
+    """Passes of a shared memory access over the banks, over those that its bytes need without conflicts; `address`: in
+    shared memory, of each lane."""
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
@@ -209,7 +219,12 @@ def _turns(each: Instruction, held: Mapping[str, Lanes]) -> float:
     """Of a copy through L1, passes over those without lanes that want the same word for different places: they take
     turns, in each line for itself. Of 8 bytes half a warp goes together. Source: `tests/data/h100/copies.txt`."""
     source, place = (_address(each, where, held) for where in (_global(each), _shared(each)))
-    if source is None or place is None or "BYPASS" in each.opcode:
+    return 1.0 if source is None or place is None else turns_of(each, source, place)
+
+
+def turns_of(each: Instruction, source: Lanes, place: Lanes) -> float:
+    """The same, of the addresses of lanes in global and in shared memory."""
+    if "BYPASS" in each.opcode:
         return 1.0
     width = width_bytes(each.opcode)
     together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))

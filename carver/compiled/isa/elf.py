@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from ...base.errors import CompileError
@@ -12,11 +12,15 @@ from ...base.errors import CompileError
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
 """Attributes of `.nv.info`: registers per thread, least size of the stack. Each has a symbol's index and a number."""
+PARAMETER, PARAMETER_BANK = 0x17, 0x0A
+"""Attributes of `.nv.info.KERNEL`: one parameter (its number, offset and size); where parameters start in bank 0."""
 THREADS, CLUSTER = 0x10, 0x3D
 """Attributes of `.nv.info.KERNEL`: the block that a launch must have, the blocks of a cluster. Three numbers each."""
 RESERVED_BYTES = 1024
 """Reserved for the system at the start of shared memory since compute capability 9.0; device descriptors count these
 bytes separately."""
+CONSTANT = ".nv.constant"
+"""How sections of constant memory are named, before the number of the bank."""
 SIZED = 4
 """Format code of an attribute that states its length; attributes of other formats hold two bytes."""
 
@@ -35,6 +39,14 @@ class Kernel:
     """Of the block that a launch must have; zeros where any will do."""
     cluster: int = 1
     """Blocks of a cluster, where the code says it."""
+    parameters_at: int = 0
+    """Where its parameters start in constant bank 0."""
+    parameters: tuple[tuple[int, int], ...] = ()
+    """Offset and size of each, in bytes."""
+    banks: Mapping[int, bytes] = field(default_factory=dict)
+    """Constant memory, by bank, without the launch's own."""
+    constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Bank and offset of each symbol in constant memory."""
 
 
 def kernels(cubin: bytes) -> dict[str, Kernel]:
@@ -65,6 +77,16 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
         if len(value) == 8 and attribute in (REGISTERS, STACK):
             index, number = struct.unpack("<II", value)
             facts[attribute, symbol(index)] = number
+    order = [_text(cubin, names + h[0]) for h in headers]
+    constants = {}
+    for at in range(symbols, symbols + sections[".symtab"][1], 24):
+        held = struct.unpack_from("<H", cubin, at + 6)[0]
+        if held < count and order[held].startswith(CONSTANT) and order[held].removeprefix(CONSTANT).isdigit():
+            value = struct.unpack_from("<Q", cubin, at + 8)[0]
+            constants[_text(cubin, strings + struct.unpack_from("<I", cubin, at)[0])] = (
+                int(order[held].removeprefix(CONSTANT)), value,
+            )  # fmt: skip
+    constants.pop("", None)
     found = {}
     for section, (start, size, _) in sections.items():
         if section.startswith(".text.") and size:
@@ -74,12 +96,26 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
             at, length, _ = sections.get(f".nv.info.{name}", (0, 0, 0))
             threes = ((k, v) for k, v in _attributes(cubin[at : at + length]) if len(v) == 12)
             own: dict[int, tuple[int, int, int]] = {k: struct.unpack("<3I", v) for k, v in threes}
+            mine = {number: (offset, packed >> 18) for k, v in _attributes(cubin[at : at + length])
+                    if k == PARAMETER for _, number, offset, packed in [struct.unpack("<IHHI", v)]}  # fmt: skip
+            base = [struct.unpack("<IHH", v)[1] for k, v in _attributes(cubin[at : at + length]) if k == PARAMETER_BANK]
             found[name] = Kernel(
                 name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
                 max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
-                prod(own.get(CLUSTER, ())),
+                prod(own.get(CLUSTER, ())), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
+                _banks(cubin, sections, name), constants,
             )  # fmt: skip
     return found
+
+
+def _banks(cubin: bytes, sections: Mapping[str, tuple[int, int, int]], kernel: str) -> dict[int, bytes]:
+    """Constant memory that a kernel sees besides bank 0: its own, and that of the whole module."""
+    out = {}
+    for section, (start, size, _) in sections.items():
+        bank, _, owner = section.removeprefix(CONSTANT).partition(".")
+        if section.startswith(CONSTANT) and bank.isdigit() and int(bank) and owner in ("", kernel):
+            out[int(bank)] = cubin[start : start + size]
+    return out
 
 
 def _sm(flags: int) -> int:

@@ -236,6 +236,13 @@ def _reduces(opcodes: Sequence[str]) -> bool:
     return all(TABLE.match(op) for op in opcodes if MEMORY.match(op))
 
 
+def rare(opcodes: Sequence[str]) -> bool:
+    """Whether code that a branch may pass by is for rare arguments: the slow path of a division or a root, which is a
+    call of a function that touches no memory, or of a sine."""
+    calls = any(op.startswith("CALL.REL") for op in opcodes)
+    return _reduces(opcodes) or (calls and not any(map(MEMORY.match, opcodes)))
+
+
 STACK_SLOT = re.compile(r"\[R1(?:\+(-?0x[0-9a-f]+))?\]")
 
 

@@ -1,0 +1,351 @@
+"""What NVIDIA's integer and logical instructions compute: a table from mnemonics to functions on columns of lanes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .lanes import WORD, Array, Column, signed, unsigned
+from .operands import IS_PREDICATE, NUMBER, Getter, Operands, after, mapped
+
+REAL = re.compile(r"^-?(?:\d*\.?\d+(?:e[-+]?\d+)?|\+?INF|\+?QNAN)$", re.IGNORECASE)
+Known = tuple[list[str], list[Getter], Callable[..., Any]]
+"""What is written, the getters of what is read, and the function between them."""
+Doubt = tuple[Any, ...]
+"""What an outcome depends on, as `Thread.note` takes it."""
+
+
+def move(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if "64" in mods:
+        return [dst[0], after(dst[0])], [*o.pair(src[0])], lambda low, high: (low, high)
+    return dst[:1], [o.get(src[-1] if len(src) > 1 and IS_PREDICATE.match(src[0]) else src[0])], lambda x: x
+
+
+def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    extended = unsigned if "U32" in mods else signed
+    a, b = o.get(src[0]), o.get(src[1])
+    if "WIDE" in mods:
+        low, high = o.pair(src[2]) if len(src) > 2 else (o.get("RZ"), o.get("RZ"))
+        carry = [o.get(src[3])] if "X" in mods else []
+
+        def wide(a: Array, b: Array, low: Array, high: Array, *carried: Array) -> Any:
+            product = extended(a) * extended(b)
+            first = (product & WORD) + low + sum(carried)
+            second = (product >> 32 & WORD) + high + (first >> 32)
+            return (first & WORD, second & WORD, *([second >> 32 > 0] if len(dst) > 1 else []))
+
+        return [dst[0], after(dst[0]), *dst[1:2]], [a, b, low, high, *carry], wide
+    if "HI" in mods:
+        low, high = o.pair(src[2])
+        return dst[:1], [a, b, low, high], lambda a, b, low, high: (
+            (extended(a) * extended(b) >> 32) + high + (((extended(a) * extended(b) & WORD) + low) >> 32) & WORD
+        )  # fmt: skip
+    rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3]]
+    return dst[:1], [a, b, *rest], lambda a, b, *rest: a * b + sum(rest) & WORD
+
+
+def add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    terms = [token for token in src if not IS_PREDICATE.match(token)]
+    if "64" in mods:
+        words = [get for token in terms for get in o.pair(token)]
+        signs = [-1 if token.startswith("-") else 1 for token in terms]
+
+        def long(*words: Array) -> Any:
+            halves = zip(words[::2], words[1::2], signs, strict=True)
+            total = sum(sign * (low | high << 32) for low, high, sign in halves)
+            return total & WORD, total >> 32 & WORD
+
+        return [dst[0], after(dst[0])], words, long
+    carries = [o.get(token) for token in src if IS_PREDICATE.match(token)] if "X" in mods else []
+    minus = [token.startswith("-") for token in terms]
+
+    def total(*words: Array) -> Any:
+        out = sum(word.astype(np.int64) for word in words)
+        if len(dst) == 1:
+            return out & WORD
+        # a negated term is its complement plus one, which carries where the term is 0
+        zeros = sum((word == 0).astype(np.int64) for word, negated in zip(words, minus, strict=False) if negated)
+        carried = (out >> 32) + zeros
+        return (out & WORD, *([carried > 0, carried > 1][: len(dst) - 1]))
+
+    return dst, [*(o.get(token) for token in terms), *carries], total
+
+
+def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    carry = [o.get(src[-1])] if "X" in mods else []
+    rest = src[:-1] if "X" in mods else src
+    if "HI" in mods:
+        by = int(rest[-1], 16) if NUMBER.match(rest[-1]) and len(rest) > 2 else 0
+        rest = rest[:-1] if NUMBER.match(rest[-1]) and len(rest) > 2 else rest
+        a, b = o.get(rest[0]), o.get(rest[1])
+        if "SX32" in mods:
+            return dst[:1], [a, b, *carry], lambda a, b, *c: (signed(a) >> 32 - by) + b + sum(c) & WORD
+        c = o.get(rest[2]) if len(rest) > 2 else o.get("RZ")
+        return dst[:1], [a, b, c, *carry], lambda a, b, c, *p: (a >> 32 - by | c << by) + b + sum(p) & WORD
+    by = int(rest[2], 16) if len(rest) > 2 and NUMBER.match(rest[2]) else 0
+
+    def low(a: Array, b: Array, *carried: Array) -> Any:
+        out = (a << by & WORD) + b + sum(carried)
+        return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
+
+    return dst[:2], [o.get(rest[0]), o.get(rest[1]), *carry], low
+
+
+def looked_up(table: int, a: Array, b: Array, c: Array) -> Array:
+    """The logical function of three with this truth table: bit 4a + 2b + c is its value."""
+    out = a & ~a
+    for place in range(8):
+        if table >> place & 1:
+            out = out | ((a if place & 4 else ~a) & (b if place & 2 else ~b) & (c if place & 1 else ~c))
+    return out
+
+
+def logic(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    test = next((name for name in dst if "P" in name), None)
+    register = next((name for name in dst if "R" in name), None)
+    if register is None:  # behind the predicate
+        register, src = src[0], src[1:]
+    if not NUMBER.match(src[3]):
+        return None
+    table = int(src[3], 16)
+    sources = [o.get(token) for token in src[:3]]
+    if test is None:
+        return [register], sources, lambda a, b, c: looked_up(table, a, b, c) & WORD
+    sources.append(o.get(src[4]) if len(src) > 4 else o.get("!PT"))
+    joined = np.logical_and if "PAND" in mods else np.logical_or
+
+    def tested(a: Array, b: Array, c: Array, p: Array) -> Any:
+        out = looked_up(table, a, b, c) & WORD
+        return out, joined(out != 0, p)
+
+    return [register, test], sources, tested
+
+
+def shift(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    """A funnel shift of the pair of the third operand (high) and the first (low)."""
+    long, extended = bool(mods & {"U64", "S64"}), bool(mods & {"S32", "S64"})
+    most = 63 if long else 32
+
+    def shifted(low: Array, by: Array, high: Array) -> Array:
+        by = by & (most if long else 31) if "W" in mods else np.minimum(by, most)
+        if "L" in mods:
+            value = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+            out = value << np.minimum(by, 63).astype(np.uint64)
+            return (out >> np.uint64(32) if "HI" in mods else out & np.uint64(WORD)).astype(np.int64)
+        if "HI" in mods and not long:
+            return (signed(high) if extended else high) >> np.minimum(by, 31 if extended else 32) & WORD
+        value = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+        out = value.astype(np.int64) >> by if extended else (value >> by.astype(np.uint64)).astype(np.int64)
+        return (out >> 32 if "HI" in mods else out) & WORD
+
+    return dst[:1], [o.get(token) for token in src[:3]], shifted
+
+
+def permute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if mods & {"F4E", "B4E", "RC8", "ECL", "ECR", "RC16"}:
+        return None
+
+    def permuted(a: Array, selector: Array, c: Array) -> Array:
+        a, selector, c = np.broadcast_arrays(a, selector, c)
+        choices = np.stack([word >> 8 * place & 0xFF for word in (a, c) for place in range(4)])
+        out = np.zeros_like(a)
+        for place in range(4):
+            nibble = selector >> 4 * place & 15
+            byte = np.take_along_axis(choices, (nibble & 7)[None], 0)[0]
+            out = out | np.where(nibble & 8, (byte >> 7) * 0xFF, byte) << 8 * place
+        return out
+
+    return dst[:1], [o.get(token) for token in src[:3]], permuted
+
+
+def select(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if "64" in mods:
+        words = [*o.pair(src[0]), *o.pair(src[1]), o.get(src[2])]
+        return [dst[0], after(dst[0])], words, lambda a, b, c, d, p: (np.where(p, a, c), np.where(p, b, d))
+    return dst[:1], [o.get(token) for token in src[:3]], lambda a, b, p: np.where(p, a, b)
+
+
+def extend(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    def extended(x: Array, bits: Array) -> Array:
+        bits = np.minimum(bits & 31 if "W" in mods else bits, 32)
+        low = x & (np.left_shift(1, bits) - 1)
+        sign = low >> np.maximum(bits - 1, 0) & 1
+        return low if "U32" in mods else low - (sign << bits) & WORD
+
+    return dst[:1], [o.get(token) for token in src[:2]], extended
+
+
+def absolute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    return dst[:1], [o.get(src[0])], lambda x: np.abs(signed(x)) & WORD
+
+
+def ones(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    return dst[:1], [o.get(src[0])], lambda x: np.bitwise_count(x).astype(np.int64)
+
+
+def leading(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    """The place of the highest bit, or of the highest that differs from the sign; all ones where there is none."""
+
+    def found(x: Array) -> Array:
+        x = x if "U32" in mods else np.where(signed(x) < 0, x ^ WORD, x)
+        place = np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1
+        return np.where(x == 0, WORD, 31 - place if "SH" in mods else place)
+
+    return dst[:1], [o.get(src[0])], found
+
+
+def reversed_bits(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    return dst[:1], [o.get(src[0])], lambda x: sum((x >> place & 1) << 31 - place for place in range(32))
+
+
+def mask_of(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    """A run of ones from one place on."""
+    return dst[:1], [o.get(src[0]), o.get(src[1])], lambda at, count: (
+        (np.left_shift(1, np.minimum(count, 32)) - 1) << np.minimum(at, 32) & WORD
+    )  # fmt: skip
+
+
+def floats(bits: Array) -> Array:
+    return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def words_of(values: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
+
+
+def to_float(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if mods & {"F64", "F16"} or mods & {"S8", "U8", "S16", "U16", "S64", "U64"}:
+        return None
+
+    def converted(x: Array) -> Array:
+        exact = (x if "U32" in mods else signed(x)).astype(np.float64)
+        near = exact.astype(np.float32)
+        if "RP" in mods:
+            near = np.where(near < exact, np.nextafter(near, np.float32(np.inf)), near)
+        return words_of(near)
+
+    return dst[:1], [o.get(src[0])], converted
+
+
+def to_integer(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if mods & {"F64", "F16", "S64", "U64"}:
+        return None
+    low, high = (0.0, 2.0**32 - 1) if "U32" in mods else (-(2.0**31), 2.0**31 - 1)
+    rounded = next((f for m, f in (("FLOOR", np.floor), ("CEIL", np.ceil), ("TRUNC", np.trunc)) if m in mods), np.rint)
+    return dst[:1], [o.get(src[0])], lambda x: (
+        np.clip(np.nan_to_num(rounded(floats(x))), low, high).astype(np.int64) & WORD
+    )  # fmt: skip
+
+
+def reciprocal(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if "RCP" not in mods:
+        return None
+
+    def inverse(x: Array) -> Array:
+        value = floats(x)
+        return words_of(np.divide(1.0, value, where=value != 0, out=np.full(value.shape, np.inf)))
+
+    return dst[:1], [o.get(src[0])], inverse
+
+
+def real_operand(token: str, o: Operands) -> Getter | None:
+    """A 32-bit float; None for one whose absolute value is taken."""
+    if REAL.match(token) and not NUMBER.match(token):
+        value = Column(words_of(np.array([float(token.replace("QNAN", "nan"))])))
+        return lambda _: value
+    if "|" in token:
+        return None
+    get = o.get(token.lstrip("-"))
+    return mapped(get, lambda x: x ^ 0x80000000) if token.startswith("-") else get
+
+
+def float_of(count: int, function: Callable[..., Array]) -> Callable[..., Known | None]:
+    def made(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+        sources = [real_operand(token, o) for token in src[:count]]
+        if any(each is None for each in sources):
+            return None
+        return dst[:1], [each for each in sources if each], lambda *x: words_of(function(*map(floats, x)))
+
+    return made
+
+
+def half_constant(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    """-RZ, RZ and two halves: how compilers write a constant of 32 bits; other products of halves are not followed."""
+    if len(src) != 4 or src[0].lstrip("-") != "RZ" or src[1] != "RZ" or not all(map(REAL.match, src[2:])):
+        return None
+    high, low = (int(np.float16(float(token)).view(np.uint16)) for token in src[2:])
+    value = np.array([high << 16 | low], np.int64)
+    return dst[:1], [], lambda: value
+
+
+def to_predicates(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    if len(o.parts) < 3 or not NUMBER.match(o.parts[-1]):
+        return None
+    mask, file = int(o.parts[-1], 16), "P"
+    places = [place for place in range(7) if mask >> place & 1]
+    return [f"{file}{place}" for place in places], [o.get(o.parts[1])], lambda x: (
+        tuple(x >> place & 1 > 0 for place in places)
+    )  # fmt: skip
+
+
+def from_predicates(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    mask = int(o.parts[-1], 16) if NUMBER.match(o.parts[-1]) else -1
+    if mask < 0:
+        return None
+    target = o.parts[0].split(".")[0]
+    file = "UP" if target.startswith("U") else "P"
+    shift_by = 8 * int(found[1]) if (found := re.search(r"\.B(\d)", o.parts[0])) else 0
+    places = [place for place in range(7) if mask >> place & 1]
+
+    def packed(x: Array, *held: Array) -> Array:
+        bits = sum(each.astype(np.int64) << place + shift_by for each, place in zip(held, places, strict=True))
+        return (x & ~(mask << shift_by) | bits) & WORD
+
+    return [target], [o.get(o.parts[2]), *(o.get(f"{file}{place}") for place in places)], packed
+
+
+ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known | None]] = {
+    "MOV": move, "R2UR": move, "MOV32I": move, "IMAD": multiply_add, "IMUL": multiply_add, "IADD3": add, "IADD": add,
+    "VIADD": add, "IADD2": add, "LEA": shift_add, "LOP3": logic, "SHF": shift, "PRMT": permute, "SEL": select,
+    "SGXT": extend, "IABS": absolute, "POPC": ones, "FLO": leading, "BREV": reversed_bits, "BMSK": mask_of,
+    "I2F": to_float, "I2FP": to_float, "F2I": to_integer, "MUFU": reciprocal, "HFMA2": half_constant,
+    "FADD": float_of(2, lambda a, b: a + b), "FMUL": float_of(2, lambda a, b: a * b),
+    "FFMA": float_of(3, lambda a, b, c: a * b + c), "R2P": to_predicates, "P2R": from_predicates,
+}  # fmt: skip
+STILL = ("POPC", "FLO", "BREV", "I2F", "I2FP", "F2I", "MUFU", "FADD", "FMUL", "FFMA")
+"""Their results do not move evenly when their operands do."""
+MASKED = ("LOP3", "IABS", "P2R", "R2P", "SGXT", "PRMT", "BMSK")
+CARRY = 1 << 32
+
+
+def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) -> Callable[..., Sequence[Doubt]] | None:
+    """Of an instruction whose results may not move evenly when its operands do: a function of the operands to what that
+    depends on."""
+    carries = len(dst) > 1
+    by = next((int(token, 16) for token in reversed(src) if NUMBER.match(token) and token[0] != "-"), 0)
+    if kind in STILL:
+        return lambda *values: [("still", *values)]
+    if kind in MASKED:
+        return lambda *values: [("masked", *(value for value in values if value.dtype != bool))]
+    if kind == "IMAD" and "HI" in mods:
+        extended = unsigned if "U32" in mods else signed
+        return lambda a, b, low, high: [("cut", extended(a) * extended(b) + low, 32)]
+    if kind == "IMAD" and "WIDE" in mods:
+        return lambda a, b, low, high, *carried: [("GE", (a * b & WORD) + low, CARRY)]
+    if kind == "LEA":
+        if "HI" in mods:
+            return lambda a, *_: [("cut", signed(a) if "SX32" in mods else a, 32 - by)]
+        return (lambda a, b, *_: [("GE", (a << by & WORD) + b, CARRY)]) if carries else None
+    if kind in ("IADD3", "IADD") and carries:
+        return lambda *terms: [("GE", sum(terms), CARRY * n) for n in range(1, len(dst))]
+    if kind == "SHF" and "L" in mods and "HI" in mods:
+        return lambda low, by, high: [("cut", low, 32 - np.minimum(by, 32))]
+    if kind == "SHF" and "R" in mods:
+        if "HI" in mods and not mods & {"U64", "S64"}:
+            return lambda low, by, high: [("cut", signed(high) if "S32" in mods else high, np.minimum(by, 32))]
+        return lambda low, by, high: [("cut", low | high << 32, np.minimum(by, 63) + (32 if "HI" in mods else 0))]
+    return None

@@ -1,0 +1,285 @@
+"""`Facts` of a kernel of any language from its machine code and its launch: no source and no IR is read."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...arch.descriptor import Arch
+from ...arch.occupancy import blocks_that_fit
+from ..binary import Binary
+from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
+from ..footprint import Touched
+from ..isa import elf, sass
+from ..isa.banks import passes_of, sectors_of, turns_of
+from ..isa.code import Code
+from ..isa.matrix import Matrix
+from ..machine import Span, matrix_rates
+from ..sampling import sampled
+from ..trace import Access, LoopTrace, Trace
+from .lanes import Array
+from .launch import Launch
+from .leaps import Event
+from .program import Program
+from .roles import Reader, Role
+from .run import Run
+from .sass import decoded
+from .tiles import Tile, Walks, by_instruction, spread, tiles, walks
+
+DETAILED = 6
+"""Blocks of the grid of which all threads are run."""
+LANES = 32
+
+
+def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
+    """What is known of a launch on a device, without running it.
+
+    `values`: contents of integer tensors by the name of the argument, where loops or branches depend on them. Raises
+    CompileError for code that cannot be read or followed, ConfigError for arguments that are not the kernel's.
+    """
+    kernels = elf.kernels(binary.code)
+    code = sass.read(binary.code, binary.entry)
+    launch = Launch(binary, kernels[binary.entry], values or {})
+    return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes).facts()
+
+
+class Execution:
+    """Two runs of a launch: all threads of a few blocks, and of many blocks those threads that show where tiles lie."""
+
+    def __init__(self, code: Code, program: Program, launch: Launch, arch: Arch, shared_bytes: int) -> None:
+        self.program, self.launch, self.arch = program, launch, arch
+        self.count, threads = math.prod(launch.grid), math.prod(launch.block)
+        self.shared_bytes = shared_bytes + code.resources.shared_bytes
+        places = np.unique(np.linspace(0, self.count - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])
+        chosen = np.arange(self.count) if self.count <= DETAILED else places
+        self.detail = Run(program, launch, chosen, np.arange(threads), shared=True)
+        self.tiles = tiles(self.detail, launch)
+        picks = {thread for tile in self.tiles for thread in tile.offsets}
+        picks |= {thread // LANES * LANES for thread in picks} | {0}
+        blocks, self.ranges = sampled(self.count)
+        self.wide = Run(program, launch, blocks, np.array(sorted(picks)))
+        self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
+
+    def facts(self) -> Facts:
+        rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
+        scale, most = self._shares()
+        passes = self.detail.passes.mean(axis=1) * scale[:, None]
+        reader = Reader(self.code, self.detail, passes, rate)
+        roles = reader.roles()
+        lead, critical = leading(roles)
+        count = len(critical)
+        loops: list[LoopFacts] = []
+        asides: list[tuple[float, Span]] = []
+        place: dict[int, int] = {}
+        for n, (loop, own) in enumerate(zip(reader.loops, reader.owned, strict=True)):
+            if not own:
+                continue
+            if n not in lead.loops:  # of another role: what it asks for counts, its time runs beside
+                still = (0.0,) * len(lead.straight.alone_clk)
+                span = replace(lead.straight, alone_clk=still, cached_clk=still, tensor_clk=0.0)
+                asides.append((1.0, replace(span, **reader.demand(own, 1.0, count))))
+                continue
+            trips, span = lead.loops[n]
+            around = [m for m, outer in enumerate(reader.loops) if loop in outer.loops and m in place]
+            name = hex(self.code.instructions[loop.header].address)
+            head = max((int(reader.block_of[i]) for i in own), key=lambda b: passes[b].max())
+            place[n] = len(loops)
+            loops.append(LoopFacts(
+                name, place[around[0]] if around else -1, trips, trips * float(most[head]),
+                replace(span, **reader.demand(own, trips, count)),
+            ))  # fmt: skip
+        straight = replace(lead.straight, **reader.demand(reader.straight, 1.0, count))
+        spans = [*((loop.trips, loop.span) for loop in loops), *asides, (1.0, straight)]
+        flops = sum(t * (count * sum(s.matrix.values()) + sum(s.block_matrix.values())) for t, s in spans)
+        trace, accesses = self._trace()
+        held = self.code.resources
+        warps, registers = reader.warps, max(held.registers, 1)
+        resident = blocks_that_fit(self.arch, warps, self.shared_bytes, registers) / self.arch.sms_per_block
+        slots = max(int(self.arch.sm_count * resident), 1)
+        sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
+        return Facts(
+            grid=self.launch.grid, warps=count, ctas=self.launch.cluster, shared_bytes=self.shared_bytes,
+            registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
+            straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
+            unevenness=unevenness(self._work(), slots * trace.programs / self.count), dot_flops=flops,
+            assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles, lead, critical)),
+            **footprints(Touched.of(trace, sizes), self.arch, resident),
+        )  # fmt: skip
+
+    def _shares(self) -> tuple[Array, Array]:
+        """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
+        passes in the block that has most over the mean."""
+        wide = self.wide.passes.mean(axis=2)
+        same = np.isin(self.wide.block_ids, self.detail.block_ids)
+        here, all_ = wide[:, same].mean(axis=1) if same.any() else wide.mean(axis=1), wide.mean(axis=1)
+        scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
+        return scale, np.divide(wide.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
+
+    def _work(self) -> Array:
+        """Instructions of each block of the wide run."""
+        counts = np.array([len(block.places) for block in self.wide.blocks], float)
+        return (self.wide.passes.max(axis=2) * counts[:, None]).sum(axis=0)
+
+    def _conflicts(self, code: Code) -> dict[int, float]:
+        """Passes of accesses of shared memory over the banks, by instruction, in the mean of the warps of a block."""
+        found = {}
+        for index, events in by_instruction(self.detail, ("shared", "global")).items():
+            each, op = code.instructions[index], self.program.ops[index]
+            if op.kind == "global" and op.access != "copy":
+                continue
+            ratios = [ratio for event in events[:2] for ratio in self._ratios(each, op.access, event)]
+            if ratios and (mean := float(np.mean(ratios))) != 1.0:
+                found[index] = mean
+        return found
+
+    def _ratios(self, each: Any, access: str, event: Event) -> Iterator[float]:
+        """Of the warps of the first block, all of whose lanes take part."""
+        lanes, address = spread(event)
+        first = self.detail.slot[lanes] == self.detail.slot[lanes].min(initial=0)
+        lanes, address = lanes[first], address[first]
+        inner = event.places[0] if event.places else None
+        if access == "copy":
+            if inner is None or inner.known is not None:
+                return
+            place = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
+        else:
+            place = address
+        for warp in np.unique(self.detail.warp[lanes]):
+            mine = self.detail.warp[lanes] == warp
+            if mine.sum() == LANES:
+                passes = passes_of(each, place[mine])
+                yield max(passes, turns_of(each, address[mine], place[mine])) if access == "copy" else passes
+
+    def _sectors(self, code: Code) -> dict[int, int]:
+        """Sectors that a warp's atomics touch, by instruction, of the first warp."""
+        found = {}
+        for index, events in by_instruction(self.detail, ("global",)).items():
+            lanes, address = spread(events[0])
+            if self.program.ops[index].access == "atomic" and len(lanes):
+                mine = self.detail.warp[lanes] == self.detail.warp[lanes[0]]
+                found[index] = sectors_of(code.instructions[index], address[mine])
+        return found
+
+    def _trace(self) -> tuple[Trace, list[AccessFacts]]:
+        """Where tiles lie in all blocks of the wide run, and what a mean block asks for."""
+        loops = self.code.all_loops()
+        owner = {i: n for n, loop in enumerate(loops) for i in loop.own}
+        heads = {i: self.program.block_of[outer.header] for outer in self.code.loops for inner in outer.loops
+                 for i in inner.body}  # fmt: skip
+        events = rounds(self.wide, heads)
+        accesses, told = [], []
+        blocks = len(self.wide.block_ids)
+        found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
+                 for tile in self.tiles if tile.place is not None}  # fmt: skip
+        for tile in self.tiles:
+            loop, lies = owner.get(tile.index, -1), found.get(tile.index)
+            asked, stride, density, filled = tile.executions * tile.mean_bytes, math.nan, tile.density, tile.density
+            if lies is not None and tile.place is not None:
+                share = tile.mean_bytes / max(tile.tile_bytes, 1.0)
+                accesses.append(Access(
+                    tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
+                    lies.start.astype(float), lies.stride.astype(float), lies.count.astype(float), lies.kept * share,
+                    lies.slot, lies.round.astype(float), lies.times.astype(float),
+                ))  # fmt: skip
+                asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.mean_bytes
+                moving = lies.count > 1
+                stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
+                density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])
+            told.append(AccessFacts(
+                kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
+                program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
+                span_bytes=float(tile.span_bytes),
+                density=density, filled=filled, align_bytes=float(tile.align_bytes),
+            ))  # fmt: skip
+        ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
+        return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
+
+    def _filled(self, tile: Tile, lies: Walks, beside: Sequence[Tile]) -> tuple[float, float]:
+        """Share of the stretches that is used by this load and others of its loop that read what it leaves out, and by
+        all passes of a block."""
+        if tile.density == 1.0 or tile.kind != "load":
+            return tile.density, tile.density
+        pitch = max(int(tile.pitch_bytes), 1)
+        alike = {
+            other.start % pitch for other in beside
+            if (other.kind, other.place, other.tile_bytes) == (tile.kind, tile.place, tile.tile_bytes)
+            and other.start // pitch == tile.start // pitch
+        }  # fmt: skip
+        once = min(1.0, tile.density * max(len(alike), 1))
+        first = lies.slot == lies.slot[0]
+        places = set(alike)
+        for start, stride, count in zip(lies.start[first], lies.stride[first], lies.count[first], strict=True):
+            places.update(((start + stride * np.arange(min(count, pitch))) % pitch).tolist())
+        return once, max(once, min(1.0, tile.density * len(places)))
+
+    def _notes(self, reader: Reader, roles: Sequence[Role], lead: Role, critical: Sequence[int]) -> Iterator[str]:
+        if len(roles) > 1:
+            for role in roles:
+                loops = ", ".join(
+                    f"{trips:.4g} of the loop at {hex(self.code.instructions[reader.loops[n].header].address)}"
+                    for n, (trips, _) in role.loops.items()
+                )
+                what = "multiply" if role.products else "do not multiply" if reader.products.any() else "run"
+                passes = f"passes: {loops or 'no loop'}"
+                yield f"warps {ranges(role.warps)} {what}; {passes}; {role.clk:,.0f} clocks of a lone warp"
+        worst = max(self.code.conflicts.items(), key=lambda item: item[1], default=(0, 1.0))
+        if worst[1] > 1.0:
+            at = self.code.instructions[worst[0]]
+            accesses = sum(1 for ratio in self.code.conflicts.values() if ratio > 1.0)
+            where = f"{worst[1]:.3g} passes for one ({at.opcode} at {at.address:#x})"
+            yield f"conflicts of banks: {accesses} accesses, at worst {where}"
+        lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.place is None]
+        if lost:
+            yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
+        if unknown := self.detail.unknown:
+            yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
+
+
+def leading(roles: Sequence[Role]) -> tuple[Role, tuple[int, ...]]:
+    """The role that decides how long a block takes, and the warps whose work adds up to it: those that multiply, or
+    where none does, those that run all loops of the longest role."""
+    multiply = [role for role in roles if role.products]
+    lead = max(multiply or roles, key=lambda role: role.clk)
+    alike = multiply or [role for role in roles if role.loops.keys() >= lead.loops.keys()]
+    return lead, tuple(sorted(warp for role in alike for warp in role.warps))
+
+
+def rounds(run: Run, heads: Mapping[int, int]) -> dict[int, list[tuple[Event, Array | None]]]:
+    """Events that move global memory, by instruction; where that is in a loop inside another one, with the pass of the
+    outermost in which each block is then. `heads`: the block that this one begins with, by instruction."""
+    passed = {head: np.zeros(len(run.block_ids), np.int64) for head in set(heads.values())}
+    out: dict[int, list[tuple[Event, Array | None]]] = {}
+    for event in run.log:
+        if event.kind == "block" and event.where in passed:
+            again = math.prod(walk.times for walk in event.walks)
+            passed[event.where][np.unique(run.slot[event.lanes])] += again
+        elif event.kind in ("global", "box"):
+            index = run.program.index[event.where]
+            head = heads.get(index)
+            now = None
+            if head is not None:
+                skipped = math.prod(walk.times for walk in event.walks if walk.head == head)
+                leapt = any(walk.head == head for walk in event.walks)
+                now = passed[head] - 1 - (skipped if leapt else 0)
+            out.setdefault(index, []).append((event, now))
+    return out
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """As "0-3, 8"."""
+    out: list[list[int]] = []
+    for n in sorted(numbers):
+        if out and out[-1][-1] == n - 1:
+            out[-1].append(n)
+        else:
+            out.append([n])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in out)
+
+
+def listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common(4))

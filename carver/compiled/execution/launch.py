@@ -1,0 +1,167 @@
+"""What a launch puts into constant memory, and where its tensors lie: addresses tell which argument they belong to."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import CompileError, ConfigError
+from ..arguments import Tensor
+from ..binary import Binary, Struct, TensorMap
+from ..isa import elf
+from .lanes import WORD, Array, Column
+
+SPACE = 1 << 40
+"""Tensors are so many bytes apart: no address of one is taken for another's."""
+PARAMETERS = 0x7E * SPACE
+"""Where code finds the parameters that it addresses in memory, such as tensor maps."""
+STACK_TOP = 0xFFFDC0
+SIZES_AT = 0x360
+"""Of the block and the grid in constant bank 0 since compute capability 10.0; at its start before."""
+BLACKWELL = 100
+STACK_AT, PARAMETERS_AT = {False: 0x28, True: 0x37C}, {False: (0x198, 0x118), True: (0x348, 0x358)}
+"""By whether it is Blackwell: the stack pointer, and pointers to the parameters."""
+
+
+Sizes = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One tensor of a launch."""
+
+    name: str
+    tensor: Tensor
+    map: TensorMap | None = None
+    """The tensor map that it is reached through."""
+
+
+class Launch:
+    """Constant memory of a launch, its tensors, and what they hold as far as it was told.
+
+    `values`: contents of integer tensors by name. Raises CompileError where the kernel has other parameters.
+    """
+
+    def __init__(self, binary: Binary, kernel: elf.Kernel, values: Mapping[str, Any]) -> None:
+        self.grid: Sizes = (binary.grid[0], binary.grid[1], binary.grid[2])
+        self.block, self.sm, self.cluster = binary.block, kernel.sm, kernel.cluster
+        self.places: dict[int, Place] = {}
+        self._maps: dict[int, int] = {}
+        self._contents: dict[int, Array] = {}
+        self.words: dict[int, int] = {}
+        parameters = kernel.parameters
+        if len(binary.args) < len(parameters):
+            raise CompileError(
+                f"{kernel.name} has {len(parameters)} parameters, of {[size for _, size in parameters]} bytes; "
+                f"{len(binary.args)} arguments were given"
+            )
+        for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=False)):
+            name = binary.names[place] or f"arg{place}"
+            self._put(kernel.parameters_at + offset, size, value, name, offset, values)
+        new = self.sm >= BLACKWELL
+        at = SIZES_AT if new else 0
+        for i, n in enumerate((*self.block, *self.grid)):
+            self.words.setdefault((at + 4 * i + (4 if new and i >= 3 else 0)) // 4, n)
+        self.words.setdefault(STACK_AT[new] // 4, STACK_TOP)
+        for where in PARAMETERS_AT[new]:
+            if where < kernel.parameters_at:
+                self.words.setdefault(where // 4, PARAMETERS & WORD)
+                self.words.setdefault(where // 4 + 1, PARAMETERS >> 32)
+        self.banks = dict(kernel.banks)
+        for symbol, held in binary.constants.items():
+            if symbol not in kernel.constants:
+                raise ConfigError(
+                    f"the code has no constant {symbol!r}; it has {', '.join(kernel.constants) or 'none'}"
+                )
+            bank, start = kernel.constants[symbol]
+            data = bytearray(self.banks.get(bank, b""))
+            raw = np.ascontiguousarray(held).tobytes()
+            data[start : start + len(raw)] = raw
+            self.banks[bank] = bytes(data)
+
+    def _put(self, at: int, size: int, value: Any, name: str, offset: int, values: Mapping[str, Any]) -> None:
+        if isinstance(value, Tensor):
+            raw = struct.pack("<Q", self._placed(Place(name, value), values))
+        elif isinstance(value, TensorMap):
+            self._maps[PARAMETERS + offset] = self._placed(Place(name, value.tensor, value), values)
+            return
+        elif isinstance(value, Struct):
+            whole = bytearray(value.data)
+            for where, tensor in value.tensors.items():
+                named = f"{name}.{where}" if len(value.tensors) > 1 else name
+                whole[where : where + 8] = struct.pack("<Q", self._placed(Place(named, tensor), values))
+            raw = bytes(whole)
+        else:
+            raw = b"\0" * 8 if value is None else np.asarray(value).tobytes()
+        if len(raw) > size and any(raw[size:]):
+            raise ConfigError(f"{name} has {len(raw)} bytes, the kernel's parameter {size}")
+        raw = raw[:size].ljust(-(-size // 4) * 4, b"\0")
+        for i in range(0, len(raw), 4):
+            self.words[(at + i) // 4] = int.from_bytes(raw[i : i + 4], "little")
+
+    def _placed(self, place: Place, values: Mapping[str, Any]) -> int:
+        address = (len(self.places) + 1) * SPACE
+        self.places[address // SPACE] = place
+        if place.name in values:
+            held = np.asarray(values[place.name])
+            kind = (
+                np.dtype(place.tensor.dtype) if place.tensor.dtype in ("int32", "int64", "uint32", "uint64") else None
+            )
+            if kind is not None:
+                full = np.broadcast_to(held, place.tensor.shape) if held.ndim == 0 else held
+                self._contents[address // SPACE] = np.ascontiguousarray(full, kind).reshape(-1).view(np.uint32)
+        return address
+
+    def place_of(self, address: int) -> Place | None:
+        """The tensor that an address, or that of a tensor map, belongs to."""
+        return self.places.get(self._maps.get(address, address) // SPACE)
+
+    def map_base(self, address: int) -> int | None:
+        """The address of the tensor of the tensor map at `address`; None where there is none."""
+        return self._maps.get(address)
+
+    def constant(self, bank: int, offsets: Column) -> Column | None:
+        """Words of constant memory at offsets in bytes."""
+        at = offsets.bits // 4
+        if bank == 0:
+            if len(at) == 1:
+                word = self.words.get(int(at[0]))
+                return None if word is None else Column(np.array([word], np.int64), offsets.known)
+            places, back = np.unique(at, return_inverse=True)
+            held = [self.words.get(int(place)) for place in places]
+            known = np.array([word is not None for word in held])[back]
+            bits = np.array([word or 0 for word in held], np.int64)[back]
+        else:
+            data = self.banks.get(bank)
+            if data is None:
+                return None
+            words = np.frombuffer(data[: len(data) // 4 * 4], "<u4").astype(np.int64)
+            known = (at >= 0) & (at < len(words))
+            if not len(words):
+                return None
+            bits = words[np.clip(at, 0, len(words) - 1)]
+        if offsets.known is not None:
+            known = known & offsets.known
+        return Column(bits, None if known.all() else known)
+
+    def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
+        """Words that a load of global memory gives, known where the contents of its tensor are."""
+        words = max(width_bytes // 4, 1)
+        if width_bytes < 4 or not self._contents:
+            return [None] * words
+        out: list[Column | None] = []
+        space = address.bits // SPACE
+        for i in range(words):
+            bits, known = np.zeros(len(space), np.int64), np.zeros(len(space), bool)
+            for place, held in self._contents.items():
+                at = (address.bits - place * SPACE) // 4 + i
+                here = (space == place) & (at >= 0) & (at < len(held))
+                bits[here], known[here] = held[at[here]], True
+            if address.known is not None:
+                known &= address.known
+            out.append(Column(bits, None if known.all() else known) if known.any() else None)
+        return out

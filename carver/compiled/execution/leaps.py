@@ -1,0 +1,286 @@
+"""Go through loops in leaps: passes that are sure to be like the last ones are not run one by one.
+
+At the head of a loop, what its registers hold must have moved by equal steps in three periods of passes, and what was
+recorded in them must agree, step by step. Each comparison, and each result that loses bits of its operands, then says
+for how many passes its outcome goes on in the same way. The least of these is the leap. Loops inside others leap there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...base.errors import CompileError
+from .lanes import SIGN, WORD, Array, Column, Value
+from .program import Block, Program
+
+PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
+"""Passes after which a loop may repeat: stages of a ring of buffers, say."""
+RING_PASSES = 9
+"""Passes of a loop that waits for barriers in memory which are run, so that its whole ring of buffers is seen."""
+FOREVER = 1 << 50
+ENDLESS = 1 << 31
+
+
+class Walk(NamedTuple):
+    steps: tuple[Array, ...]
+    """One for each value of the event."""
+    times: int
+    head: int
+    """The block that its loop begins with."""
+
+
+class Event(NamedTuple):
+    """What a fiber did.
+
+    kind: "block", "note", "wait", "global", "shared", "box"
+    where: the basic block, or the address of the instruction
+    values: what it depended on: addresses, coordinates, sides of a comparison
+    detail: warps of a block; how the outcome of a note depends on its values; active lanes of an access
+    places: in shared memory; they may go round
+    walks: of an event that stands for later passes of its loop, not for itself: by how much its values move in each
+        pass, and how many there are; a loop around that one adds another walk
+    """
+
+    kind: str
+    where: int
+    lanes: Array
+    values: tuple[Value, ...]
+    detail: Any = None
+    places: tuple[Value, ...] = ()
+    walks: tuple[Walk, ...] = ()
+
+
+class Lanes(Protocol):
+    """Lanes at one place of the code, and what their registers hold."""
+
+    lanes: Array
+    block: int
+    values: dict[str, Column]
+
+
+class Execution(Protocol):
+    """What is executed: the code, what happened until now, and how to count passes that are leapt over."""
+
+    program: Program
+    blocks: list[Block]
+    log: list[Event]
+
+    def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
+
+
+class Mark(NamedTuple):
+    """The state at the head of a loop."""
+
+    at: int
+    """Length of the log."""
+    lanes: Array
+    values: Sequence[Value]
+
+
+class Leaper:
+    def __init__(self, run: Execution) -> None:
+        self.run = run
+        self._marks: dict[int, list[Mark]] = {}
+        self._names = {n: sorted(run.blocks[n].live) for n in run.program.heads}
+        self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
+
+    def _waits(self, head: int) -> bool:
+        """Whether the loop that begins with a block waits for a barrier in memory."""
+        program = self.run.program
+        ends = [n for n, out in enumerate(program.after) if head in out and n >= head]
+        inside = program.ops[program.ranges[head][0] : program.ranges[max(ends)][-1] + 1]
+        return any(op.kind == "barrier" for op in inside)
+
+    def leap(self, fiber: Lanes) -> None:
+        """At the head of a loop, go on by as many passes as are sure to be alike."""
+        names = self._names[fiber.block]
+        marks = self._marks.setdefault(fiber.block, [])
+        if marks and not np.array_equal(marks[-1].lanes, fiber.lanes):
+            marks.clear()
+        marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names]))
+        if len(marks) > 4 * PERIODS[-1]:
+            del marks[0]
+        if len(marks) <= self._least.get(fiber.block, 0):
+            return
+        for period in PERIODS:
+            if len(marks) <= 3 * period:
+                return
+            if (steps := moved([mark.values for mark in marks[-1 : -3 * period - 2 : -period]])) is None:
+                continue
+            bounds = [mark.at for mark in marks[-1 : -3 * period - 2 : -period]]
+            spans = [self.run.log[begin:end] for end, begin in pairwise(bounds)]
+            times, walked = repeats(spans)
+            if times <= 2:  # the last pass is run
+                continue
+            self._go(fiber, names, steps, spans[0], walked, times - 1)
+            marks.clear()
+            return
+
+    def _go(
+        self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
+        walked: Sequence[tuple[Array, ...]], times: int,
+    ) -> None:  # fmt: skip
+        if times > ENDLESS:
+            at = self.run.program.ops[self.run.program.ranges[fiber.block][0]].address
+            raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")
+        for event, each in zip(span, walked, strict=True):
+            if event.kind == "block":
+                each_pass = prod(walk.times for walk in event.walks)
+                self.run.ran(event.where, event.detail, times * each_pass)
+                self.run.log.append(event._replace(walks=(*event.walks, Walk((), times, fiber.block))))
+            elif event.kind != "note":
+                self.run.log.append(event._replace(walks=(*event.walks, Walk(each, times, fiber.block))))
+        for name, step in zip(names, steps, strict=True):
+            held = fiber.values.get(name)
+            if held is not None and step is not None:
+                fiber.values[name] = Column(held.bits + step * times & WORD, held.known)
+
+
+def moved(states: Sequence[Sequence[Value]]) -> list[Array | None] | None:
+    """By how much each of several values moves from one state to the one before it in the list, the same between all;
+    None for a value that stays or is not known. None altogether where one does not move evenly."""
+    out: list[Array | None] = []
+    for columns in zip(*states, strict=True):
+        first = columns[0]
+        if first is None:
+            if any(column is not None for column in columns):
+                return None
+            out.append(None)
+            continue
+        if any(column is None or not _alike(column.known, first.known) for column in columns):
+            return None
+        bits = [column.bits for column in columns if column is not None]
+        if bits[0].dtype == bool:
+            if not all(_same(bits[0], each, first.known) for each in bits[1:]):
+                return None
+            out.append(None)
+            continue
+        steps = [(later - earlier) & WORD for later, earlier in pairwise(bits)]
+        if not all(_same(steps[0], each, first.known) for each in steps[1:]):
+            return None
+        out.append((steps[0] ^ SIGN) - SIGN if steps[0].any() else None)
+    return out
+
+
+def _alike(known: Array | None, other: Array | None) -> bool:
+    return known is other or (known is not None and other is not None and np.array_equal(known, other))
+
+
+def _same(bits: Array, other: Array, known: Array | None) -> bool:
+    equal = bits == other
+    return bool((equal if known is None else equal | ~known).all())
+
+
+def repeats(spans: Sequence[Sequence[Event]]) -> tuple[int, list[tuple[Array, ...]]]:
+    """For how many passes what was recorded goes on as it did in the last ones, newest first, and by how much the
+    values of each event move. 0 where they do not agree."""
+    if len({len(span) for span in spans}) > 1:
+        return 0, []
+    most, walked = FOREVER, []
+    for events in zip(*spans, strict=True):
+        first = events[0]
+        if any(
+            each.kind != first.kind or each.where != first.where or len(each.lanes) != len(first.lanes)
+            or not _walk_alike(each.walks, first.walks)
+            for each in events
+        ):  # fmt: skip
+            return 0, []
+        steps = []
+        for columns in zip(*(each.values for each in events), strict=True):
+            step = _walk(columns)
+            if step is None and first.kind in ("note", "global", "box"):
+                return 0, []
+            steps.append(np.zeros(1, np.int64) if step is None else step)
+        if first.kind == "note":
+            most = min(most, _holds(events, steps))
+        if most < 3:
+            return 0, []
+        walked.append(tuple(steps))
+    return most, walked
+
+
+def _walk_alike(walks: Sequence[Walk], others: Sequence[Walk]) -> bool:
+    return len(walks) == len(others) and all(
+        mine.times == other.times and all(map(np.array_equal, mine.steps, other.steps))
+        for mine, other in zip(walks, others, strict=True)
+    )
+
+
+def _walk(columns: Sequence[Value]) -> Array | None:
+    """The step between the values of one kind; zero where none is known, None where it changes."""
+    first = columns[0]
+    if first is None:
+        return np.zeros(1, np.int64) if all(column is None for column in columns) else None
+    if any(column is None or not _alike(column.known, first.known) for column in columns):
+        return None
+    bits = [column.bits for column in columns if column is not None]
+    steps = [later - earlier for later, earlier in pairwise(bits)]
+    return steps[0] if all(_same(steps[0], each, first.known) for each in steps[1:]) else None
+
+
+def _holds(events: Sequence[Event], steps: Sequence[Array]) -> int:
+    """For how many passes the outcome of a note goes on as in the last ones."""
+    columns = [[value for value in event.values if value is not None] for event in events]
+    known = columns[0][0].known
+    bits = [[_where(value.bits, known) for value in each] for each in columns]
+    moves = [_where(step, known) for step in steps]
+    how = events[0].detail
+    if not any(step.any() for step in moves):
+        return FOREVER
+    if how == "still":
+        return 0
+    if how == "masked":
+        kept = [place for place, step in enumerate(moves) if step.any()]
+        return min(_masked([each[place] for each in bits], moves[place]) for place in kept)
+    if how == "cut":
+        return 0 if moves[1].any() else _carry([each[0] for each in bits], moves[0], bits[0][1])
+    return horizon(bits[0][0] - bits[0][1], moves[0] - moves[1], how)
+
+
+def _where(bits: Array, known: Array | None) -> Array:
+    return bits if known is None or len(bits) == 1 else bits[np.broadcast_to(known, len(bits))]
+
+
+def horizon(difference: Array, step: Array, how: str) -> int:
+    """For how many passes a comparison of a number with 0 keeps its outcome, where the number moves by `step`."""
+    d, s = np.broadcast_arrays(difference, step)
+    moving = s != 0
+    if not moving.any():
+        return FOREVER
+    d, s = d[moving], s[moving]
+    if how in ("LE", "GT"):
+        d = d - 1
+    if how in ("EQ", "NE"):
+        towards = (d != 0) & ((d < 0) != (s < 0)) & (-d % s == 0)
+        n = np.where(d == 0, 0, np.where(towards, -d // s - 1, FOREVER))
+    else:
+        rising, falling = (d < 0) & (s > 0), (d >= 0) & (s < 0)
+        n = np.where(rising, (-d - 1) // np.maximum(s, 1), np.where(falling, d // np.maximum(-s, 1), FOREVER))
+    return int(n.min())
+
+
+def _carry(bits: Sequence[Array], step: Array, shift: Array) -> int:
+    """For how many passes a number, newest first, goes on evenly without its lowest `shift` bits: until what they gain
+    carries into the others."""
+    value, shift, rest = np.broadcast_arrays(bits[0], shift, step)
+    rest = rest - ((bits[0] >> shift) - (bits[1] >> shift) << shift)
+    low = value & np.left_shift(1, shift) - 1
+    room = np.where(rest > 0, np.left_shift(1, shift) - 1 - low, low)
+    return int(np.where(rest == 0, FOREVER, room // np.maximum(np.abs(rest), 1)).min())
+
+
+def _masked(bits: Sequence[Array], step: Array) -> int:
+    """The same of a number of which bits of any place are dropped: until one changes that has not changed yet."""
+    value, step = np.broadcast_arrays(bits[0], step)
+    changed = np.zeros_like(value)
+    for earlier in bits[1:]:
+        changed = changed | (value ^ earlier)
+    top = np.frexp((changed & (1 << 52) - 1).astype(np.float64))[1].astype(np.int64)  # one above the highest
+    low = value & np.left_shift(1, top) - 1
+    room = np.where(step > 0, np.left_shift(1, top) - 1 - low, low)
+    return int(np.where(step == 0, FOREVER, room // np.maximum(np.abs(step), 1)).min())

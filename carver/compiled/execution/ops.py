@@ -1,0 +1,79 @@
+"""What the executor needs to know of an instruction, whatever the vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .lanes import Array, Column, Value
+
+
+class Thread(Protocol):
+    """Lanes at one place of the code, as instructions see them."""
+
+    def get(self, name: str) -> Value: ...
+    def set(self, name: str, value: Value) -> None: ...
+    def constant(self, bank: int, offsets: Column) -> Value:
+        """Words of constant memory."""
+
+    def special(self, name: str) -> Value:
+        """A special register: places of the thread and its block."""
+
+    def note(self, address: int, how: str, *values: Column) -> None:
+        """What an outcome depends on: `how` is a comparison of two values (EQ, NE, LT, LE, GT, GE), "cut" where the low
+        bits of the first are dropped, the second says how many, "masked" where bits of any place may be, "still" where
+        nothing is known of the result once a value changes."""
+
+    def lost(self, opcode: str, names: Sequence[str]) -> None:
+        """That an instruction is not known: what it writes is unknown, and it is counted."""
+
+    def ballot(self, holds: Array) -> Array: ...
+    def leader(self) -> Array: ...
+    def leads(self) -> Array: ...
+    def shuffled(self, values: Array, lanes: Array) -> Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One instruction.
+
+    `kind`: "alu", "global" and "shared" for accesses of lanes, "box" and "bulk" for copies that one thread issues,
+    "barrier" for a wait on a barrier in memory, "branch", "exit", "call", "return", "indirect", or "none" for what
+    concerns neither addresses nor control.
+    """
+
+    address: int
+    kind: str
+    run: Callable[[Any], Any] | None = None
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    guard: str = ""
+    """A predicate, with "!" before it where it must fail."""
+    target: int | None = None
+    conditions: Sequence[Callable[[Any], Value]] = ()
+    """Predicates that must hold as well."""
+    back: Callable[[Any], Value] | None = None
+    """Where a return goes to."""
+    at: Any = None
+    width_bytes: int = 4
+    """Of one lane."""
+    mask: Sequence[Callable[[Any], Value]] = ()
+    inner: Callable[[Any], Value] | None = None
+    """The place in shared memory of a copy."""
+    access: str = ""
+    """load, store, copy, atomic."""
+    loads: Sequence[str] = ()
+    """Registers that get words of global memory."""
+    matrices: int = 0
+    """That a load of matrices from shared memory takes."""
+    map: tuple[Callable[[Any], Value], Callable[[Any], Value]] | None = None
+    coordinates: Sequence[Callable[[Any], Value]] = ()
+    barrier: Callable[[Any], Value] | None = None
+    terms: Sequence[Callable[[Any], Value]] = field(default_factory=list)
+    """Of the address of a barrier, with `offset`."""
+    offset: int = 0
+    rare: bool = False
+    """Of a branch: what it passes by is for arguments that are rare, so that it is taken where it is not known."""
+    named: str = ""
+    """The opcode of an instruction that is not known."""

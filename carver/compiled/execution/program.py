@@ -1,0 +1,109 @@
+"""Basic blocks of a kernel, and what of each block branches and addresses depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from .ops import Op
+
+ENDS = ("branch", "exit", "call", "return", "indirect")
+"""Kinds of instructions that end a basic block."""
+ACCESSES = ("global", "box", "bulk", "barrier")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A basic block.
+
+    places: the indices of its instructions
+    ops: those that are run, without the last one if it ends the block
+    last: the one that ends it; None where the next block follows without one
+    live: registers that are read behind its start, before they are written
+    """
+
+    places: range
+    ops: tuple[Op, ...]
+    last: Op | None
+    live: frozenset[str]
+
+
+class Program:
+    """The control flow of a kernel's instructions, which are in the order of their addresses."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.ops = ops
+        self.index = {op.address: i for i, op in enumerate(ops)}
+        starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
+        starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
+        bounds = [*sorted(starts), len(ops)]
+        self.ranges = [range(a, b) for a, b in pairwise(bounds)]
+        self.block_at = {ops[each[0]].address: n for n, each in enumerate(self.ranges)}
+        """Address -> the block that begins there."""
+        self.block_of = [n for n, each in enumerate(self.ranges) for _ in each]
+        """Index of an instruction -> its block."""
+        self.after = [self._after(n) for n in range(len(self.ranges))]
+        self.heads = {m for n, out in enumerate(self.after) for m in out if m <= n}
+        """Blocks that a loop may begin with: control comes to them from behind."""
+
+    def _after(self, n: int) -> tuple[int, ...]:
+        last = self.ops[self.ranges[n][-1]]
+        falls = [n + 1] if n + 1 < len(self.ranges) else []
+        if last.kind not in ENDS:
+            return tuple(falls)
+        always = not last.guard and not last.conditions
+        there = [self.block_at[self.ops[self.index[last.target]].address]] if last.target in self.index else []
+        match last.kind:
+            case "branch":
+                return (*([] if always else falls), *there)
+            case "exit":
+                return tuple([] if always else falls)
+            case "call":
+                return (*there, *falls)
+        return tuple(range(len(self.ranges))) if last.kind == "indirect" else self._returns
+
+    @cached_property
+    def _returns(self) -> tuple[int, ...]:
+        """Blocks behind calls."""
+        return tuple(n + 1 for n, each in enumerate(self.ranges) if self.ops[each[-1]].kind == "call")
+
+    def sliced(self, shared: bool) -> list[Block]:
+        """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
+        count as well."""
+        roots = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
+        count = len(self.ranges)
+        live = [frozenset[str]()] * count
+        needed: list[list[int]] = [[] for _ in range(count)]
+        before: list[list[int]] = [[] for _ in range(count)]
+        for n, out in enumerate(self.after):
+            for m in out:
+                before[m].append(n)
+        work, queued = list(range(count)), [True] * count
+        while work:
+            n = work.pop()
+            queued[n] = False
+            wanted = set[str]().union(*(live[m] for m in self.after[n]))
+            kept = []
+            for i in reversed(self.ranges[n]):
+                op = self.ops[i]
+                if op.kind in roots or not wanted.isdisjoint(op.writes):
+                    kept.append(i)
+                    if not op.guard:
+                        wanted -= op.writes
+                    wanted |= op.reads
+            needed[n] = kept[::-1]
+            if wanted != live[n]:
+                live[n] = frozenset(wanted)
+                for m in before[n]:
+                    if not queued[m]:
+                        work.append(m)
+                        queued[m] = True
+        blocks = []
+        for n, places in enumerate(self.ranges):
+            last = self.ops[places[-1]]
+            ends = last.kind in ENDS
+            ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
+            blocks.append(Block(places, ops, last if ends else None, live[n]))
+        return blocks

@@ -1,0 +1,168 @@
+"""Which warps of a block do the same, how long each kind takes, and what all of them ask of the SM."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..isa import rates, summary
+from ..isa.code import Code, Loop
+from ..isa.matrix import Matrix
+from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
+from .lanes import Array
+from .leaps import Event
+from .run import Run
+
+USUAL_LATENCY = 2
+"""Index into LATENCIES_CLK of the latency at which roles are compared."""
+OFTEN = 0.5
+"""Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """Warps that run the same code.
+
+    loops: by the number of the loop: passes of a warp, and one pass of a lone one
+    products: passes through code that multiplies matrices, of all its warps
+    """
+
+    warps: tuple[int, ...]
+    loops: Mapping[int, tuple[float, Span]]
+    straight: Span
+    products: float
+
+    @property
+    def clk(self) -> float:
+        """Of a lone warp."""
+        spans = [*self.loops.values(), (1.0, self.straight)]
+        return sum(times * span.alone_clk[USUAL_LATENCY] for times, span in spans)
+
+
+class Reader:
+    """The code of a block, with the passes of each basic block by warp in the mean block of the grid.
+
+    passes: (basic blocks, warps)
+    """
+
+    def __init__(self, code: Code, run: Run, passes: Array, rate: Mapping[Matrix, float]) -> None:
+        self.code, self.run, self.passes, self.rate = code, run, passes, rate
+        self.table = rates.table(code.isa)
+        self.block_of = np.array(run.program.block_of)
+        self.loops = code.all_loops()
+        self.warps = passes.shape[1]
+        mean = passes.mean(axis=1)
+        self.ran = mean[self.block_of] > 0
+        inside = {i for loop in self.loops for i in loop.body}
+        self.owned = [[i for i in loop.own if self.ran[i]] for loop in self.loops]
+        self.straight = [i for i in range(len(code.instructions)) if i not in inside and self.ran[i]]
+        self._mean = mean
+        self._spans: dict[tuple[int, ...], Span] = {}
+        groups = [self.table.group(each.opcode).role for each in code.instructions]
+        multiplying = sorted({int(self.block_of[i]) for i, role in enumerate(groups) if role in MULTIPLIES})
+        self.products = passes[multiplying].sum(axis=0)
+        """Passes of each warp through code that multiplies matrices."""
+        self.in_step = {i for i, role in enumerate(groups) if role == "barrier"}
+        self.turns = max(float((self.products > 0).sum()) / self.table.schedulers - 1.0, 0.0)
+        self._filled = _filled(run)
+        self._waits = [event for event in run.log if event.kind == "wait"]
+
+    def roles(self) -> list[Role]:
+        pattern = (self.passes > 0).T
+        groups: defaultdict[bytes, list[int]] = defaultdict(list)
+        for warp, row in enumerate(pattern):
+            groups[row.tobytes()].append(warp)
+        return [self._role(tuple(warps)) for warps in groups.values()]
+
+    def _role(self, warps: tuple[int, ...]) -> Role:
+        mine = self.passes[:, list(warps)].mean(axis=1)[self.block_of]
+        loops = {}
+        for n, (loop, own) in enumerate(zip(self.loops, self.owned, strict=True)):
+            here = [i for i in own if mine[i] > 0]
+            if here:
+                trips = float(max(mine[i] for i in here))
+                often = tuple(i for i in here if mine[i] >= OFTEN * trips)
+                span = self._span(often, replace(loop, own=often))
+                loops[n] = trips, self._fed(span, often, warps)
+        rest = tuple(i for i in self.straight if mine[i] > 0)
+        return Role(
+            warps, loops, self._fed(self._span(rest, rest), rest, warps), float(self.products[list(warps)].sum())
+        )
+
+    def _span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
+        if indices not in self._spans:
+            self._spans[indices] = read_span(self.code, indices, where, self.table, self.rate)
+        return self._spans[indices]
+
+    def _fed(self, span: Span, indices: Sequence[int], warps: Sequence[int]) -> Span:
+        """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and
+        the time for which it is used, and there are as many as the role waits for barriers."""
+        ops = self.run.program.ops
+        if any(ops[i].kind == "box" and ops[i].access == "load" for i in indices):
+            return span
+        here, mine = set(indices), set(warps)
+        waits = [event for event in self._waits if self._of(event, mine) and self._filled & _places(event)]
+        per_pass = len({event.where for event in waits if self.run.program.index[event.where] in here})
+        if not per_pass:
+            return span
+        slots = len({place for event in waits for place in _places(event)})
+        # groups of warps take turns on the tensor cores, and a buffer is free when all of them are done with it
+        others = self.turns * span.tensor_clk
+        in_step = not self.in_step.isdisjoint(indices)
+
+        def fed(clk: Sequence[float]) -> tuple[float, ...]:
+            # with one buffer the model adds what the others take, with several what is said here is the whole time
+            whole = [0.0 if slots > 1 and latency else others for latency in LATENCIES_CLK]
+            ring = [
+                (per_pass * latency + clk[0] + others) / slots - w
+                for latency, w in zip(LATENCIES_CLK, whole, strict=True)
+            ]
+            own = (c if in_step else c - others for c in clk)
+            return tuple(max(c, span.tensor_clk, r) for c, r in zip(own, ring, strict=True))
+
+        return replace(span, alone_clk=fed(span.alone_clk), cached_clk=fed(span.cached_clk))
+
+    def _of(self, event: Event, warps: set[int]) -> bool:
+        return not warps.isdisjoint((self.run.warp[event.lanes] % self.warps).tolist())
+
+    def demand(self, indices: Sequence[int], trips: float, critical: int) -> dict[str, Any]:
+        """What all warps of a block ask of the SM in code that runs `trips` times, spread over so many critical warps:
+        fields of a `Span` for one pass."""
+        groups: defaultdict[float, list[int]] = defaultdict(list)
+        for i in indices:
+            groups[float(self._mean[self.block_of[i]])].append(i)
+        numbers: defaultdict[str, float] = defaultdict(float)
+        parts: dict[str, defaultdict[str, float]] = {name: defaultdict(float) for name in PARTS}
+        for mean, members in groups.items():
+            asked = summary.demand(self.code, members, self.table)
+            block, warp = mean * self.warps / trips, mean * self.warps / trips / critical
+            for name in ("instructions", "factor_bytes", "exponentials", "atomic_sectors", "barriers"):
+                numbers[name] += warp * getattr(asked, name)
+            numbers["block_factor_bytes"] += block * asked.block_factor_bytes
+            numbers["bulk"] += block * sum(asked.bulk.values())
+            for name in ("pipe_clk", "bytes"):
+                for key, amount in getattr(asked, name).items():
+                    parts[name][key] += warp * amount
+            for kind, amount in asked.matrix.items():
+                parts["matrix"][" ".join(kind)] += warp * amount
+            for kind, amount in asked.block_matrix.items():
+                parts["block_matrix"][" ".join(kind)] += block * amount
+        whole = {name: round(numbers[name]) for name in ("instructions", "exponentials", "barriers", "bulk")}
+        return {**numbers, **whole, **{name: dict(each) for name, each in parts.items()}}
+
+
+PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
+
+
+def _places(event: Event) -> set[int]:
+    return set() if event.values[0] is None else set(np.unique(event.values[0].bits).tolist())
+
+
+def _filled(run: Run) -> set[int]:
+    """Barriers that copies of boxes into shared memory arrive at."""
+    ends = [event.places[1] for event in run.log if event.kind == "box" and len(event.places) > 1]
+    return {int(place) for column in ends if column is not None for place in np.unique(column.bits)}

@@ -1,0 +1,285 @@
+"""Run the control flow and the addresses of a kernel's machine code for many threads at once.
+
+Threads are lanes of columns. Those at the same place of the code form a `Fiber`; the one at the lowest address runs
+next, and fibers that meet join, so that no stack of reconvergence is needed. Loads give what the launch was told of
+their tensor, and else make unknown what they write, lane by lane. A branch on what is not known falls through, and is
+recorded. Waits for barriers in memory succeed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import CompileError
+from .lanes import FALSE, TRUE, ZERO, Array, Column, Value, gathered, merged
+from .launch import Launch
+from .leaps import Event, Leaper
+from .ops import Op
+from .program import Program
+
+MOST_STEPS = 60_000
+"""Blocks that are run before a kernel counts as one that cannot be followed."""
+LANES = 32
+TOUCHES = ("global", "shared", "box", "bulk", "barrier")
+"""Kinds of instructions that are recorded."""
+FIRST = ("SR_CgaCtaId", "SR_CgaSize", "SR_SWINHI", "SR_CLUSTERID.X", "SR_CLUSTERID.Y", "SR_CLUSTERID.Z")
+"""Special registers that are 0 in a launch without clusters."""
+
+
+class Run:
+    """One execution, for some blocks of the grid and some threads of each.
+
+    passes: of each basic block, by warp of each block of the grid that runs: (basic blocks, blocks of the grid, warps)
+    log: what happened, in order
+    assumed: addresses of branches on what is not known
+    unknown: opcodes whose results are not known for want of a rule, and how often each was met
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        blocks: Array,
+        threads: Array,
+        *,
+        shared: bool = False,
+        warp: int = LANES,
+    ) -> None:
+        self.program, self.launch, self.block_ids, self.threads = program, launch, blocks, threads
+        count, each = len(blocks), len(threads)
+        self.slot = np.repeat(np.arange(count), each)
+        """Of each lane: the place of its block among those that run."""
+        block, self.tid = np.repeat(blocks, each), np.tile(threads, count)
+        (gx, gy, _), (bx, by, _) = launch.grid, launch.block
+        self.lane_of = self.tid % warp
+        self._special: dict[str, Array] = {
+            "SR_CTAID.X": block % gx, "SR_CTAID.Y": block // gx % gy, "SR_CTAID.Z": block // (gx * gy),
+            "SR_TID.X": self.tid % bx, "SR_TID.Y": self.tid // bx % by, "SR_TID.Z": self.tid // (bx * by),
+            "SR_LANEID": self.lane_of, "SR_LTMASK": (1 << self.lane_of) - 1,
+        }  # fmt: skip
+        self.warps, within = np.unique(threads // warp, return_inverse=True)
+        """Which warps of a block run."""
+        self.warp = self.slot * len(self.warps) + np.tile(within, count)
+        """Of each lane: its warp among those of all blocks that run."""
+        self._passes = np.zeros((len(program.ranges), count * len(self.warps)))
+        self.log: list[Event] = []
+        self.assumed: set[int] = set()
+        self.unknown: Counter[str] = Counter()
+        self.blocks = program.sliced(shared)
+        self._leaper = Leaper(self)
+        self._go()
+
+    @property
+    def passes(self) -> Array:
+        return self._passes.reshape(len(self.program.ranges), len(self.block_ids), len(self.warps))
+
+    def ran(self, block: int, warps: Array, times: int = 1) -> None:
+        self._passes[block, warps] += times
+
+    def special(self, name: str, lanes: Array) -> Value:
+        if name in self._special:
+            bits = self._special[name][lanes]
+            return Column(bits[:1] if (bits == bits[0]).all() else bits)
+        return ZERO if name in FIRST else None
+
+    def _go(self) -> None:
+        fibers = [Fiber(self, np.arange(len(self.slot)), 0, {})]
+        steps = 0
+        while fibers:
+            first = min(fiber.block for fiber in fibers)
+            here = [fiber for fiber in fibers if fiber.block == first]
+            fibers = [fiber for fiber in fibers if fiber.block != first]
+            fiber = here[0] if len(here) == 1 else self._joined(here)
+            if first in self.program.heads:
+                self._leaper.leap(fiber)
+            steps += 1
+            if steps > MOST_STEPS:
+                at = self.program.ops[self.program.ranges[first][0]].address
+                raise CompileError(f"the code is not through after {MOST_STEPS:,} basic blocks; it is at {at:#x}")
+            fibers += self._step(fiber)
+
+    def _joined(self, parts: Sequence[Fiber]) -> Fiber:
+        lanes = np.concatenate([part.lanes for part in parts])
+        order, counts = np.argsort(lanes, kind="stable"), [len(part.lanes) for part in parts]
+        values = {}
+        for name in self.blocks[parts[0].block].live:
+            held = gathered([part.values.get(name) for part in parts], counts, order)
+            if held is not None:
+                values[name] = held
+        return Fiber(self, lanes[order], parts[0].block, values)
+
+    def _step(self, fiber: Fiber) -> list[Fiber]:
+        """Run one basic block; the fibers that come out."""
+        n = fiber.block
+        block = self.blocks[n]
+        self.ran(n, fiber.warps)
+        self.log.append(Event("block", n, fiber.lanes, (), fiber.warps))
+        for each in block.ops:
+            self._do(each, fiber)
+        following = n + 1 if n + 1 < len(self.blocks) else None
+        if (op := block.last) is None:
+            return fiber.gone(following)
+        taken = fiber.guard(op.guard) if op.guard else TRUE
+        for get in op.conditions:
+            also = get(fiber) or Column(FALSE.bits, FALSE.bits)
+            sure, possible = taken.sure & also.sure, taken.possible & also.possible
+            taken = Column(sure, None if (sure == possible).all() else sure == possible)
+        if taken.known is not None and not taken.known.all() and not op.rare:
+            self.assumed.add(op.address)
+        goes = taken.possible if op.rare else taken.sure
+        if op.kind == "exit":
+            return fiber.parted(~goes, following)
+        if op.kind in ("return", "indirect"):
+            return [*self._elsewhere(op, fiber, goes), *fiber.parted(~goes, following)]
+        there = self.program.block_at.get(op.target) if op.target is not None else following
+        return [*fiber.parted(goes, there), *fiber.parted(~goes, following)]
+
+    def _elsewhere(self, op: Op, fiber: Fiber, goes: Array) -> list[Fiber]:
+        """Fibers behind a branch to an address in a register."""
+        to = op.back(fiber) if op.back else None
+        if to is None or to.known is not None:
+            self.assumed.add(op.address)
+            return []
+        wanted = np.unique(to.bits)
+        return [
+            part
+            for each in wanted
+            for part in fiber.parted(goes & (to.bits == each), self.program.block_at.get(int(each)))
+        ]
+
+    def _do(self, op: Op, fiber: Fiber) -> None:
+        guard = fiber.guard(op.guard) if op.guard else None
+        if guard is not None and not guard.possible.any():
+            return
+        loaded = self._touch(op, fiber, guard) if op.kind in TOUCHES else {}
+        whole = guard is None or guard.sure.all()
+        before = {} if whole else {name: fiber.get(name) for name in op.writes}
+        for name in op.writes:
+            if op.run is None:
+                fiber.set(name, loaded.get(name))
+        if op.run is not None:
+            op.run(fiber)
+        for name, old in before.items():
+            assert guard is not None
+            fiber.set(name, merged(guard, fiber.get(name), old, len(fiber.lanes)))
+
+    def _touch(self, op: Op, fiber: Fiber, guard: Column | None) -> dict[str, Value]:
+        """Record an access; what a load of known contents writes."""
+        active = TRUE.bits if guard is None else guard.possible
+        for get in op.mask:
+            if (also := get(fiber)) is not None:
+                active = active & also.possible
+        if not active.any() or op.kind == "bulk":
+            return {}
+        if op.kind == "barrier":
+            terms = [get(fiber) for get in op.terms]
+            if any(term is None for term in terms):
+                return {}
+            at = sum((term.bits for term in terms if term), np.array([op.offset], np.int64))
+            self.log.append(Event("wait", op.address, fiber.lanes, (Column(at),), active))
+            return {}
+        if op.kind == "box":
+            low, high = (get(fiber) for get in op.map) if op.map else (None, None)
+            base = None if low is None or high is None else Column(low.bits | high.bits << 32)
+            values: tuple[Value, ...] = (base, *(get(fiber) for get in op.coordinates))
+            inner = op.inner(fiber) if op.inner else None
+            barrier = op.barrier(fiber) if op.barrier else None
+            self.log.append(Event("box", op.address, fiber.lanes, values, active, (inner, barrier)))
+            return {}
+        at = op.at(fiber)
+        inner = op.inner(fiber) if op.inner else None
+        self.log.append(Event(op.kind, op.address, fiber.lanes, (at,), active, (inner,)))
+        if op.kind != "global" or at is None or not op.loads:
+            return {}
+        return dict(zip(op.loads, self.launch.loaded(at, op.width_bytes), strict=False))
+
+
+class Fiber:
+    """Lanes at one place of the code, and what their registers hold."""
+
+    def __init__(self, run: Run, lanes: Array, block: int, values: dict[str, Column]) -> None:
+        self.run, self.lanes, self.block, self.values = run, lanes, block, values
+        self._warps: Array = None
+
+    def get(self, name: str) -> Value:
+        return self.values.get(name)
+
+    def set(self, name: str, value: Value) -> None:
+        if name[-1] in "ZT":
+            return
+        if value is None:
+            self.values.pop(name, None)
+        else:
+            self.values[name] = value
+
+    def guard(self, name: str) -> Column:
+        """A predicate, the opposite where "!" stands before its name."""
+        held = self.values.get(name.lstrip("!"))
+        if held is None:
+            return Column(FALSE.bits, FALSE.bits)
+        return Column(~held.bits, held.known) if name[0] == "!" else held
+
+    def constant(self, bank: int, offsets: Column) -> Value:
+        return self.run.launch.constant(bank, offsets)
+
+    def special(self, name: str) -> Value:
+        return self.run.special(name, self.lanes)
+
+    def note(self, address: int, how: str, *values: Column) -> None:
+        self.run.log.append(Event("note", address, self.lanes, values, how))
+
+    def lost(self, opcode: str, names: Iterable[str]) -> None:
+        self.run.unknown[opcode] += 1
+        for name in names:
+            self.set(name, None)
+
+    @property
+    def warps(self) -> Array:
+        if self._warps is None:
+            here = self.run.warp[self.lanes]
+            self._warps = here[np.flatnonzero(np.diff(here, prepend=-1))]
+        return self._warps
+
+    def leads(self) -> Array:
+        """Whether each lane is the first of its warp here."""
+        return np.diff(self.run.warp[self.lanes], prepend=-1) != 0
+
+    def leader(self) -> Array:
+        """The number of the first lane of each lane's warp."""
+        leads = self.leads()
+        return self.run.lane_of[self.lanes][np.flatnonzero(leads)][np.cumsum(leads) - 1]
+
+    def ballot(self, holds: Array) -> Array:
+        bits = np.where(np.broadcast_to(holds, len(self.lanes)), 1 << self.run.lane_of[self.lanes], 0)
+        leads = self.leads()
+        return np.add.reduceat(bits, np.flatnonzero(leads))[np.cumsum(leads) - 1]
+
+    def shuffled(self, values: Array, lanes: Array) -> Array:
+        """What another lane of the warp holds; a lane's own value where that one is not here."""
+        warp = self.run.warp[self.lanes] * LANES
+        wanted = warp + np.broadcast_to(lanes, len(warp)) % LANES
+        here = warp + self.run.lane_of[self.lanes]
+        at = np.minimum(np.searchsorted(here, wanted), len(here) - 1)
+        return np.where(here[at] == wanted, values[at], values)
+
+    def gone(self, block: int | None) -> list[Fiber]:
+        """This fiber at another block; none where there is no such block."""
+        if block is None:
+            return []
+        self.block = block
+        return [self]
+
+    def parted(self, mask: Array, block: int | None) -> list[Fiber]:
+        """The lanes of a mask as a fiber of their own."""
+        if block is None or not mask.any():
+            return []
+        if mask.all():
+            return [Fiber(self.run, self.lanes, block, dict(self.values))]
+        which = np.flatnonzero(np.broadcast_to(mask, len(self.lanes)))
+        live: Any = self.run.blocks[block].live
+        values = {name: self.values[name].taken(which) for name in live if name in self.values}
+        return [Fiber(self.run, self.lanes[which], block, values)]

@@ -1,0 +1,303 @@
+"""What each instruction moves of global memory: the tile of one block, and where the tiles of all blocks lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from ..binary import TensorMap
+from ..footprint import ALIGN_LIMIT
+from .lanes import Array, signed
+from .launch import SPACE, Launch, Place
+from .leaps import Event
+from .run import Run
+
+EXACT = 4
+"""So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
+MOST_POINTS = 512
+"""Of a walk inside of another one."""
+SECTOR_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a block moves by one instruction.
+
+    kind: "load", "store" or "atomic"; path: "pointer" or "descriptor"
+    place: the tensor; None where the addresses are not known
+    tile_bytes: distinct bytes of the largest tile that was seen; mean_bytes: of the mean one
+    run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector; pitch_bytes: of the runs
+    density: share of the stretches that is used
+    start: the first byte, as an example; offsets: of threads that stand for all, how far each is from the first byte
+    sectors: that a warp touches; executions: in the mean of the blocks that were run
+    """
+
+    index: int
+    kind: str
+    path: str
+    place: Place | None
+    tile_bytes: float = 0.0
+    mean_bytes: float = 0.0
+    run_bytes: float = SECTOR_BYTES
+    span_bytes: float = SECTOR_BYTES
+    pitch_bytes: float = 1.0
+    density: float = 1.0
+    align_bytes: float = ALIGN_LIMIT
+    start: int = 0
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    sectors: float = 0.0
+    executions: float = 0.0
+
+
+def by_instruction(run: Run, kinds: Sequence[str]) -> dict[int, list[Event]]:
+    """Events of these kinds, by the index of the instruction."""
+    out: dict[int, list[Event]] = {}
+    for event in run.log:
+        if event.kind in kinds:
+            out.setdefault(run.program.index[event.where], []).append(event)
+    return dict(sorted(out.items()))
+
+
+def times(event: Event) -> int:
+    """Executions that an event stands for."""
+    return math.prod(walk.times for walk in event.walks)
+
+
+def spread(event: Event) -> tuple[Array, Array]:
+    """Lanes that take part in an event at a known address, and that address."""
+    column = event.values[0]
+    active = np.broadcast_to(event.detail, len(event.lanes))
+    if column is None:
+        return event.lanes[:0], event.lanes[:0]
+    if column.known is not None:
+        active = active & np.broadcast_to(column.known, len(active))
+    return event.lanes[active], np.broadcast_to(column.bits, len(active))[active]
+
+
+def tiles(run: Run, launch: Launch) -> list[Tile]:
+    """Of each instruction that moves global memory, in the order of the code."""
+    found = []
+    for index, events in by_instruction(run, ("global", "box")).items():
+        op = run.program.ops[index]
+        kind = "load" if op.access == "copy" else op.access
+        made = _box if op.kind == "box" else _pointed
+        tile = made(index, kind, events, run, launch)
+        if tile is not None:
+            found.append(tile)
+    return found
+
+
+def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
+    lost = Tile(index, kind, "descriptor", None)
+    known = [event for event in events if all(value is not None for value in event.values)]
+    if not known:
+        return lost
+    place = launch.place_of(int(known[0].values[0].bits[0]))  # type: ignore[union-attr]
+    if place is None or place.map is None:
+        return lost
+    box, size = place.map.box, place.tensor.item_bytes
+    count = math.prod(box) * size
+    run_bytes = box[0] * size
+    if box[0] == place.map.dims[0] and len(box) > 1 and not place.map.lower:
+        run_bytes *= box[1]
+    blocks = sum(times(event) * len(np.unique(run.slot[spread_box(event)])) for event in known)
+    first = int(run.tid[spread_box(known[0])[0]])
+    return Tile(
+        index, kind, "descriptor", place, count, count, run_bytes, run_bytes,
+        align_bytes=math.gcd(ALIGN_LIMIT, run_bytes),
+        offsets={first: 0}, executions=blocks / len(run.block_ids),
+    )  # fmt: skip
+
+
+def spread_box(event: Event) -> Array:
+    return event.lanes[np.broadcast_to(event.detail, len(event.lanes))]
+
+
+def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
+    width = run.program.ops[index].width_bytes
+    seen: list[tuple[Array, Array]] = []  # threads and addresses of one execution by one block
+    sectors = warps = bytes_ = lanes_of_exact = lanes_of_all = executions = 0.0
+    place, outside = None, False
+    for event in events:
+        lanes, address = spread(event)
+        if not len(lanes):
+            continue
+        slots = run.slot[lanes]
+        executions += times(event) * float((np.bincount(slots) > 0).sum())
+        lanes_of_all += times(event) * len(lanes)
+        if len(seen) >= EXACT * len(run.block_ids) or event.walks:
+            continue
+        where = launch.place_of(int(address[0]))
+        place, outside = place or where, outside or where is None
+        warp = run.warp[lanes]
+        first, last = address // SECTOR_BYTES, (address + width - 1) // SECTOR_BYTES
+        pairs = np.unique(np.concatenate([warp * SPACE + first % SPACE, warp * SPACE + last % SPACE]))
+        sectors, warps = sectors + len(pairs), warps + len(np.unique(warp))
+        lanes_of_exact += len(lanes)
+        for slot in np.unique(slots):
+            mine = slots == slot
+            order = np.argsort(address[mine], kind="stable")
+            seen.append((run.tid[lanes[mine]][order], address[mine][order]))
+            bytes_ += _distinct(seen[-1][1], width)
+    if not seen:
+        return Tile(index, kind, "pointer", None, executions=executions / len(run.block_ids))
+    if place is None:  # of shared memory, by a generic address
+        return None
+    sizes = [_distinct(address, width) for _, address in seen]
+    threads, tile = seen[int(np.argmax(sizes))]
+    size = max(sizes)
+    tile = tile[np.diff(tile, prepend=tile[0] - 1) > 0]
+    gaps = np.diff(tile)
+    edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
+    spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
+    holes = gaps[(gaps > width) & (gaps < SECTOR_BYTES + width)]
+    starts = np.concatenate([[address[0] for _, address in seen], tile[edges[:-1]]])
+    address = seen[int(np.argmax(sizes))][1]
+    picks = {
+        int(threads[place_]): int(address[place_] - address[0]) for place_ in (0, len(threads) // 2, len(threads) - 1)
+    }
+    return Tile(
+        index, kind, "pointer", place, size, bytes_ / lanes_of_exact * lanes_of_all / executions,
+        run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
+        pitch_bytes=float(np.median(holes)) if len(holes) else float(width),
+        density=min(1.0, size / float(spans.sum())),
+        align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
+        sectors=sectors / warps, executions=executions / len(run.block_ids),
+    )  # fmt: skip
+
+
+def _distinct(address: Array, width: int) -> float:
+    """Bytes that accesses of this width cover; addresses are sorted."""
+    return float(width + np.minimum(np.diff(address), width).sum())
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Where the tiles of one instruction lie in each block that was run: columns as `trace.Access` has, in bytes."""
+
+    slot: Array
+    start: Array
+    stride: Array
+    count: Array
+    kept: Array
+    round: Array
+    times: Array
+
+
+def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
+    """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins."""
+    rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head)]
+    if not rows:
+        return None
+    slot, start, stride, count, kept, round_, many = (np.concatenate(column) for column in zip(*rows, strict=True))
+    group = slot * (int(round_.max()) + 1) + round_
+    order = np.argsort(group, kind="stable")
+    group, slot, start, stride, count, kept, round_, many = (
+        column[order] for column in (group, slot, start, stride, count, kept, round_, many)
+    )
+    cut = np.flatnonzero(np.diff(group, prepend=-1))
+    length = np.diff(np.append(cut, len(group)))
+    low = np.minimum.reduceat(np.minimum(start, start + stride * (count - 1)), cut)
+    high = np.maximum.reduceat(np.maximum(start, start + stride * (count - 1)), cut)
+    step = np.gcd.reduceat(np.gcd(start - np.repeat(low, length), np.where(count > 1, np.abs(stride), 0)), cut)
+    total = np.add.reduceat(count * many, cut)
+    # all tiles of a group are one progression where they are as many as it has places; or they are one tile
+    even = (step * (total - 1) == high - low) & (np.maximum.reduceat(many, cut) == 1)
+    still = high == low
+    one = even | still
+    mean = np.add.reduceat(kept * count * many, cut) / total
+    apart = ~np.repeat(one, length)
+    joined = (
+        slot[cut], low, step, np.where(still, 1, total), mean, round_[cut], np.where(still, total, 1)
+    )  # fmt: skip
+    rest = (slot, start, stride, count, kept, round_, many)
+    return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)))
+
+
+def _rows(tile: Tile, event: Event, rounds: Array | None, run: Run, head: int) -> Iterator[tuple[Array, ...]]:
+    """Of one event: slot, start, stride, count, kept, round and times of the walks of each block."""
+    found = _starts(tile, event, run)
+    if found is None or not len(found[0]):
+        return
+    lanes, start, kept, steps = found
+    slot = run.slot[lanes]
+    order = np.lexsort((start, slot))
+    cut = order[np.flatnonzero(np.diff(slot[order], prepend=-1))]
+    slot, start, kept = slot[cut], start[cut], kept[cut]
+    at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
+    ones = np.ones(len(cut), np.int64)
+    if not event.walks:
+        yield slot, start, 0 * ones, ones, kept, at, ones
+        return
+    moves = [step[cut] for step in steps]
+    longest = max(
+        range(len(moves)), key=lambda i: (event.walks[i].head != head or len(moves) == 1, event.walks[i].times)
+    )
+    others = [i for i in range(len(moves)) if i != longest]
+    points, weight = _points([event.walks[i].times for i in others])
+    for point in points:
+        moved = start + moves[longest]
+        at_ = at
+        for i, place in zip(others, point, strict=True):
+            moved = moved + moves[i] * place
+            if event.walks[i].head == head:
+                at_ = at + place
+        yield slot, moved, moves[longest], event.walks[longest].times * ones, kept, at_, weight * ones
+
+
+def _points(counts: Sequence[int]) -> tuple[list[tuple[int, ...]], int]:
+    """Passes of loops around a walk, from 1 on, and how many passes each stands for."""
+    axes, weight = [], 1
+    for count in counts:
+        taken = min(count, MOST_POINTS)
+        axes.append([1 + i * (count - 1) // max(taken - 1, 1) for i in range(taken)])
+        weight *= max(round(count / taken), 1)
+    return list(product(*axes)), weight
+
+
+def _starts(tile: Tile, event: Event, run: Run) -> tuple[Array, Array, Array, list[Array]] | None:
+    """Of each lane that shows where a tile is: the tile's first byte, the share of it that is inside the tensor, and by
+    how much it moves in each walk."""
+    if tile.path == "pointer":
+        lanes, address = spread(event)
+        threads = run.tid[lanes]
+        offset = np.zeros(len(lanes), np.int64)
+        shows = np.zeros(len(lanes), bool)
+        for thread, far in tile.offsets.items():
+            offset[threads == thread], shows[threads == thread] = far, True
+        which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
+        if (column := event.values[0]) is not None and column.known is not None:
+            which = which[np.broadcast_to(column.known, len(event.lanes))[which]]
+        steps = [np.broadcast_to(walk.steps[0], len(event.lanes))[which][shows] for walk in event.walks]
+        return lanes[shows], (address - offset)[shows], np.ones(int(shows.sum())), steps
+    if tile.place is None or tile.place.map is None or any(value is None for value in event.values):
+        return None
+    which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
+    full = [np.broadcast_to(value.bits, len(event.lanes))[which] for value in event.values if value is not None]
+    moves = [[np.broadcast_to(step, len(event.lanes))[which] for step in walk.steps] for walk in event.walks]
+    start, kept = _corner(tile.place.map, [signed(each) for each in full[1:]])
+    pitches = _pitches(tile.place.map)
+    steps = [
+        sum((s * p for s, p in zip(move[1:], pitches, strict=False)), np.zeros(len(which), np.int64)) for move in moves
+    ]
+    return event.lanes[which], start, kept, steps
+
+
+def _pitches(of: TensorMap) -> tuple[int, ...]:
+    return (of.tensor.item_bytes, *of.strides_bytes)
+
+
+def _corner(of: TensorMap, coordinates: Sequence[Array]) -> tuple[Array, Array]:
+    """The first byte of a box in its tensor, and the share of the box that is inside."""
+    start = np.zeros(len(coordinates[0]), np.int64)
+    kept = np.ones(len(coordinates[0]))
+    for axis, (at, pitch) in enumerate(zip(coordinates, _pitches(of), strict=False)):
+        start = start + at * pitch
+        if not of.lower:  # a column of pixels takes its place from all of them
+            box, size = of.box[axis], of.dims[axis]
+            kept = kept * np.clip(np.minimum(at + box, size) - np.maximum(at, 0), 0, box) / box
+    return start, kept

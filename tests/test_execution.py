@@ -1,0 +1,219 @@
+"""What the evaluator of machine code says of CUDA kernels, against counts by hand. Needs nvcc and nvdisasm, no GPU."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import carver
+from carver.arch.devices import load
+from carver.base.errors import CompileError, DeviceError
+from carver.compiled.binary import Binary
+from carver.compiled.execution.facts import Execution, facts_of_binary
+from carver.compiled.execution.launch import Launch
+from carver.compiled.execution.program import Program
+from carver.compiled.execution.sass import decoded
+from carver.compiled.execution.tiles import spread, times
+from carver.compiled.isa import elf, sass
+
+SOURCE = """
+extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) total += x[i];
+    if (total != 0) atomicAdd(out, total);
+}
+extern "C" __global__ void divided(const float* x, float* y, int height, int width) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = at / width, column = at % width;
+    if (row >= height) return;
+    float total = 0;
+    for (int i = -1; i <= 1; ++i)
+        if (row + i >= 0 && row + i < height && column + i >= 0 && column + i < width)
+            total += x[(row + i) * width + column + i];
+    y[at] = total;
+}
+extern "C" __global__ void turned(const float* x, float* y, int rows, int columns) {
+    __shared__ float tile[32][32];
+    int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 32;
+    for (int i = threadIdx.y; i < 32; i += 8)
+        if (r + i < rows && c < columns) tile[i][threadIdx.x] = x[(r + i) * columns + c];
+    __syncthreads();
+    int out = blockIdx.y * 32 + threadIdx.x, first = blockIdx.x * 32;
+    for (int i = threadIdx.y; i < 32; i += 8)
+        if (first + i < columns && out < rows) y[(first + i) * rows + out] = tile[threadIdx.x][i];
+}
+extern "C" __global__ void nested(const float* x, float* y, int outer, int inner) {
+    float total = 0;
+#pragma unroll 1
+    for (int i = 0; i < outer; ++i)
+#pragma unroll 1
+        for (int j = 0; j < inner; ++j) total += x[(i * inner + j) * 128 + threadIdx.x];
+    y[threadIdx.x] = total;
+}
+extern "C" __global__ void every_eighth(const float* x, float* y, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; ++i) { total += x[i]; if (i % 8 == 3) y[i] = total; }
+}
+extern "C" __global__ void gathered(const float* x, const int* at, float* y, int n) {
+    int i = threadIdx.x;
+    y[i] = x[at[i]];
+#pragma unroll 1
+    for (int j = 0; j < at[n]; ++j) y[j * 32 + i] = j;
+}
+__constant__ int table[64];
+extern "C" __global__ void tabled(float* y, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int j = 0; j < table[n]; ++j) total += j;
+    y[table[n + 1] + threadIdx.x] = total;
+}
+"""
+ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
+NVCC = shutil.which("nvcc")
+f32 = lambda *shape: carver.Tensor("float32", shape)  # noqa: E731
+i32 = np.int32
+
+
+def _disassembler() -> bool:
+    try:
+        return sass.tool().is_file()
+    except DeviceError:
+        return False
+
+
+pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not NVCC or not _disassembler(), reason="no nvcc or no nvdisasm")]
+
+
+@pytest.fixture(scope="module", params=list(ARCH))
+def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+    folder = tmp_path_factory.mktemp("execution")
+    (folder / "k.cu").write_text(SOURCE)
+    made = folder / "k.cubin"
+    command = [str(NVCC), "-cubin", f"-arch={request.param}", "-o", str(made), str(folder / "k.cu")]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip(f"this nvcc does not compile for {request.param}")
+    return request.param, made.read_bytes()
+
+
+def executed(
+    cubin: tuple[str, bytes], entry: str, grid: object, block: object, *args: object, **more: object
+) -> Execution:
+    isa, data = cubin
+    values = more.pop("values", {})
+    binary = Binary(data, entry, args, grid, block, **more)  # type: ignore[arg-type]
+    code = sass.read(data, entry)
+    launch = Launch(binary, elf.kernels(data)[entry], values)  # type: ignore[arg-type]
+    return Execution(code, Program(decoded(code)), launch, load(ARCH[isa]), 0)
+
+
+def moved(of: Execution) -> dict[tuple[str, str], float]:
+    """Bytes that lanes of the detailed blocks ask for, by kind and argument."""
+    out: Counter[tuple[str, str]] = Counter()
+    for event in of.detail.log:
+        if event.kind == "global":
+            op = of.program.ops[of.program.index[event.where]]
+            lanes, address = spread(event)
+            if len(lanes):
+                place = of.launch.place_of(int(address[0]))
+                assert place is not None
+                out[op.access, place.name] += len(lanes) * op.width_bytes * times(event)
+    return dict(out)
+
+
+def most_passes(of: Execution) -> float:
+    """Of the heads of loops, in the mean warp."""
+    passes = of.detail.passes.mean(axis=(1, 2))
+    return float(max(passes[n] for n in of.program.heads))
+
+
+def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
+    n, blocks = 1_000_000, 5
+    of = executed(cubin, "grid_sum", blocks, 256, f32(n), f32(1), i32(n))
+    assert moved(of)["load", "arg0"] == 4 * n
+    # of warp w of block b: every blocks x 256 numbers from 256 b + 32 w on
+    wanted = [math.ceil((n - 256 * b - 32 * w) / (blocks * 256)) for b in range(blocks) for w in range(8)]
+    assert most_passes(of) == pytest.approx(np.mean(wanted))
+    assert not of.detail.unknown
+
+
+def test_division_by_an_argument_and_ragged_edges(cubin: tuple[str, bytes]) -> None:
+    height, width = 13, 37  # 481 threads in 4 blocks
+    of = executed(cubin, "divided", 4, 128, f32(height * width), f32(height * width), i32(height), i32(width))
+    taps = height * width + 2 * (height - 1) * (width - 1)
+    assert moved(of) == {("load", "arg0"): 4 * taps, ("store", "arg1"): 4 * height * width}
+
+
+def test_conflicts_of_banks(cubin: tuple[str, bytes]) -> None:
+    rows, columns = 64, 96
+    of = executed(cubin, "turned", (3, 2), (32, 8), f32(rows, columns), f32(columns, rows), i32(rows), i32(columns))
+    assert moved(of) == {("load", "arg0"): 4 * rows * columns, ("store", "arg1"): 4 * rows * columns}
+    assert set(of.code.conflicts.values()) == {32.0}  # a column of a tile of 32 x 32 words is in one bank
+
+
+def test_loops_in_loops_leap(cubin: tuple[str, bytes]) -> None:
+    outer, inner = 300, 40
+    of = executed(cubin, "nested", 1, 128, f32(outer * inner * 128), f32(128), i32(outer), i32(inner))
+    assert most_passes(of) == outer * inner
+    assert moved(of)["load", "arg0"] == 4 * outer * inner * 128
+    assert len(of.detail.log) < 1000  # of 12,000 passes
+    facts = of.facts()
+    assert facts.read_bytes == pytest.approx(4 * outer * inner * 128)
+    assert [round(loop.trips) for loop in facts.loops][-1] == outer * inner
+
+
+def test_a_condition_on_the_low_bits_of_a_counter_is_not_leapt_over(cubin: tuple[str, bytes]) -> None:
+    n = 1003
+    of = executed(cubin, "every_eighth", 1, 32, f32(n), f32(n), i32(n))
+    asked = moved(of)
+    assert asked["store", "arg1"] == 4 * 32 * len(range(3, n, 8))
+    assert asked["load", "arg0"] == 4 * 32 * n
+
+
+def test_loaded_numbers_are_unknown_until_they_are_given(cubin: tuple[str, bytes]) -> None:
+    at = carver.Tensor("int32", (33,))
+    args = (f32(1000), at, f32(4096), i32(32))
+    of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"))
+    assert of.detail.assumed
+    assert [tile.place for tile in of.tiles].count(None) == 1  # x; at and y are known
+    held = np.arange(33)[::-1].copy()
+    held[32] = 7
+    of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
+    assert not of.detail.assumed
+    assert moved(of) == {("load", "x"): 128, ("load", "at"): 128 + 128 * 8, ("store", "y"): 128 + 128 * 7}
+
+
+def test_constants_by_symbol(cubin: tuple[str, bytes]) -> None:
+    held = np.zeros(64, np.int32)
+    held[5], held[6] = 123, 1000
+    of = executed(cubin, "tabled", 1, 32, f32(2000), i32(5), constants={"table": held})
+    assert most_passes(of) == 123
+    [tile] = of.tiles
+    assert tile.start % (1 << 40) == 4000
+
+
+def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tuple[str, bytes]) -> None:
+    isa, data = cubin
+    code = sass.read(data, "tabled")
+    named = [
+        each._replace(opcode="FROB") if each.mnemonic in ("S2R", "S2UR", "LDC", "ULDC", "LDCU") else each
+        for each in code.instructions
+    ]
+    binary = Binary(data, "tabled", (f32(2000), i32(5)), 1, 32)
+    launch = Launch(binary, elf.kernels(data)["tabled"], {})
+    of = Execution(code, Program(decoded(replace(code, instructions=tuple(named)))), launch, load(ARCH[isa]), 0)
+    assert of.detail.unknown["FROB"] >= 1
+    assert [tile.place for tile in of.tiles] == [None]
+    assert any("FROB" in line for line in of.facts().notes)
+
+
+def test_arguments_that_are_not_the_kernels(cubin: tuple[str, bytes]) -> None:
+    with pytest.raises(CompileError, match="3 parameters"):
+        facts_of_binary(Binary(cubin[1], "grid_sum", (f32(8),), 1, 32), load(ARCH[cubin[0]]))
