@@ -282,7 +282,7 @@ def main() -> None:
                     configs = each.configs[:: max(1, len(each.configs) // CONFIGS)][:CONFIGS]
                     ranking = carver.rank_kernel(
                         each.kernel, configs, args=each.args, grid=each.grid, arch=arch, values=values, pool=pool,
-                        seconds=60,
+                        seconds=60, compile="all",
                     )  # fmt: skip
                     row["configs"] = [held(hint) for hint in ranking]
                     ranked += 1

@@ -85,7 +85,7 @@ def score(case: Case, arch: carver.Arch, compiled: int | None = None) -> Score:
 def ranked(case: Case, arch: carver.Arch, **more: Any) -> carver.Ranking:
     return carver.rank_kernel(
         case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, constants=case.constants,
-        values=case.values, progress=sys.stderr.isatty(), **more,
+        values=case.values, progress=sys.stderr.isatty(), **more, compile="all",
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def predicted_s(p: dict[str, Any], configs: list[dict[str, Any]], arch: str) -> 
             [{name: v for name, v in configs[i].items() if name != "GROUP_M"} for i in places],
             args=args, arch=arch, constants=own, progress=False,
             grid=lambda known, tiles=sizes["row_tiles"]: (tiles * -(-n // known["BLOCK_N"]),),
-            values={"slot_ptr": on["slot"], "expert_ptr": on["expert"], "slots_used_ptr": on["used"]},
+            values={"slot_ptr": on["slot"], "expert_ptr": on["expert"], "slots_used_ptr": on["used"]}, compile="all",
         )  # fmt: skip
         for hint in ranking:
             found[places[hint.index]] = hint.predicted_ms / 1e3

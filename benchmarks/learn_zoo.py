@@ -59,6 +59,7 @@ def compiled(subject: Subject, problem: Any, case: Case) -> Rank:
     return lambda profile: carver.rank_kernel(
         subject.kernel, case.configs, args=lambda c: subject.args(problem, c), grid=lambda c: subject.grid(problem, c),
         arch=case.arch, constants=subject.constants(problem), values=subject.values(problem), profile=profile,
+        compile="all",
     )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def record(out: Path) -> list[str]:
         try:
             ranking = carver.rank_kernel(
                 self.fn, configs, args=launched, grid=grid, arch=arch, values=autotune.Values(launched),
-                pool=autotune.copies(self.fn, configs, given, arch),
+                pool=autotune.copies(self.fn, configs, given, arch), compile="all",
             )  # fmt: skip
             row["predicted_ms"], row["reasons"] = predicted(ranking, len(configs)), dict(ranking.reasons)
         except CarverError as error:
@@ -290,7 +290,7 @@ def again(row: dict[str, Any], pool: Any) -> None:
     known = [(config.all_kwargs(), config) for config in listed]  # with hooks that set descriptors' blocks
     configs = [next((own for plain, own in known if plain == config), config) for config in row["configs"]]
     ranking = carver.rank_kernel(
-        ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool
+        ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool, compile="all"
     )
     row["predicted_ms"] = predicted(ranking, len(row["configs"]))
 

@@ -40,7 +40,8 @@ def once(count: int, arch: str, processes: int) -> None:
     device = carver.load_arch(arch)
     began = time.perf_counter()
     ranking = carver.rank_kernel(
-        triton_zoo.matmul_persistent, configs, args=args, grid=(device.sm_count,), arch=device, processes=processes
+        triton_zoo.matmul_persistent, configs, args=args, grid=(device.sm_count,), arch=device, processes=processes,
+        compile="all"
     )
     seconds = time.perf_counter() - began
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

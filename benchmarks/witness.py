@@ -195,7 +195,7 @@ def rows(kernel: str, device: str, arguments: Row, hints: int, more: int, pool: 
         try:
             ranking = carver.rank_kernel(
                 function, plain, args=lambda c: {**args(c), **handed}, arch=arch, constants=launch.constants, pool=pool,
-                grid=lambda c: grid(kernel, problem, c, arguments), values=values, seconds=SECONDS,
+                grid=lambda c: grid(kernel, problem, c, arguments), values=values, seconds=SECONDS, compile="all",
             )  # fmt: skip
         except CarverError as error:
             print(f"{kernel} {device} {tuple(arguments.values())}: {str(error)[:300]}", file=sys.stderr)

@@ -739,7 +739,7 @@ def facts() -> dict[str, Any]:
     config, args = CALLS["matmul"]
     arch = carver.load_arch("h200")
     one = candidate(matmul, config, args(), (256,), arch)
-    [made] = facts_of(matmul, [one], arch, pool=compiled_once("matmul"))
+    [made] = facts_of(matmul, {0: one}, arch, pool=compiled_once("matmul"))
     store.save_facts("ab" * 20, made, store.Used({}))  # type: ignore[arg-type]
     found = store.load("ab" * 20)
     assert found is not None

@@ -9,6 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+import carver
+from carver.base.errors import ConfigError
 from carver.ranking.surrogate import Axes, Price, axes_of, compiles, explored, predicted, proposals, spread
 
 CONFIGS = [
@@ -84,3 +86,30 @@ def test_words_and_constants_have_axes_of_their_own() -> None:
     axes = axes_of([{"layout": "nt", "B": 16}, {"layout": "tn", "B": 16}], [4, 8], 132)
     assert isinstance(axes, Axes) and axes.kinds == ("word", "word", "programs", "thread", "waves")
     assert axes.columns[0, :2].tolist() == [1.0, 0.0] and axes.columns[1, :2].tolist() == [0.0, 1.0]
+
+
+def test_half_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> None:
+    """A copy in 24 configurations: the first of half of them is as fast as the first of all, and what was not compiled
+    is said to take what it takes, within a factor of two."""
+    pytest.importorskip("triton")
+    import compiled_kernels as kernels
+
+    configs = [{"BLOCK": b, "num_warps": w} for b in (64, 128, 256, 512, 1024, 2048) for w in (1, 2, 4, 8)]
+    args = {"x_ptr": carver.Tensor("float16", (1 << 20,)), "y_ptr": carver.Tensor("float16", (1 << 20,)), "n": 1 << 20}
+
+    def rank(compile: str | float | None = None) -> carver.Ranking:
+        grid = lambda c: (-(-(1 << 20) // c["BLOCK"]),)  # noqa: E731
+        return carver.rank_kernel(kernels.copy, configs, args=args, grid=grid, arch="h100", compile=compile)
+
+    every, half = rank("all"), rank()
+    assert half.given == every.given == 24
+    assert sum(len((hint.index, *hint.also)) for hint in half) + len(half.reasons) == 24
+    assert half[0].predicted_ms <= 1.02 * every[0].predicted_ms
+    assert "12 of 24 were compiled" in str(half)
+    times = {i: hint.predicted_ms for hint in every for i in (hint.index, *hint.also)}
+    told = {i: float(why.split(" to take ")[1].split(" ms")[0]) for i, why in half.reasons.items() if "to take" in why}
+    assert len(told) == 12
+    assert all(0.5 < told[i] / times[i] < 2.0 for i in told)
+    assert rank(0.25).given == 24
+    with pytest.raises(ConfigError, match="above 0 and at most 1, or 'all'"):
+        rank(3.0)

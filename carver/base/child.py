@@ -475,7 +475,9 @@ def main(target: str, arguments: str) -> None:
         handler: Handler = pkgutil.resolve_name(target)(**json.loads(arguments))
         return handler
 
-    _serve(make, sys.stdin, replies)
+    jobs = os.fdopen(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor is a job what a kernel's code reads
+    _serve(make, jobs, replies)
 
 
 def may_fork() -> bool:

@@ -181,6 +181,8 @@ def _rank_any_kernel(
     arch: ArchName,
     args: Arguments = None,
     configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    compile: Annotated[str | None, option(
+        "Share of the list to compile, or 'all'. By default half of a list of 20 or more.", metavar="SHARE")] = None,
     profile: Profile = None,
     topk: Most = None,
     explain: Annotated[int | None, option(
@@ -201,7 +203,7 @@ def _rank_any_kernel(
     given = None if configs is None else read_configs(text_from(configs, ConfigError))
     ranking = rank_kernel(
         call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
-        values=call.values, progress=sys.stderr.isatty(), profile=profile,
+        values=call.values, progress=sys.stderr.isatty(), profile=profile, compile=share(compile),
     )  # fmt: skip
     if explain is not None and explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
@@ -306,3 +308,11 @@ def inspect(
         constants=call.constants, values=call.values,
     )  # fmt: skip
     print_json(asdict(facts)) if as_json else click.echo(str(facts))
+
+
+def share(text: str | None) -> str | float | None:
+    """What `--compile` says: a number where it is one."""
+    try:
+        return text if text is None else float(text)
+    except ValueError:
+        return text

@@ -58,6 +58,8 @@ class Copies:
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
         left = dict(requests)
+        if not left:
+            return
         with Child(lambda: self._relayed) as copy:
             copy.start()
             with forking:
@@ -71,6 +73,7 @@ class Copies:
                 if key != BESIDE:
                     del left[key]
                     yield key, reply.data["reply"]
+            self.beside = None  # it is done
 
     def _relayed(self, job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """In the one copy: replies of its copies, each as it comes."""

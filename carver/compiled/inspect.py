@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -68,21 +68,22 @@ def candidate(
 
 
 def facts_of(
-    kernel: Any, wanted: Sequence[Candidate], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
+    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
 ) -> list[Facts | CarverError]:
     """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
 
-    Facts are kept on disk; what is not there is compiled. A pool of `Forks` is of the same list. Raises ProblemError
-    where the program of none of them can be followed.
+    Facts are kept on disk; what is not there is compiled. The keys of `wanted` are places in a list, that of a pool of
+    `Forks` where there is one. Raises ProblemError where the program of none of them can be followed.
     """
     if state := settings():
-        wanted = [replace(each, key=sha256(f"{each.key} {state}".encode()).hexdigest()) for each in wanted]
-    keys = [store.facts_key(each.key, each.grid, each.args, arch) for each in wanted]
-    found: dict[str, Facts | CarverError] = {**store.load_facts(dict.fromkeys(keys), values or {})}
-    missing = [i for i, key in enumerate(keys) if key not in found]
-    for key, facts in _compiled(kernel, {i: wanted[i] for i in missing}, keys, arch, values or {}, bounds):
+        hashed = {i: sha256(f"{each.key} {state}".encode()).hexdigest() for i, each in wanted.items()}
+        wanted = {i: replace(each, key=hashed[i]) for i, each in wanted.items()}
+    keys = {i: store.facts_key(each.key, each.grid, each.args, arch) for i, each in wanted.items()}
+    found: dict[str, Facts | CarverError] = {**store.load_facts(dict.fromkeys(keys.values()), values or {})}
+    missing = {i: each for i, each in wanted.items() if keys[i] not in found}
+    for key, facts in _compiled(kernel, missing, keys, arch, values or {}, bounds):
         found[key] = facts
-    told = [found[key] for key in keys if key in found]
+    told = [found[key] for key in keys.values() if key in found]
     lost = [each for each in told if isinstance(each, ProblemError)]
     if lost and not any(isinstance(each, Facts) for each in told):
         raise lost[0]
@@ -90,7 +91,7 @@ def facts_of(
 
 
 def _compiled(
-    kernel: Any, wanted: Mapping[int, Candidate], keys: Sequence[str], arch: Arch, values: Mapping[str, Any],
+    kernel: Any, wanted: Mapping[int, Candidate], keys: Mapping[int, str], arch: Arch, values: Mapping[str, Any],
     bounds: Mapping[str, Any],
 ) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
     """Facts of configurations by their places, compiled, under the keys of all."""
@@ -158,7 +159,7 @@ def inspect(
 ) -> Facts:  # fmt: skip
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
     device = load(arch)
-    [facts] = facts_of(kernel, [candidate(kernel, config, args, grid, device, constants)], device, values)
+    [facts] = facts_of(kernel, {0: candidate(kernel, config, args, grid, device, constants)}, device, values)
     if isinstance(facts, CarverError):
         raise facts
     return facts

@@ -75,9 +75,10 @@ class Pool:
 def told(reply: child.Reply, said: str = "") -> Reply:
     """What a child's reply comes to; `said`: what the child printed."""
     if reply.outcome != "ok":
-        more = last_words(said)
-        why = "it ran out of memory" if reply.outcome == "out_of_memory" else reply.message
-        return transient(f"{why}: {more}" if more and more not in why else why)
+        why, _, tail = reply.message.partition("; it said: ")
+        more = last_words(said or tail)
+        why = why.replace("the worker process", "the compiler's process")[:MOST_LETTERS]
+        return transient(printable(f"{why}: {more}" if more not in ("", "nothing") else why))
     found = reply.data.get("reply")
     if not isinstance(found, dict) or (found and not {"machines", "error"} & set(found) and not _is_whole(found)):
         return transient(f"the compiler's process answered {shown(found)}")

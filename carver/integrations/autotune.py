@@ -35,6 +35,8 @@ WARMUP_MS, TIMED_MS = 10, 40
 TIMING_S, OWN_TIMING_S = 0.05, 0.2
 """Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
 timer of the kernel's own."""
+WAVES = 3
+"""Where each processor has no more than so many configurations to compile, choosing among them saves no time."""
 START_S, READ_S = 0.3, 0.05
 """Time that a disassembler takes to start, and time to read and price the code of one configuration."""
 
@@ -153,7 +155,8 @@ def ranked(
     feedback = feedback or Feedback()
     profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
     ranking = rank_kernel(
-        kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile
+        kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile,
+        compile="all" if len(configs) <= WAVES * compilers.processes else None,
     )
     feedback.ranked(tuner, ranking, configs)
     picks = [configs[hint.index] for hint in sorted(ranking[:topk], key=least)]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates
+from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from ..base.given import number, shown, takes, whole
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
-from ..compiled.pool import SECONDS, Compilers
+from ..compiled.pool import SECONDS, Compilers, Pool
 from ..compiled.triton import autotuned, called, function_of, plain_config
 from ..cost.estimate import LIMITERS, Estimate
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
@@ -30,8 +31,17 @@ from .learn import with_profile
 from .profile import Given, Part, started
 from .rank import rank
 from .ranking import Ranking
+from .surrogate import STARTS, Price, axes_of, explored, predicted
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+LONG, SHARE = 20, 0.5
+"""Lists of so many are compiled in part, and the part. What it costs: `python benchmarks/few_compiles.py score`."""
+LEAST_BATCH, BATCHES = 4, 4
+"""Configurations that are compiled at a time: at least so many, and the most in so many batches. Whatever the machine:
+the order of a list depends on nothing but the list."""
+EIGHTY = 1.2816
+"""Deviations of a normal distribution on each side of its mean that hold 80 % of it."""
+NOT_COMPILED = "not compiled, since others promise more"
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""
 _NONE: Mapping[str, Any] = FrozenDict()
@@ -135,7 +145,7 @@ def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
-    progress: bool = False, profile: Given | None = None,
+    progress: bool = False, profile: Given | None = None, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
@@ -154,6 +164,10 @@ def rank_kernel(
     - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
       `pool` given by the caller stay for the next call.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
+    - `compile`: the share of the list that is compiled, "all" for every one. None is half of a list of 20 or more and
+      all of a shorter one. Those far apart come first, then the promising, by a model over the configurations that
+      learns from each price and each refusal (`carver.ranking.surrogate`). `reasons` has what the others are
+      predicted to take.
 
     Configurations that compile to the same code are one hint. Raises ConfigError if something does not fit the kernel's
     parameters, ProblemError if no configuration's program can be followed, NoCandidates if none compiles and fits.
@@ -172,20 +186,88 @@ def rank_kernel(
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
             raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
-    bound: list[tuple[int, Candidate]] = []
+    bound: dict[int, Candidate] = {}
     reasons: dict[int, str] = {}
     for i, each in zip(places, handed, strict=True):
         try:
-            bound.append((i, candidate(kernel, every[i], each, grid, device, constants)))
+            bound[i] = candidate(kernel, every[i], each, grid, device, constants)
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
-    found = facts_of(kernel, [each for _, each in bound], device, values, **bounds)
-    return rank_facts(
-        name, device, [plain[i] for i, _ in bound], found, places=[i for i, _ in bound], reasons=reasons,
-        given=len(plain), source=function_of(kernel).cache_key, profile=profile,
+    most = _most(compile, len(bound))
+    if most < len(bound):
+        found, others = _explored(kernel, bound, device, values, most, bounds)
+    else:
+        found, others = dict(zip(bound, facts_of(kernel, bound, device, values, **bounds), strict=True)), {}
+    ranking = rank_facts(
+        name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
+        given=len(plain) - len(others), source=function_of(kernel).cache_key, profile=profile,
         arguments=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
+        notes=(f"{len(bound) - len(others)} of {len(bound)} were compiled, the most promising",) if others else (),
     )  # fmt: skip
+    if not others:
+        return ranking
+    return replace(
+        ranking, given=len(plain), reasons={**ranking.reasons, **others},
+        rejected={**ranking.rejected, NOT_COMPILED: len(others)},
+    )  # fmt: skip
+
+
+def _most(compile: str | float | None, count: int) -> int:
+    """How many of a list are compiled."""
+    if compile is None:
+        return count if count < LONG else math.ceil(SHARE * count)
+    if compile == "all":
+        return count
+    if isinstance(compile, str) or not 0.0 < compile <= 1.0:
+        raise ConfigError(f"compile is a share above 0 and at most 1, or 'all', got {shown(compile)}")
+    return min(count, max(STARTS, math.ceil(compile * count)))
+
+
+def _explored(
+    kernel: Any, bound: Mapping[int, Candidate], arch: Arch, values: Mapping[str, Any] | None, most: int,
+    bounds: Mapping[str, Any],
+) -> tuple[dict[int, Facts | CarverError], dict[int, str]]:  # fmt: skip
+    """Facts of those that promise most, by their places; and of the others what they are predicted to take."""
+    places = list(bound)
+    axes = axes_of([each.config for each in bound.values()], [math.prod(c.grid) for c in bound.values()], arch.sm_count)
+    found: dict[int, Facts | CarverError] = {}
+
+    def price(rows: list[int]) -> dict[int, Price]:
+        some = {places[row]: bound[places[row]] for row in rows}
+        try:
+            told: Sequence[Facts | CarverError] = facts_of(kernel, some, arch, values, **{**bounds, "pool": shared})
+        except ProblemError as lost:  # of these; others may be followed
+            told = [lost] * len(rows)
+        found.update(zip(some, told, strict=True))
+        return {row: _price(facts, arch) for row, facts in zip(rows, told, strict=True)}
+
+    own = None if bounds["pool"] else Pool(bounds["processes"])
+    shared = bounds["pool"] or own
+    try:
+        prices = explored(axes, price, most, max(LEAST_BATCH, most // BATCHES))
+    finally:
+        if own:
+            own.close()
+    if all(isinstance(facts, ProblemError) for facts in found.values()):
+        raise next(iter(found.values()))  # type: ignore[misc]
+    known = {row: math.log(p.seconds) for row, p in prices.items() if p.seconds is not None}
+    rest = [row for row in range(len(places)) if row not in prices]
+    if not known:
+        return found, dict.fromkeys((places[row] for row in rest), NOT_COMPILED)
+    mean, deviation = predicted(axes, known, rest)
+    low, middle, high = (1e3 * np.exp(mean + side * EIGHTY * deviation) for side in (-1.0, 0.0, 1.0))
+    return found, {
+        places[row]: f"{NOT_COMPILED}: predicted from those that were to take {middle[i]:.4g} ms "
+        f"({low[i]:.4g} to {high[i]:.4g} in four cases of five)"
+        for i, row in enumerate(rest)
+    }
+
+
+def _price(facts: Facts | CarverError, arch: Arch) -> Price:
+    if isinstance(facts, CarverError) or fits(facts, arch):
+        return Price(None)
+    return Price(float(price_compiled([facts], arch)[1].seconds[0]), repr(facts.identity))
 
 
 def rank_facts(

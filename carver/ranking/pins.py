@@ -183,7 +183,8 @@ def pick(
     ordered, plain = listed(configs)
     more = {"pool": pool(ordered)} if pool else {}
     ranking = rank_kernel(
-        kernel, ordered, args=args, grid=grid, arch=arch, values=values, seconds=LIMIT_S, **more, **bounds
+        kernel, ordered, args=args, grid=grid, arch=arch, values=values, seconds=LIMIT_S, compile="all", **more,
+        **bounds,
     )
     if lost := [why for why in ranking.reasons.values() if why.startswith(UNDECIDED)]:
         raise PinsError(f"{name_of(kernel)} is not pinned: {len(lost)} of {len(ordered)} configurations: {lost[0]}")
