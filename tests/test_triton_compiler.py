@@ -72,6 +72,7 @@ def test_warps_stand_on_the_tile_and_beyond_it(sources: Any, name: str, operator
     assert multiplied == products * copies * config["BLOCK_M"] * config["BLOCK_N"] * config["BLOCK_K"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["mi300x", "rx_7900_xtx"])
 @pytest.mark.parametrize("rows", [0, 16])
 @pytest.mark.parametrize("tile", [(32, 128, 64, 8), (32, 32, 64, 4), (64, 64, 64, 4), (64, 32, 64, 4)], ids=str)
