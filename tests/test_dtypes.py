@@ -13,9 +13,10 @@ from carver.base.errors import ProblemError
     ("said", "name"),
     [
         ("fp16", "float16"), ("torch.float16", "float16"), ("half", "float16"), (np.float16, "float16"),
-        ("tl.bfloat16", "bfloat16"), ("jnp.float32", "float32"), ("torch.float8_e4m3fnuz", "float8_e4m3"),
-        ("float8_e4m3fn", "float8_e4m3"), ("float8_e5m2fnuz", "float8_e5m2"), ("float8e4nv", "float8_e4m3"),
-        ("fp8e4b8", "float8_e4m3"), ("fp8e5b16", "float8_e5m2"), ("f8E4M3FN", "float8_e4m3"), ("e5m2", "float8_e5m2"),
+        ("tl.bfloat16", "bfloat16"), ("jnp.float32", "float32"), ("torch.float8_e4m3fnuz", "float8_e4m3fnuz"),
+        ("float8_e4m3fn", "float8_e4m3"), ("float8_e5m2fnuz", "float8_e5m2fnuz"), ("float8e4nv", "float8_e4m3"),
+        ("fp8e4b8", "float8_e4m3fnuz"), ("fp8e5b16", "float8_e5m2fnuz"),
+        ("f8E4M3FN", "float8_e4m3"), ("e5m2", "float8_e5m2"),
     ],
 )  # fmt: skip
 def test_names(said: object, name: str) -> None:

@@ -190,7 +190,8 @@ class TestCells:
         ("text", "expected"),
         [
             ("fp32 (MFMA 16x16x4)", "float32"), ("torch.bfloat16", "bfloat16"), ("uint8->fp32", "int8"),
-            ("bf16 in/out", "bfloat16"), ("i8", "int8"), ("float8_e4m3fnuz", "float8_e4m3"), ("fp16/fp32", "float16"),
+            ("bf16 in/out", "bfloat16"), ("i8", "int8"), ("float8_e4m3fnuz", "float8_e4m3fnuz"),
+            ("fp16/fp32", "float16"),
         ],
     )  # fmt: skip
     def test_dtypes(self, text: str, expected: str) -> None:

@@ -145,7 +145,7 @@ def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
     arch: str, dtype: str, schedule: str
 ) -> None:
     hints = carver.MatmulTemplate(8192, 8192, 8192, in_dtype=dtype).with_arch(arch).recommend_hints(20, "triton")
-    for hint, config in zip(filter(cutlass.rows_fit, hints), cutlass.configs(hints), strict=True):
+    for hint, config in zip(hints, cutlass.configs(hints), strict=False):
         assert config["kernel_schedule"].startswith(schedule)
         assert cutlass.use_2cta(hint) == ("2Sm" in config["kernel_schedule"])
 
@@ -167,10 +167,10 @@ def test_cutlass_gets_rows_that_its_collectives_take(arch: str, rows: set[int]) 
     op = carver.MatmulTemplate(16, 4096, 4096).with_arch(arch)
     every = op.recommend_hints(200, backend="tilelang")
     configs = cutlass.configs(every)
-    assert 0 < len(configs) < len(every)
+    assert 0 < len(configs) <= len(every)
     assert {config["tile_shape"][0] for config in configs} <= rows
     assert all(config["tile_shape"][0] < 256 or "1Sm" not in config["kernel_schedule"] for config in configs)
-    with pytest.raises(ConfigError, match="has tiles of 16 rows: ask for more hints"):
+    with pytest.raises(ConfigError, match="has tiles of 16 rows; exchange the operands"):
         cutlass.configs([hint for hint in every if hint.block[0] == 16])
 
 
@@ -178,11 +178,16 @@ def test_cutlass_comes_back_and_is_ranked() -> None:
     configs = TILELANG.to_cutlass()
     assert OP.rank(configs, backend="tilelang").indices == list(range(6))
     blackwell = carver.MatmulTemplate(8192, 8192, 8192).with_arch("b200").recommend_hints(10, backend="triton")
-    for hint, config in zip(filter(cutlass.rows_fit, blackwell), cutlass.cute_dsl(blackwell), strict=True):
-        pair = config["use_2cta_instrs"]
-        assert config["mma_tiler_mn"] == (hint.block[0] * (2 if pair else 1), hint.block[1])
-        assert cutlass.from_config(config)["block_M"] == hint.block[0]
-        assert pair == (hint.block[0] == 128) and config["use_tma_store"]
+    exported = cutlass.cute_dsl(blackwell)
+    assert len(exported) == 10 and exported[0] == {
+        "mma_tiler_mn": (256, blackwell[0].block[1]), "cluster_shape_mn": (2, 1), "use_2cta_instrs": True,
+        "use_tma_store": True,
+    }  # fmt: skip
+    for config in exported:
+        rows, columns = config["mma_tiler_mn"]
+        assert rows in ((256,) if config["use_2cta_instrs"] else (64, 128)) and columns in (32, 64, 128, 256)
+        assert cutlass.from_config(config)["block_M"] == rows // (2 if config["use_2cta_instrs"] else 1)
+    assert "one with it" in exported.notes[-1] and "tiles of 16 columns" in " ".join(exported.notes)
 
 
 def test_a_pruner_takes_a_template_or_what_makes_one() -> None:
@@ -408,7 +413,7 @@ def test_arguments_of_the_cute_dsl_are_for_blackwell_and_listed_once() -> None:
     with pytest.raises(ConfigError, match="h200_sxm is sm_90"):
         cutlass.cute_dsl(TILELANG)
     listed = json.loads(run("export", "cute-dsl", "matmul", "8192", "8192", "8192", "--arch", "b200", "-k", "10"))
-    assert 0 < len(listed) == len({json.dumps(config) for config in listed}) < 10
+    assert len(listed) == len({json.dumps(config) for config in listed}) == 10
 
 
 def test_the_kernel_of_scaled_blocks_takes_8_bit_floats() -> None:

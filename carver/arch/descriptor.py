@@ -30,7 +30,8 @@ INSTRUCTIONS = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 ACCUMULATES_IN = {"float64": "float64", "int8": "int32", "int32": "int32"}
 """Usual accumulator by input dtype; every other dtype accumulates in float32."""
 CONVERTS_TO = {"tf32": "float32", "bfloat16": "float32", "float8_e4m3": "float32", "float8_e5m2": "float32",
-               "float4_e2m1": "float32", "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip
+               "float8_e4m3fnuz": "float32", "float8_e5m2fnuz": "float32", "float4_e2m1": "float32",
+               "float16": "float32", "int8": "int32", "int32": "float32"}  # fmt: skip
 """Where the vector units compute a dtype for which the descriptor lists no rate of its own."""
 
 
@@ -260,6 +261,15 @@ class Arch:
             if row.dtype == dtype and row.accumulate == wanted and instruction in (None, row.instruction)
         )
         return max(rows, key=lambda row: row.flops_per_clk_per_sm, default=None)
+
+    def own_float8(self, dtype: str) -> str:
+        """The type of 8-bit floats that the device multiplies, for one of the Open Compute Project's where it has only
+        AMD's, as CDNA 3 has; else the type itself. Serving software stores weights in it."""
+        own = f"{dtype}fnuz"
+        return own if dtype.startswith("float8") and not self.matrix_unit(dtype) and self._has(own) else dtype
+
+    def _has(self, dtype: str) -> bool:
+        return any(row.dtype == dtype for row in self.matrix)
 
     def vector_flops_per_s(self, dtype: str) -> float:
         """Peak of all vector units at the boost clock. [FLOP/s]"""

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import MOST_BYTES
 from ..base.table import words
-from ..export import cutlass, first, plain, tilelang, vllm
+from ..export import cutlass, plain, tilelang, vllm
 from ..kernels.declaration import DeclarationError
 from ..ops.template import Template
 from ..ranking.hint import Hint
@@ -55,31 +55,28 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
 
-def _listing(configs: Iterable[Mapping[str, Any]]) -> str:
-    """As JSON, each once: hints that differ in what a target leaves open are one to it."""
-    return json.dumps(list({json.dumps(config): config for config in configs}.values()), indent=1)
+def _listing(configs: Sequence[Mapping[str, Any]]) -> str:
+    """As JSON; what was merged or left out goes to stderr."""
+    for note in getattr(configs, "notes", ()):
+        click.echo(f"note: {note}", err=True)
+    return json.dumps(configs, indent=1)
 
 
 def _target(
     name: str, text: str, make: Callable[[Sequence[Hint], dict[str, str] | None], str],
-    backend: Callable[[Arch], str] | None = None, fits: Callable[[Hint], bool] | None = None,
+    backend: Callable[[Arch], str] | None = None,
 ) -> None:  # fmt: skip
-    """Adds the target that `make` writes. `backend` is that of its kernels, by the device, if they are of one; `fits`
-    says which hints it can take, where that is not all of its backend's."""
+    """Adds the target that `make` writes. `backend` is that of its kernels, by the device, if they are of one."""
 
     def run(
         template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
         asked: str | None = None,
     ) -> None:  # fmt: skip
         assert template.arch is not None
-        own = backend(template.arch) if backend else None
-        ranking = template.recommend_hints(topk, own or asked, kernel)
+        ranking = template.recommend_hints(topk, backend(template.arch) if backend else asked, kernel)
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
-        hints: Sequence[Hint] = ranking
-        if fits and own:  # where none fits, the target says why
-            hints = first([template.problem], template.arch, topk, own, fits)[0] or hints
-        _write(make(hints, names), output)
+        _write(make(ranking, names), output)
 
     def run_any(
         template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
@@ -99,9 +96,9 @@ _target("triton", "Write keys of triton.Config, num_warps and num_stages among t
 _target("tilelang", "Write the list that @tilelang.autotune takes, as JSON.",
         lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
 _target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.",
-        lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
+        lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest)  # fmt: skip
 _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
-        lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest, cutlass.rows_fit)  # fmt: skip
+        lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest)  # fmt: skip
 
 Project = click.Choice(["vllm", "sglang"])
 
@@ -130,8 +127,9 @@ def _serving(name: str, make: Callable[..., vllm.ConfigFile]) -> None:
         for each in (file, file.down) if file.down else (file,):
             if explain:
                 click.echo(_reasons(each))
-            (folder / each.name).write_text(each.to_json(), encoding="utf-8")
-            click.echo(str(folder / each.name))
+            for path in (folder / one for one in each.names):
+                path.write_text(each.to_json(), encoding="utf-8")
+                click.echo(str(path))
 
     write.__doc__ = make.__doc__
     made = command(write, name, export)

@@ -35,6 +35,7 @@ class Block(Operands):
     a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
     b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
     matrix_widens: FloatArray = given("flag", "the fastest matrix instruction needs the operands in a wider type")
+    widen_instr: FloatArray = given("instructions", "to convert an element to the type of AMD's matrix instruction")
     mma_widens: FloatArray = given("flag", "the warp-level matrix instruction needs the operands in a wider type")
     mma_m: FloatArray = given("elements", "rows of the warp-level matrix instruction")
     mma_n: FloatArray = given("elements", "columns of the warp-level matrix instruction")

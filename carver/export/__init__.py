@@ -6,12 +6,13 @@ One module per target. Each holds plain functions of hints, imports its target w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
@@ -46,6 +47,64 @@ def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operat
     if operator and (odd := {h.problem.operator for h in found} - {operator}):
         raise ConfigError(f"{target} takes hints of a {operator}, got {', '.join(sorted(odd))}")
     return found
+
+
+Entry = TypeVar("Entry")
+
+
+class Exported(list[Entry]):
+    """What a target takes, each entry once, best first. `notes` say which hints were merged or left out, and why."""
+
+    def __init__(self, entries: Iterable[Entry], notes: Iterable[str] = ()) -> None:
+        super().__init__(entries)
+        self.notes = tuple(notes)
+
+
+def distinct(
+    hints: Iterable[Hint], target: str, backends: tuple[str, ...], make: Callable[[Hint], Entry], operator: str = "",
+    why_not: Callable[[Hint], str] = lambda hint: "", otherwise: Callable[[Hint], Entry | None] = lambda hint: None,
+) -> Exported[Entry]:  # fmt: skip
+    """The entry that `make` gives of each hint that `chosen` takes, as many that differ as there are hints.
+
+    Hints that differ only in what the target leaves open are one entry, and `why_not` says, in words, why the target
+    cannot take a hint. Where the hints are of carver's own ranking, its next ones take the place of both; after them,
+    what `otherwise` gives of a hint.
+    """
+    given = chosen(hints, target, backends, operator)
+    entries: dict[str, Entry] = {}
+    others: list[Entry] = []
+    merged, left_out = 0, Counter[str]()
+    for hint in _continued(hints, given):
+        if len(entries) == len(given):
+            break
+        if why := why_not(hint):
+            left_out[why] += 1
+            continue
+        entry = make(hint)
+        merged += str(entry) in entries
+        entries.setdefault(str(entry), entry)
+        others += [other for other in (otherwise(hint),) if other is not None]
+    more = {str(other): other for other in others if str(other) not in entries}
+    entries |= islice(more.items(), max(len(given) - len(entries), 0))
+    notes = [f"{count:,} left out: {why}" for why, count in left_out.items()]
+    if merged:
+        notes.append(f"{merged:,} differ from a faster one only in what {target} does not set, and are one with it")
+    if len(entries) < len(given):
+        notes.append(f"{target} has {len(entries):,} of the {len(given):,} entries asked for: no more differ")
+    return Exported(entries.values(), notes)
+
+
+def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
+    """The hints, and after them those that follow in carver's own ranking of the same kernels, if they are of one."""
+    yield from given
+    total = getattr(hints, "candidates", 0)
+    if not given or getattr(hints, "given", True) or total <= len(given):
+        return
+    known, kernels = {(hint.kernel, str(hint.config)) for hint in given}, {hint.kernel for hint in given}
+    one = given[0]
+    for hint in recommend(one.problem, one.arch, total, one.backend):
+        if hint.kernel in kernels and (hint.kernel, str(hint.config)) not in known:
+            yield hint
 
 
 def first(

@@ -8,7 +8,7 @@ include/cutlass/gemm/dispatch_policy.hpp and the CuTe DSL examples of dense GEMM
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -17,7 +17,7 @@ from ..base.given import takes
 from ..kernels.foreign import from_cutlass
 from ..kernels.scope import matrix_unit
 from ..ranking.hint import Hint
-from . import chosen
+from . import Exported, distinct
 
 from_config = from_cutlass
 
@@ -40,16 +40,17 @@ def configs(hints: Iterable[Hint]) -> list[dict[str, Any]]:
 
     Names are those of the collective builder (sm_90, sm_100) and of the sm_80 main loop; elsewhere they are the
     builder's Auto. A pair of Blackwell SMs has one tile, and `tile_shape` is that of the pair. Hints whose rows no
-    collective takes are left out: Hopper's have multiples of 64, Blackwell's 64 or 128 per SM.
+    collective takes are left out, and the next ones take their place: Hopper's have multiples of 64, Blackwell's 64 or
+    128 per SM. The number of warps is what a schedule implies.
     """
-    return [_config(hint) for hint in _matrix(hints)]
+    return _exported(hints, "CUTLASS", _config, 8)
 
 
-def _config(hint: Hint) -> dict[str, Any]:
+def _config(hint: Hint, pair: bool) -> dict[str, Any]:
     cc = hint.arch.cc or (0, 0)
     assert hint.num_warps is not None and hint.rstep is not None  # as of any matmul of a GPU
     block_m, block_n = hint.block[:2]
-    pair, groups = use_2cta(hint), max(hint.num_warps // 4, 1)
+    groups = max(hint.num_warps // 4, 1)
     width = getattr(hint.rasterization_plan, "panel_width", 1)
     if cc[0] == 9:
         kind = "" if groups == 1 else "Cooperative" if block_m >= 128 else "Pingpong"
@@ -63,8 +64,8 @@ def _config(hint: Hint) -> dict[str, Any]:
     else:
         schedule, epilogue = "KernelScheduleAuto", "EpilogueScheduleAuto"
     return {
-        "tile_shape": (2 * block_m if pair else block_m, block_n, hint.rstep[0]),
-        "cluster_shape": _cluster(hint), "stages": hint.pipeline_stage,
+        "tile_shape": (_rows(hint, pair), block_n, hint.rstep[0]),
+        "cluster_shape": (1 + pair, 1, 1), "stages": hint.pipeline_stage,
         "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": width,
     }  # fmt: skip
 
@@ -73,29 +74,36 @@ def _config(hint: Hint) -> dict[str, Any]:
 def cute_dsl(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     """`{mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, use_tma_store}` of each hint, for the Blackwell examples.
 
-    A pair of blocks shares one tile there: `mma_tiler_mn` is the tile of the pair where `use_2cta_instrs` holds. Raises
-    ConfigError for another device.
+    A pair of blocks shares one tile there: `mma_tiler_mn` is the tile of the pair where `use_2cta_instrs` holds. These
+    kernels choose the depth of a step, stages and warps themselves, so hints that differ in nothing else are one entry,
+    and the next ones take their place. Raises ConfigError for another device.
     """
-    out = []
-    for hint in _matrix(hints):
-        if (hint.arch.cc or (0, 0))[0] != 10:
-            raise ConfigError(
-                f"these are arguments of the CuTe DSL's GEMM for Blackwell (sm_100), and {hint.arch.name} is "
-                f"{hint.arch.isa}; export to cutlass names its tile, cluster, stages and schedules"
-            )
-        pair, (m, n) = use_2cta(hint), hint.block[:2]
-        aligned = hint.problem.align_bytes[hint.problem.statement.output.name] >= 16
-        out.append({
-            "mma_tiler_mn": (2 * m if pair else m, n), "cluster_shape_mn": _cluster(hint)[:2], "use_2cta_instrs": pair,
-            "use_tma_store": bool(hint.arch.tma and aligned),
-        })  # fmt: skip
-    return out
+    return _exported(hints, "the CuTe DSL", _cute_dsl, 32)
+
+
+def _cute_dsl(hint: Hint, pair: bool) -> dict[str, Any]:
+    if (hint.arch.cc or (0, 0))[0] != 10:
+        raise ConfigError(
+            f"these are arguments of the CuTe DSL's GEMM for Blackwell (sm_100), and {hint.arch.name} is "
+            f"{hint.arch.isa}; export to cutlass names its tile, cluster, stages and schedules"
+        )
+    aligned = hint.problem.align_bytes[hint.problem.statement.output.name] >= 16
+    return {
+        "mma_tiler_mn": (_rows(hint, pair), hint.block[1]), "cluster_shape_mn": (1 + pair, 1),
+        "use_2cta_instrs": pair, "use_tma_store": bool(hint.arch.tma and aligned),
+    }  # fmt: skip
 
 
 def use_2cta(hint: Hint) -> bool:
-    """Whether two blocks share one tcgen05 instruction: Blackwell, rows of 128, and an even number of row tiles."""
+    """Whether two blocks share one tcgen05 instruction: Blackwell, a tile of 256 rows, or an even number of tiles of
+    128."""
     rows = -(-hint.problem.sizes.get("m", 1) // hint.block[0])
-    return _tcgen05(hint) and hint.block[0] == 128 and rows % 2 == 0
+    return _tcgen05(hint) and (hint.block[0] == 256 or (hint.block[0] == 128 and rows % 2 == 0))
+
+
+def _rows(hint: Hint, pair: bool) -> int:
+    """Rows of the tile, or of that of a pair, which has 256."""
+    return 256 if pair else int(hint.block[0])
 
 
 def _tcgen05(hint: Hint) -> bool:
@@ -103,27 +111,42 @@ def _tcgen05(hint: Hint) -> bool:
     return unit is not None and unit.instruction == "tcgen05"
 
 
-def _cluster(hint: Hint) -> tuple[int, int, int]:
-    return (2, 1, 1) if use_2cta(hint) else (1, 1, 1)
+def _exported(
+    hints: Iterable[Hint], target: str, make: Callable[[Hint, bool], dict[str, Any]], least_n: int
+) -> Exported[dict[str, Any]]:
+    """Each hint's entry, of those of matmuls on matrix units; last, tiles of 128 rows that no pair shares. Raises
+    ConfigError where none is left."""
+
+    def alone(hint: Hint) -> dict[str, Any] | None:
+        return make(hint, False) if use_2cta(hint) and hint.block[0] == 128 else None
+
+    entries = distinct(
+        hints, target, BACKENDS, lambda hint: make(hint, use_2cta(hint)), "matmul",
+        lambda hint: why_not(hint, least_n), alone,
+    )  # fmt: skip
+    if not entries:
+        raise ConfigError(f"{target} can take none of these hints: {'; '.join(entries.notes[:-1])}")
+    return entries
 
 
-def _matrix(hints: Iterable[Hint]) -> list[Hint]:
-    found = chosen(hints, "CUTLASS", BACKENDS, "matmul")
-    for hint in found:
-        closest(hint.arch)
-    if any(not hint.use_tc for hint in found):
-        raise ConfigError("these hints run on the vector units, for which CUTLASS has no collective to name")
-    if not (fit := [hint for hint in found if rows_fit(hint)]):
-        rows = ", ".join(map(str, sorted({hint.block[0] for hint in found})))
-        raise ConfigError(
-            f"no collective of CUTLASS for {found[0].arch.name} has tiles of {rows} rows: ask for more hints, or "
-            "exchange the operands, so that the short side is that of the columns"
-        )
-    return fit
+def why_not(hint: Hint, least_n: int = 8) -> str:
+    """Why no collective takes a hint's tile; empty if one does. Raises ConfigError for devices that have none.
+
+    Columns are multiples of `least_n`, those of a pair of blocks of 32. Source: CUTLASS 4, the CuTe DSL's dense GEMM
+    for Blackwell, and PTX ISA, shapes of tcgen05.mma.
+    """
+    closest(hint.arch)
+    of, (rows, columns) = f"no collective of CUTLASS for {hint.arch.isa}", hint.block[:2]
+    if not hint.use_tc:
+        return f"{of} runs on the vector units"
+    if not rows_fit(hint):
+        return f"{of} has tiles of {rows} rows; exchange the operands"
+    least_n = max(least_n, 32) if use_2cta(hint) else least_n
+    return f"{of} has tiles of {columns} columns; they are multiples of {least_n}" if columns % least_n else ""
 
 
 def rows_fit(hint: Hint) -> bool:
     """Whether an instruction of the device's collectives has the tile's rows."""
     if _tcgen05(hint):
-        return hint.block[0] in (64, 128)
+        return hint.block[0] in (64, 128, 256)
     return (hint.arch.cc or (0, 0))[0] != 9 or hint.block[0] % 64 == 0

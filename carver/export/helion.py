@@ -8,14 +8,14 @@ number. Helion only logs a seed that does not fit the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
 from ..kernels.foreign import BLOCKS, from_helion, order_of
 from ..ops.template import Template
 from ..ranking.hint import Hint
-from . import chosen, imported
+from . import Exported, distinct, imported
 
 if TYPE_CHECKING:
     import helion
@@ -24,22 +24,29 @@ from_config = from_helion
 
 
 @takes(ConfigError)
-def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> list[helion.Config]:
+def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.Config]:
     """`helion.Config` of each hint, for `@helion.kernel(autotune_seed_configs=...)` or `configs=`.
 
     `tiles` is the order in which the kernel opens its tiles: "mnk" for `hl.tile([m, n])` then `hl.tile(k)`. Hints with
-    split-K are left out, because a plain Helion loop has none.
+    split-K are left out, because a plain Helion loop has none, and the next ones take their place.
     """
     helion = imported("helion", "Helion", "helion==1.5.1 packaging")
     order = order_of(tiles)
-    found = [h.config for h in chosen(hints, "Helion", ("triton",), "matmul") if h.config["SPLIT_K"] == 1]
+
+    def entry(hint: Hint) -> Any:
+        c = hint.config
+        return helion.Config(
+            block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
+            num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]],
+        )  # fmt: skip
+
+    def why_not(hint: Hint) -> str:
+        return "" if hint.config["SPLIT_K"] == 1 else "they split K, which a Helion loop does not"
+
+    found = distinct(hints, "Helion", ("triton",), entry, "matmul", why_not)
     if not found:
-        raise ConfigError("every hint splits K, which a Helion loop does not; ask for more hints")
-    return [
-        helion.Config(block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
-                      num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]])
-        for c in found
-    ]  # fmt: skip
+        raise ConfigError("every hint splits K, which a Helion loop does not")
+    return found
 
 
 @takes(ConfigError)

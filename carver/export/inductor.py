@@ -33,7 +33,7 @@ from ..ranking.hint import Hint
 from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
 from ..ranking.ties import choose
-from . import chosen, first, imported
+from . import Exported, chosen, distinct, first, imported
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -154,14 +154,18 @@ def tuned(
 
 
 @takes(ConfigError)
-def configs(hints: Iterable[Hint]) -> list[Any]:
+def configs(hints: Iterable[Hint]) -> Exported[Any]:
     """`GemmConfig` of each hint without split-K, for a template heuristic's `mm_configs`."""
     make = imported("torch._inductor.template_heuristics.triton", *PACKAGE).GemmConfig
-    return [
-        make(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
-        for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul")
-        if (c := hint.config)["SPLIT_K"] == 1
-    ]
+
+    def entry(hint: Hint) -> Any:
+        c = hint.config
+        return make(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
+
+    def why_not(hint: Hint) -> str:
+        return "" if hint.config["SPLIT_K"] == 1 else "they split K, which Inductor's template does not"
+
+    return distinct(hints, "PyTorch Inductor", ("triton",), entry, "matmul", why_not)
 
 
 @takes(ConfigError)

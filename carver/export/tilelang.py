@@ -17,22 +17,23 @@ from ..kernels.foreign import from_tilelang
 from ..problem import notation
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from . import chosen, renamed
+from . import Exported, distinct, renamed
 
 from_config = from_tilelang
 
 
 @takes(ConfigError)
-def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> Exported[dict[str, Any]]:
     """The hints in rank order as `{block_M, block_N, block_K, num_stages, thread_num, enable_rasteration}`.
 
     `names` maps these keys to the kernel's own; a key mapped to "" is left out.
     """
-    out = []
-    for hint in chosen(hints, "TileLang", ("tilelang",)):
+
+    def entry(hint: Hint) -> dict[str, Any]:
         config = dict(hint.config) | {"enable_rasteration": bool(hint.config["enable_rasteration"])}
-        out.append({key: value for key, value in renamed(config, names).items() if key})
-    return out
+        return {key: value for key, value in renamed(config, names).items() if key}
+
+    return distinct(hints, "TileLang", ("tilelang",), entry)
 
 
 @takes(ConfigError)

@@ -22,7 +22,7 @@ from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
-from . import chosen, first, imported, renamed
+from . import Exported, distinct, first, imported, renamed
 
 if TYPE_CHECKING:
     import triton
@@ -39,28 +39,28 @@ LAUNCH = ("num_warps", "num_stages")
 @takes(ConfigError)
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, only: Sequence[str] | None = None
-) -> list[triton.Config]:
+) -> Exported[triton.Config]:
     """`triton.Config` of each hint, in rank order, for `triton.autotune(configs=...)`.
 
     `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` lists the keys that the kernel has,
     in its spelling; others are dropped (a kernel without split-K has no SPLIT_K). Hints that need a dropped key are
-    left out, and so are those that equal another without it.
+    left out, those that equal another without it are one with it, and the next ones take the place of both.
     """
     triton = imported("triton", "Triton", "triton")
-    kept: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
-    for hint in chosen(hints, "Triton", ("triton",)):
-        if only is None or _can_drop(hint, names, only):
-            every = renamed(hint.config, names)
-            config = {k: v for k, v in every.items() if k in LAUNCH or only is None or k in only}
-            kept.setdefault(tuple(config.items()), config)
-    if not kept:
+
+    def entry(hint: Hint) -> Any:
+        every = renamed(hint.config, names)
+        own = {k: v for k, v in every.items() if k not in LAUNCH and (only is None or k in only)}
+        return triton.Config(own, **{k: every[k] for k in LAUNCH if k in every})
+
+    def why_not(hint: Hint) -> str:
+        kept = only is None or _can_drop(hint, names, only)
+        return "" if kept else f"they use a key that is not among {', '.join(only or ())}"
+
+    found = distinct(hints, "Triton", ("triton",), entry, why_not=why_not)
+    if not found:
         raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
-    return [
-        triton.Config(
-            {k: v for k, v in config.items() if k not in LAUNCH}, **{k: config[k] for k in LAUNCH if k in config}
-        )
-        for config in kept.values()
-    ]
+    return found
 
 
 def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) -> bool:

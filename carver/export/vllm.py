@@ -8,6 +8,7 @@ Source: vLLM, fused_moe/configs/README and get_config_file_name; SGLang, the fun
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -47,6 +48,10 @@ CUDA_CONFIG = {"BLOCK_SIZE_M": 16, "GROUP_SIZE_M": 1, "SPLIT_K": 1}
 """With this vLLM chooses the rest of a tile, for either kernel. Source: vLLM, get_moe_wna16_block_config."""
 
 
+UNKNOWN_RADEON = "AMD_Radeon_Graphics"
+"""Name of a card that is not in the driver's table, amdgpu.ids. Source: vLLM on a Radeon PRO W7900."""
+
+
 @dataclass(frozen=True)
 class ConfigFile:
     """One file: its name and what is in it, a configuration by number of tokens."""
@@ -58,6 +63,13 @@ class ConfigFile:
     """What each configuration was chosen for: one matmul, or both of a layer. Those left to vLLM have none."""
     down: ConfigFile | None = None
     """The second file, where a layer's matmul back has configurations of its own."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which the project may look for the file, that of `name` first: a driver of AMD that does not
+        know a Radeon card by name calls it "AMD Radeon Graphics"."""
+        known = re.search(r"device_name=AMD_Radeon_\w+", self.name)
+        return (self.name, self.name.replace(known[0], f"device_name={UNKNOWN_RADEON}")) if known else (self.name,)
 
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
@@ -155,9 +167,11 @@ def _ordered(batches: Sequence[int]) -> list[int]:
 def _types(dtype: str, arch: Arch) -> tuple[str, str]:
     if dtype not in DTYPES:
         raise ConfigError(f"dtype is one of {', '.join(map(repr, DTYPES))}, got {dtype!r}")
-    if dtype == "fp8_w8a8" and arch.matrix_unit(DTYPES[dtype][0]) is None:
+    activations, weights = DTYPES[dtype]
+    activations, weights = arch.own_float8(activations), arch.own_float8(weights)
+    if dtype == "fp8_w8a8" and arch.vendor != "amd" and arch.matrix_unit(activations) is None:
         raise ConfigError(f"{arch.title} multiplies no 8-bit floats, and Triton compiles no kernel of them for it")
-    return DTYPES[dtype]
+    return activations, weights
 
 
 def _block_shape(dtype: str, block_shape: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -50,6 +50,9 @@ LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "maps", "args", "
 MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
 
+AMD_FLOAT8 = "elements of the 8-bit floats of AMD (fnuz) are multiplied by Triton on its GPUs"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error in a declaration, with its table and key; both are empty for an error of the whole file."""
@@ -175,7 +178,8 @@ class Kernel:
 
         Raises DeclarationError for one that cannot be computed.
         """
-        out = []
+        foreign = scope["amd_float8"] and not (self.backend == "triton" and scope["arch"].vendor == "amd")
+        out = [AMD_FLOAT8] if foreign else []
         for why, need in self.requires.items():
             try:
                 met = need(scope)

@@ -114,6 +114,8 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
+    scope["amd_float8"] = int(any(problem.dtypes[tensor.name].endswith("fnuz") for tensor in s.tensors))
+    scope["widen_instr"] = widen_instr(multiplied, by_warps)
     scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
         scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
@@ -272,14 +274,28 @@ def vector_dtype(problem: Problem, arch: Arch) -> str:
     return "float32" if widened else dtype
 
 
+WIDEN_INSTR = {"float8_e4m3": 27.0, "float8_e5m2": 1.6, "float8_e4m3fnuz": 27.0, "float8_e5m2fnuz": 12.0}
+"""Instructions with which AMD's compilers convert an 8-bit float to a half, on devices whose matrix instructions take
+another type. Source: vector instructions of Triton 3.6 for 8 elements a lane, gfx908 to gfx1201 alike: 211 to 218,
+11 to 16, 211 to 220, 92 to 98."""
+
+
+def widen_instr(dtype: str, unit: Matrix | None) -> float:
+    """Instructions to convert an operand to the type of AMD's matrix instruction; 0 if it takes the operand."""
+    amd = unit is not None and unit.instruction in ("mfma", "wmma") and unit.dtype != dtype
+    return WIDEN_INSTR.get(dtype, 0.0) if amd else 0.0
+
+
 def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
     """The fastest matrix instruction whose sums are at least as wide as the problem's; None if there is none.
 
-    On a device without instructions for 8-bit floats they are widened to half precision.
+    On a device without instructions for 8-bit floats they are widened to half precision. Triton does not widen AMD's
+    own on CDNA 1 and 2, and multiplies them on vector units.
     """
     dtype = multiply_dtype(problem)
     sums = {None, "float16"} if problem.accumulate == "float16" else {None}
-    for multiplied in (dtype, "float16") if dtype.startswith("float8") else (dtype,):
+    alone = dtype.endswith("fnuz") and arch.isa in ("gfx908", "gfx90a")
+    for multiplied in (dtype, "float16") if dtype.startswith("float8") and not alone else (dtype,):
         units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
         if units:
             return max(units, key=lambda unit: unit.flops_per_clk_per_sm)

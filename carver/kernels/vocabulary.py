@@ -26,6 +26,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "mma_k": "depth of the warp-level matrix instruction; 1 without one",
     "matrix_widens": "the fastest matrix instruction needs the operands in a wider type",
     "mma_widens": "the warp-level matrix instruction needs the operands in a wider type",
+    "amd_float8": "some tensor is of AMD's 8-bit floats (fnuz)",
+    "widen_instr": "instructions to convert an element to the type of AMD's matrix instruction; 0 where it takes it",
     "one_type": "all inputs have the same type",
     "a_converts": "the first input is converted before it is multiplied; `b_converts` the second",
     "a_float8": "the first input is of 8-bit floats; `b_float8` the second",

@@ -169,7 +169,7 @@ def accumulator(dtype: str, asked: str | None = None) -> str:
 def output_type(dtype: str, asked: str | None) -> str:
     """The type of results of `dtype` operands: their own where it is wide enough, unless asked."""
     wide = {"tf32": "float32", "int8": "int32", "float8_e4m3": "float16", "float8_e5m2": "float16",
-            "float4_e2m1": "float16"}  # fmt: skip
+            "float8_e4m3fnuz": "float16", "float8_e5m2fnuz": "float16", "float4_e2m1": "float16"}  # fmt: skip
     return dtypes.canonical(asked or wide.get(dtype, dtype))
 
 

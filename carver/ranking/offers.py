@@ -11,7 +11,7 @@ from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernels
 from ..kernels.enumeration import instructions
-from ..kernels.scope import multiply_dtype, plain, static_scope
+from ..kernels.scope import matrix_unit, multiply_dtype, plain, static_scope
 from ..problem.problem import Problem
 
 TILES = "triton"
@@ -87,6 +87,14 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
     contracts = any("instruction" in kernel.derived for kernel in offered)
     if contracts and not scope["matrix"]:
         notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
+    if contracts and scope["widen_instr"]:
+        dtype, unit = multiply_dtype(problem), matrix_unit(problem, arch)
+        own = arch.own_float8(dtype)
+        has = f"; it multiplies {own} itself" if own != dtype else ""
+        notes.append(
+            f"{arch.title} has no matrix instruction for {dtype}: each element is converted to "
+            f"{unit.dtype if unit else 'float32'} by about {scope['widen_instr']:.0f} instructions{has}"
+        )
     if odd := copied_singly(problem, arch, offered):
         what = " and ".join(odd)
         notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")

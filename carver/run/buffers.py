@@ -37,12 +37,14 @@ class Buffer:
         return dtypes.size_bytes(self.shape, self.dtype)
 
 
-_BITS = {"tf32": "float32", "bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
+_BITS = {"tf32": "float32", "bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8",
+         "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8"}  # fmt: skip
 STORAGE: dict[str, type[np.generic]] = {name: np.dtype(_BITS.get(name, name)).type for name in dtypes.ARRAY_BYTES}
 """What NumPy stores an element in; the bits where it knows no such type."""
 _NARROW: dict[str, tuple[Any, float]] = {
     "bfloat16": (ml_dtypes.bfloat16, math.inf), "float8_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
-    "float8_e5m2": (ml_dtypes.float8_e5m2, 57344.0),
+    "float8_e5m2": (ml_dtypes.float8_e5m2, 57344.0), "float8_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 240.0),
+    "float8_e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 57344.0),
 }  # fmt: skip
 """Types that NumPy does not know, and where they saturate."""
 TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}

@@ -183,7 +183,8 @@ def as_stored(given: Any) -> Any:
         import torch
 
         host = given.detach().cpu().contiguous()
-        bits = {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8}
+        bits = {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8,
+                "float8_e4m3fnuz": torch.uint8, "float8_e5m2fnuz": torch.uint8}  # fmt: skip
         return np.array(host.view(bits.get(of_array(given.dtype), host.dtype)).numpy())
     if is_gpuarray(given):
         return given.get()

@@ -19,11 +19,13 @@ from .device import Device
 
 ROUNDOFF = {
     "float64": exp2(-53), "float32": exp2(-24), "tf32": exp2(-24), "float16": exp2(-11), "bfloat16": exp2(-8),
-    "float8_e4m3": exp2(-4), "float8_e5m2": exp2(-3), "int8": 0.0, "int32": 0.0,
+    "float8_e4m3": exp2(-4), "float8_e5m2": exp2(-3), "float8_e4m3fnuz": exp2(-4), "float8_e5m2fnuz": exp2(-3),
+    "int8": 0.0, "int32": 0.0,
 }  # fmt: skip
 """Unit roundoff: the largest relative error of rounding to nearest. tf32 is stored and accumulated as float32."""
 
-SMALLEST = {"float16": exp2(-24), "float8_e4m3": exp2(-9), "float8_e5m2": exp2(-16)}
+SMALLEST = {"float16": exp2(-24), "float8_e4m3": exp2(-9), "float8_e5m2": exp2(-16),
+            "float8_e4m3fnuz": exp2(-10), "float8_e5m2fnuz": exp2(-17)}  # fmt: skip
 """Smallest subnormal where it is large enough to matter: below it the error of rounding is absolute."""
 
 _PATTERN = (1 << 22) + 15
@@ -175,6 +177,8 @@ def representable(problem: Problem, value: Any, xp: Any = np) -> Any:
         "int32": (-(2**31), 2**31 - 1),
         "float8_e4m3": (-448, 448),
         "float8_e5m2": (-57344, 57344),
+        "float8_e4m3fnuz": (-240, 240),
+        "float8_e5m2fnuz": (-57344, 57344),
     }
     if out == "float16":
         return value * xp.where(abs(value) < 65520, 1.0, float("inf"))  # what rounds to more than 65504
@@ -183,7 +187,7 @@ def representable(problem: Problem, value: Any, xp: Any = np) -> Any:
 
 _TORCH_BITS = {
     "float64": "<f8", "float32": "<f4", "tf32": "<f4", "float16": "<f2", "bfloat16": "<i2", "float8_e4m3": "|u1",
-    "float8_e5m2": "|u1", "int8": "|i1", "int32": "<i4",
+    "float8_e5m2": "|u1", "float8_e4m3fnuz": "|u1", "float8_e5m2fnuz": "|u1", "int8": "|i1", "int32": "<i4",
 }  # fmt: skip
 
 

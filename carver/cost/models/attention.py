@@ -106,6 +106,7 @@ class Attention:
     row_align_q: FloatArray = given("bytes", "alignment of each row of the queries")
     row_align_k: FloatArray = given("bytes", "alignment of each row of the keys")
     row_align_out: FloatArray = given("bytes", "alignment of each row of the output")
+    widen_instr: FloatArray = given("instructions", "to convert an element to the type of AMD's matrix instruction")
     mma_m: FloatArray = given("elements", "rows of the warp-level matrix instruction")
     tile_m: FloatArray = column("elements", "queries that a block keeps")
     tile_k: FloatArray = column("elements", "keys per step")
@@ -206,6 +207,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         + soft_instr
         + moves
         + fma
+        + (kind == MMA) * c.widen_instr * tk * (of_head * head + of_value * value) * wm / arch.warp_size
     )
     # bytes: a block reads its queries once, and a tile of keys and values in each step
     rows = np.where(packed, np.minimum(tm, queries * group), np.minimum(tm, queries))

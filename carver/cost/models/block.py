@@ -313,6 +313,7 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
         copying_b = copying_b * (wide_b >= ASYNC_BYTES)
     copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
     each = np.where(t.matrix_widens > 0, k["convert_instr"], PAIR_INSTR)
+    each = np.where(t.widen_instr > 0, t.widen_instr, each)
     widen = (t.instruction == MMA) * t.mma_widens * each
     per_a = k["convert_instr"] * t.a_converts + widen
     per_b = unpacking(t, k) * t.b_converts + widen
