@@ -144,7 +144,7 @@ class TestLists:
             "304,16,1536,7168,8,0,19.3,a8w8_asm_64x64,18\n"
         )
         made, remarks = found(tmp_path)
-        assert [(one.arch.name, one.problem.dtypes["A"]) for one in made] == [("mi300x", "float8_e4m3")]
+        assert [(one.arch.name, one.problem.dtypes["A"]) for one in made] == [("mi300x", "float8_e4m3fnuz")]
         assert made[0].pool.configs == [
             {"BLOCK_M": 16, "BLOCK_N": 64, "BLOCK_K": 256, "num_warps": 4, "num_stages": 2, "SPLIT_K": 1}
         ]

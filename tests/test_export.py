@@ -299,7 +299,8 @@ def test_block_fp8_steps_stay_within_a_block_of_scales(arch: str) -> None:
     assert file.name.startswith(f"N=1536,K=7168,device_name={device.device_names[0].replace(' ', '_')},dtype=fp8_w8a8")
     assert all(128 % c["BLOCK_SIZE_K"] == 0 for c in file.configs.values())
     assert file.predicted_ms[1] < file.predicted_ms[1024]
-    op = carver.MatmulTemplate(64, 1536, 7168, trans_B=True, in_dtype="fp8").with_arch(device)
+    own = device.own_float8("float8_e4m3")
+    op = carver.MatmulTemplate(64, 1536, 7168, trans_B=True, in_dtype=own).with_arch(device)
     ranked = op.rank([vllm.from_config(file.configs[64])], backend="triton_block_fp8")
     assert ranked[0].predicted_ms == pytest.approx(file.predicted_ms[64], rel=0.2)
 

@@ -23,7 +23,8 @@ EMITTED = [  # device, type, type that the matrix instruction takes, vector inst
     ("rx_7900_xtx", "float8_e5m2", "float16", 1.6), ("rx_7900_xtx", AMD[1], "float16", 12),
     ("rx_9070_xt", "float8_e4m3", "float8_e4m3", 0), ("rx_9070_xt", "float8_e5m2", "float8_e5m2", 0),
     ("rx_9070_xt", AMD[0], "float16", 27), ("rx_9070_xt", AMD[1], "float16", 12),
-    ("rx_6900_xt", "float8_e4m3", None, 0), ("a100", "float8_e5m2", "float16", 0), ("rtx_4090", "float8_e4m3", OCP[0], 0),
+    ("rx_6900_xt", "float8_e4m3", None, 0), ("a100", "float8_e5m2", "float16", 0),
+    ("rtx_4090", "float8_e4m3", OCP[0], 0),
 ]  # fmt: skip
 
 

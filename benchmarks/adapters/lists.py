@@ -75,7 +75,7 @@ def _aiter_row(row: Mapping[str, Any]) -> Row | str:
     arch = of_size(str(row.get("gfx") or ""), int(row.get("cu") or row.get("cu_num") or 0))
     if arch is None:
         return f"no descriptor of a device with {row.get('cu') or row.get('cu_num')} compute units"
-    kind = "int8" if "int8" in str(row.get("variant", "")) else family
+    kind = "int8" if "int8" in str(row.get("variant", "")) else arch.own_float8(family)
     m, n, k = (int(row[axis]) for axis in "MNK")
     problem = MatmulTemplate(m, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16").problem
     words = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), tile, strict=True))

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from carver.arch.descriptor import Arch
 from carver.arch.devices import match
 from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
@@ -85,24 +86,24 @@ def _row(row: Mapping[str, Any]) -> Row | str:
         return f"no descriptor for {row['device']}"
     words = {ours: row[key] for ours, theirs in WORDS.items() if (key := theirs.lower()) in row}
     words["num_stages"] = max(int(words.get("num_stages", 2)), 1)  # Triton on AMD called one stage 0 once
-    kind, problem, backend = _experts(row, shape) if row.get("E") else _linear(row)
+    kind, problem, backend = _experts(row, shape, arch) if row.get("E") else _linear(row, arch)
     (config,), _ = tunables([words], problem.operator, backend)
     return Row(kind, problem, arch, backend, config)
 
 
-def _linear(row: Mapping[str, Any]) -> tuple[str, Problem, str]:
+def _linear(row: Mapping[str, Any], arch: Arch) -> tuple[str, Problem, str]:
     """The type of its operands, the layer, and the backend of its kernel."""
     m, n, k = (int(row[name]) for name in "MNK")
-    kind = _TYPES[row["dtype"]]
+    kind = arch.own_float8(_TYPES[row["dtype"]])
     return kind, MatmulTemplate(m, n, k, trans_B=True, in_dtype=kind, out_dtype="bfloat16").problem, "triton_block_fp8"
 
 
-def _experts(row: Mapping[str, Any], shape: tuple[int, ...]) -> tuple[str, Problem, str]:
+def _experts(row: Mapping[str, Any], shape: tuple[int, ...], arch: Arch) -> tuple[str, Problem, str]:
     """The same of the first matmul of a mixture."""
     if (kind := row.get("dtype") or "") not in DTYPES:
         raise ProblemError(f"dtype is one of {', '.join(map(repr, DTYPES))}, got {kind!r}")
     tokens, experts, topk, hidden = (int(row[name]) for name in ("M", "E", "topk", "hidden"))
-    activations, weights = DTYPES[kind]
+    activations, weights = map(arch.own_float8, DTYPES[kind])
     scaled = shape or ((1, int(row["group_size"])) if row.get("group_size") else None)
     width = int(row.get("intermediate") or row["N"])
     layer = MoETemplate(tokens, experts, topk, hidden, width, activations, scaled, weight_dtype=weights)

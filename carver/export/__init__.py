@@ -98,7 +98,7 @@ def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
     """The hints, and after them those that follow in carver's own ranking of the same kernels, if they are of one."""
     yield from given
     total = getattr(hints, "candidates", 0)
-    if not given or getattr(hints, "given", True) or total <= len(given):
+    if not given or getattr(hints, "given", True) or total <= len(given) or given[0].layers:
         return
     known, kernels = {(hint.kernel, str(hint.config)) for hint in given}, {hint.kernel for hint in given}
     one = given[0]
