@@ -178,7 +178,7 @@ class Kernel:
 
         Raises DeclarationError for one that cannot be computed.
         """
-        foreign = scope["amd_float8"] and not (self.backend == "triton" and scope["arch"].vendor == "amd")
+        foreign = scope["amd_float8"] and not (self.backend.startswith("triton") and scope["arch"].vendor == "amd")
         out = [AMD_FLOAT8] if foreign else []
         for why, need in self.requires.items():
             try:
