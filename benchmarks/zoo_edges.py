@@ -1,5 +1,5 @@
-"""The 40 kernels of `kernels/triton_zoo_edges.py` as `zoo.py` measures them: 20 of loads that overlap, ten of atomics,
-ten of gathers, two problems each.
+"""The 41 kernels of `kernels/triton_zoo_edges.py` as `zoo.py` measures them: 20 of loads that overlap, eleven of
+atomics, ten of gathers, two problems each.
 
 Every second one in the order of this file is `unseen`, beginning with the second. This was decided before any was
 measured or ranked.
@@ -256,6 +256,12 @@ def largest(p: Problem, t: Arrays) -> Any:
     out = torch.zeros(p["places"], dtype=torch.int32, device=at.device)
     index = torch.arange(len(at), dtype=torch.int32, device=at.device)
     return out.scatter_reduce_(0, at, index, "amax")
+
+
+def ones(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    return torch.ones(p["n"], device="cuda" if torch.cuda.is_available() else "cpu")
 
 
 def hashed_want(p: Problem, t: Arrays) -> Any:
@@ -563,7 +569,12 @@ GATHERS = [
     ),
 ]  # fmt: skip
 
-SUBJECTS = [replace(each, unseen=i % 2 == 1) for i, each in enumerate([*OVERLAPS, *ATOMICS, *GATHERS])]
+LAST = subject(
+    "atomics", zoo.count_up, shapes("n relaxed", (1 << 26, True), (1 << 26, False)), LINE,
+    lambda p: {"y_ptr": ints(p["n"]), "n": p["n"]}, line, ones, constants="relaxed", tolerance=0.0,
+)  # fmt: skip
+LISTED = [*OVERLAPS, *ATOMICS, *GATHERS, LAST]
+SUBJECTS = [replace(each, unseen=i % 2 == 1) for i, each in enumerate(LISTED)]
 
 SMALL = {
     "taps": shapes("n taps dtype", (1000, 7, "float32")),
@@ -596,6 +607,7 @@ SMALL = {
     "segment_sum": shapes("n length", (1000, 7)),
     "scatter_max": shapes("n places", (1000, 64)),
     "scatter_add": shapes("n places", (1000, 64)),
+    "count_up": shapes("n relaxed", (1000, True)),
     "take": shapes("n places", (1000, 256)),
     "embed": shapes("tokens rows width dtype", (50, 16, 32, "float16")),
     "hashed": shapes("n factor", (4096, 403)),

@@ -265,3 +265,34 @@ def flattened(
         for k in range(0, K, BK):
             acc = tl.dot(a_desc.load([m, k]), b_desc.load([n, k]).T, acc)
         c_desc.store([m, n], acc.to(tl.float16))
+
+
+@triton.jit
+def taps(x, y, n, TAPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Each sum has most of its terms in common with its neighbours'."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(TAPS):
+        acc += tl.load(x + i + k, mask=i + k < n, other=0.0)
+    tl.store(y + i, acc, mask=i < n)
+
+
+@triton.jit
+def taken(x, key, y, places, BLOCK: tl.constexpr):
+    """Numbers at random places."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + (tl.load(key + i) & (places - 1))))
+
+
+@triton.jit
+def largest(key, y, places, BLOCK: tl.constexpr):
+    """Atomics at random places."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_max(y + (tl.load(key + i) & (places - 1)), i, sem="relaxed")
+
+
+@triton.jit
+def total(x, y, BLOCK: tl.constexpr):
+    """All programs add to one number."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y, tl.sum(tl.load(x + i), 0), sem="relaxed")

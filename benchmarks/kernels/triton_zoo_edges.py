@@ -353,6 +353,13 @@ def scatter_add(x_ptr, key_ptr, y_ptr, n, places, BLOCK: tl.constexpr):
     tl.atomic_add(y_ptr + (key & (places - 1)), x, mask=i < n, sem="relaxed")
 
 
+@triton.jit
+def count_up(y_ptr, n, RELAXED: tl.constexpr, BLOCK: tl.constexpr):
+    """One more in each place."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + i, 1, mask=i < n, sem="relaxed" if RELAXED else "acq_rel")
+
+
 # -- gathers
 
 

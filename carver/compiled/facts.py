@@ -14,11 +14,24 @@ from ..arch.descriptor import Arch
 from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
-from .footprint import Stretch, Touched, align_bytes, density, filled, tile_elements
+from .footprint import (
+    SECTOR_BYTES,
+    Stretch,
+    Touched,
+    align_bytes,
+    anywhere,
+    density,
+    fetched,
+    filled,
+    scattered,
+    tile_elements,
+)
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
 
+LANES, SAMPLED, RUN_BYTES = 32, 2048, 512
+"""Lanes of a warp; places of atomics that say how they meet; bytes that one slice of L2 has in a row."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
@@ -38,6 +51,9 @@ class Total:
     instructions: float
     barriers: float
     atomic_sectors: float
+    atomic_words: float
+    atomic_floats: float
+    unplaced_bytes: float
     alone_clk: tuple[float, ...]
     cached_clk: tuple[float, ...]
     tensor_clk: float
@@ -45,18 +61,19 @@ class Total:
     def alone(self, latency_clk: float, cached: float = 0.0) -> float:
         """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`; `cached`: share of the plain
         loads of loops that L1 answers."""
-        plain, found = (_between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
+        plain, found = (between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
         return plain + cached * (found - plain)
 
 
-def _between(column: Sequence[float], latency_clk: float) -> float:
+def between(column: Sequence[float], latency_clk: float) -> float:
     """Clocks at a latency, from those at LATENCIES_CLK."""
     rising = (column[-1] - column[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
     return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
 
 
-def added(parts: Sequence[tuple[float, Span]]) -> Total:
-    """The sum of spans, each taken so many times."""
+def added(loops: Sequence[tuple[float, Span]], outside: Sequence[tuple[float, Span]] = ()) -> Total:
+    """The sum of spans, each taken so many times: of loops, and of code outside of them."""
+    parts = [*loops, *outside]
 
     def over(name: str) -> dict[str, float]:
         out: dict[str, float] = {}
@@ -69,11 +86,14 @@ def added(parts: Sequence[tuple[float, Span]]) -> Total:
         return float(sum(times * getattr(span, name) for times, span in parts))
 
     def at_each_latency(name: str) -> tuple[float, ...]:
-        return tuple(sum(times * getattr(span, name)[i] for times, span in parts) for i in range(len(LATENCIES_CLK)))
+        """Only of loops it is known which loads an earlier pass had L1 fetch."""
+        columns = [(n, getattr(span, name)) for n, span in loops] + [(n, span.alone_clk) for n, span in outside]
+        return tuple(sum(times * column[i] for times, column in columns) for i in range(len(LATENCIES_CLK)))
 
     return Total(
         passes=sum(times for times, _ in parts), instructions=of("instructions"), barriers=of("barriers"),
-        atomic_sectors=of("atomic_sectors"),
+        atomic_sectors=of("atomic_sectors"), atomic_words=of("atomic_words"),
+        atomic_floats=of("atomic_floats"), unplaced_bytes=of("unplaced_bytes"),
         pipe_clk=over("pipe_clk"), bytes=over("bytes"), matrix=over("matrix"), block_matrix=over("block_matrix"),
         factor_bytes=of("factor_bytes"), block_factor_bytes=of("block_factor_bytes"),
         alone_clk=at_each_latency("alone_clk"), cached_clk=at_each_latency("cached_clk"), tensor_clk=of("tensor_clk"),
@@ -116,6 +136,10 @@ class AccessFacts:
     """The same by all iterations of a program."""
     align_bytes: float
     """Of the starts of stretches."""
+    anywhere: bool = False
+    """Its tiles, or runs of them, may lie anywhere: their places are loaded, or not affine."""
+    fetched: float = 1.0
+    """Bytes that are fetched over bytes asked for: whole sectors of runs that lie anywhere, gaps of stretches."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +164,7 @@ class Facts:
     dot_flops: float
     """Of the mean program."""
     read_bytes: float
-    """Distinct bytes that the grid reads."""
+    """Distinct bytes that the grid's loads and atomics fetch."""
     written_bytes: float
     code: str
     """`Machine.digest`."""
@@ -165,6 +189,16 @@ class Facts:
     """Columns of tensor memory that a block allocates."""
     atomic_bytes: float = 0.0
     """Distinct bytes on which the grid's atomics work."""
+    atomic_turns: float = 1.0
+    """At L2, of a word of an atomic that lies anywhere: lanes of a warp that meet on a sector take as many as its
+    busiest word has."""
+    rewritten: tuple[tuple[float, float], ...] = ()
+    """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
+    anywhere: tuple[tuple[float, float], ...] = ()
+    """Of each tensor of which loads and atomics lie anywhere: bytes that the grid fetches, each time it asks, and bytes
+    of the tensor."""
+    atomics_anywhere: tuple[tuple[float, float], ...] = ()
+    """The same for atomics alone."""
     assumed: bool = False
     """A branch on what the kernel computes counts as taken by all programs."""
     notes: tuple[str, ...] = ()
@@ -188,6 +222,10 @@ class Facts:
     def bytes_of(self, *kinds: str) -> float:
         """Bytes that the mean program asks for by accesses of these kinds: "load", "store", "atomic"."""
         return sum(a.program_bytes for a in self.accesses if a.kind in kinds)
+
+    def fetched_bytes(self, *kinds: str) -> float:
+        """Bytes that are fetched for these, each access for itself."""
+        return sum(a.program_bytes * a.fetched for a in self.accesses if a.kind in kinds)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -231,15 +269,51 @@ def gathered(
 
 def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
     """The fields of `Facts` that say which bytes programs touch together."""
-    reads, slots = touched.reads, max(int(arch.sm_count * resident), 1)
-    on_sm = reads.waves(max(int(resident), 1))
+    loads, reads, atomics = touched.loads, touched.reads, touched.atomics
+    slots = max(int(arch.sm_count * resident), 1)
+    on_sm, changed = loads.waves(max(int(resident), 1)), sum(atomics.distinct().values())
+    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes)
     return {
-        "read_bytes": sum(reads.distinct().values()), "written_bytes": sum(touched.writes.distinct().values()),
+        "read_bytes": sum(reads.distinct().values()),
+        "written_bytes": sum(touched.writes.distinct().values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
         "reuse": touched.reuse(slots), "sm_bytes": on_sm.total_bytes, "sm_live_bytes": on_sm.live_bytes,
-        "again_bytes": reads.again(), "near_bytes": reads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
-        "atomic_bytes": sum(touched.atomics.distinct().values()),
+        "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
+        "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
+        "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere, "atomics_anywhere": atomics.anywhere,
     }  # fmt: skip
+
+
+def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tuple[float, float]:
+    """Mean turns of a lane at L2, of atomics that lie anywhere, and the bytes over which they would have to spread
+    evenly for the busiest run of RUN_BYTES to have as many.
+
+    Where the first place of each program's tile is known, these are taken for all; else all places are alike.
+    """
+    drawn, means, weights, busy = np.random.default_rng(0), [], [], math.inf
+    for access in accesses:
+        if access.kind != "atomic" or not (scattered(access) or not np.isfinite(access.start).all()):
+            continue
+        places: Any = access.start[np.isfinite(access.start)]
+        if len(places) < SAMPLED:
+            size = sizes.get(access.argument or "", math.inf) / access.item_bytes
+            places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
+        run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), LANES), 1)
+        first = places[: len(places) // LANES * LANES].astype(np.int64).reshape(-1, LANES)[:, :: run]
+        lanes_at = (first[:, :, None] + np.arange(run)).reshape(len(first), -1)[:, :LANES]
+        words = lanes_at * int(access.item_bytes) // 4
+        apart = np.arange(len(words))[:, None] * (int(words.max()) // 8 + 1) * 8  # each warp in sectors of its own
+        rows = words + apart
+        each, lanes = np.unique(rows, return_counts=True)
+        sector = np.unique(each // 8, return_inverse=True)[1]
+        most = np.zeros(int(sector.max()) + 1)
+        np.maximum.at(most, sector, lanes)
+        means.append(float(most.sum()) / words.size)
+        weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
+        if len(access.start) >= SAMPLED and np.isfinite(access.start).all():
+            shares = np.bincount(np.unique(words // (RUN_BYTES // 4), return_inverse=True)[1].ravel())
+            busy = min(busy, RUN_BYTES * words.size / float(shares.max()))
+    return (float(np.average(means, weights=weights)) if means else 1.0), busy
 
 
 def unevenness(work: FloatArray, slots: float) -> float:
@@ -265,7 +339,8 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
         program_bytes=tiles * tile_elements(access) * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
         run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
         density=once, filled=filled(access, stretch, trace.accesses, once),
-        align_bytes=align_bytes(access, stretch.pitch),
+        align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
+        fetched=fetched(access, trace.accesses),
     )  # fmt: skip
 
 

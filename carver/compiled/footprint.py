@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
+from .overlap import Rectangles, rectangles
 from .trace import Access, Trace
 from .values import Piece
 
@@ -21,6 +22,10 @@ ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
+SECTOR_BYTES = 32
+"""What caches fetch at least."""
+UNKNOWN = 1024.0
+"""Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
 
 def tile_elements(access: Access) -> float:
@@ -109,6 +114,32 @@ def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: flo
     return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * len(places)))
 
 
+def scattered(access: Access) -> bool:
+    """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine."""
+    return any(
+        n > 1 and math.isnan(c) and piece is None
+        for n, c, piece in zip(access.shape, access.coef, access.pieces, strict=True)
+    )
+
+
+def anywhere(access: Access) -> bool:
+    """Whether whole tiles, or runs of them, may lie anywhere."""
+    return scattered(access) or not (np.isfinite(access.start).all() and np.isfinite(access.stride).all())
+
+
+def fetched(access: Access, others: Sequence[Access]) -> float:
+    """Bytes that are fetched over bytes asked for. Of a run that lies anywhere whole sectors are; in a stretch with
+    gaps what a program leaves out is, too. A store fetches nothing."""
+    stretch = Stretch.of(access, SECTOR_BYTES)
+    if access.kind == "store":
+        return 1.0
+    if scattered(access):
+        run = stretch.run_bytes
+        slack = max(SECTOR_BYTES - min(align_bytes(access), run), 0.0)
+        return max((run + slack) / SECTOR_BYTES, math.ceil(run / SECTOR_BYTES)) * SECTOR_BYTES / run
+    return 1.0 / filled(access, stretch, others, density(access, stretch, others))
+
+
 def align_bytes(access: Access, pitch: float = 1.0) -> float:
     """What the starts of all stretches are multiples of, up to a line; `pitch` apart, in elements, if with gaps."""
     known = access.start[np.isfinite(access.start)] // pitch * pitch
@@ -123,6 +154,7 @@ class _Walks:
     """Walks over tiles of one geometry of one argument."""
 
     tile_bytes: float
+    """Fetched for one of them."""
     start: FloatArray
     stride: FloatArray
     count: FloatArray
@@ -130,6 +162,32 @@ class _Walks:
     round: FloatArray
     access: Any
     """Which of the program's loads or stores of this geometry it is."""
+    anywhere: Any
+    """Whether its tiles lie anywhere."""
+    size_bytes: float
+    """Of the tensor."""
+    overlapping: Rectangles | None
+    item_bytes: float
+    kept: float
+
+    def bytes_by(self, group: Any, times: float = 1.0) -> FloatArray:
+        """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on.
+
+        Of n bytes at random places of a tensor of N bytes, N (1 - exp(-n / N)) are different.
+        """
+        lost = self.anywhere
+        count = int(group.max(initial=0)) + 1
+        if self.overlapping is not None and not lost.any():
+            found = self.overlapping.touched(group) * self.item_bytes * self.kept
+            out: FloatArray = np.concatenate([found, np.zeros(count - len(found))])
+        else:
+            out = self.tile_bytes * _distinct_by(self, group, ~lost, count)
+        if lost.any():
+            asked = times * self.tile_bytes * np.bincount(group[lost], self.count[lost], count)
+            if math.isfinite(self.size_bytes):
+                asked = self.size_bytes * -np.expm1(-asked / max(self.size_bytes, 1.0))
+            out = out + asked
+        return np.minimum(out, self.size_bytes, out=out)
 
 
 class Waves(NamedTuple):
@@ -166,18 +224,29 @@ class Footprint:
         for access in self.trace.accesses:
             if access.kind in self.kinds and access.argument is not None:
                 geometry = sorted(zip(map(str, access.coef), access.shape, strict=True))
-                groups[access.argument, (*geometry, access.item_bytes)].append(access)
+                groups[access.argument, (*geometry, access.item_bytes, access.kind == "store")].append(access)
         out: defaultdict[str, list[_Walks]] = defaultdict(list)
         for (argument, _), accesses in groups.items():
-            joined = (np.concatenate([getattr(a, name) for a in accesses]) for name in WALK)
-            kept = np.concatenate([a.kept for a in accesses])
-            here = kept > 0
-            start, stride, count, program, round_ = (column[here] for column in joined)
-            which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])[here]
-            size = tile_elements(accesses[0]) * accesses[0].item_bytes
-            mean = float(kept[here].mean()) if here.any() else 0.0
-            out[argument].append(_Walks(size * mean, start, stride, count, program, round_, which))
+            out[argument].append(self._walks_of(accesses, self.sizes.get(argument, math.inf)))
         return dict(out)
+
+    def _walks_of(self, accesses: Sequence[Access], size_bytes: float) -> _Walks:
+        first, item = accesses[0], accesses[0].item_bytes
+        start, stride, count, program, round_ = (np.concatenate([getattr(a, name) for a in accesses]) for name in WALK)
+        kept = np.concatenate([a.kept for a in accesses])
+        which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])
+        here = kept > 0
+        mean = float(kept[here].mean()) if here.any() else 0.0
+        size = tile_elements(first) * item * fetched(first, self.trace.accesses)
+        lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
+        together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
+        if together is None:  # else it knows its walks by their places
+            start, stride, count, program, round_, which, lost = (
+                column[here] for column in (start, stride, count, program, round_, which, lost)
+            )
+        return _Walks(
+            size * mean, start, stride, count, program, round_, which, lost, size_bytes, together, item, mean
+        )
 
     @property
     def scale(self) -> float:
@@ -188,9 +257,22 @@ class Footprint:
         """Bytes of each argument that the whole grid touches."""
         out = {}
         for argument, groups in self.walks.items():
-            total = sum(g.tile_bytes * _distinct(g) for g in groups)
-            out[argument] = min(total * self.scale, self.sizes.get(argument, math.inf))
+            total = 0.0
+            for g in groups:
+                whole = float(g.bytes_by(np.zeros(len(g.start), np.int64), self.scale).sum())
+                total += whole if g.anywhere.any() else whole * self.scale
+            out[argument] = min(total, self.sizes.get(argument, math.inf))
         return out
+
+    @cached_property
+    def anywhere(self) -> tuple[tuple[float, float], ...]:
+        """Of each tensor of which tiles lie anywhere: bytes that the grid fetches, and bytes of the tensor."""
+        out = []
+        for groups in self.walks.values():
+            asked = sum(g.tile_bytes * float(g.count[g.anywhere].sum()) for g in groups) * self.scale
+            if asked:
+                out.append((asked, min(groups[0].size_bytes, UNKNOWN * asked)))
+        return tuple(out)
 
     def again(self) -> float:
         """Bytes that programs touch by one access after another touched them, as in a second pass over a row."""
@@ -198,8 +280,8 @@ class Footprint:
         for g in (g for groups in self.walks.values() for g in groups):
             program, accesses = g.program.astype(np.int64), int(g.access.max(initial=0)) + 1
             if accesses > 1:
-                each = _distinct_by(g, program * accesses + g.access).sum()
-                total += g.tile_bytes * float(each - _distinct_by(g, program).sum())
+                each = _distinct_by(g, program * accesses + g.access, ~g.anywhere).sum()
+                total += g.tile_bytes * float(each - _distinct_by(g, program, ~g.anywhere).sum())
         return total * self.scale
 
     @cached_property
@@ -221,11 +303,10 @@ class Footprint:
             count += -(-(-(-(end - begin) // at_once) * self.rounds) // merged)
         total = dict.fromkeys(self.walks, 0.0)
         for argument, groups in self.walks.items():
-            size = self.sizes.get(argument, math.inf)
             for g in groups:
                 program = g.program.astype(np.int64)
                 which = first[program] + (wave[program] + g.round.astype(np.int64)) // merged
-                total[argument] += float(np.minimum(g.tile_bytes * _distinct_by(g, which), size).sum()) * self.scale
+                total[argument] += float(g.bytes_by(which).sum()) * self.scale
         length = self.trace.programs / at_once * self.rounds / count
         return Waves(total, sum(total.values()) / (count * self.scale), count * self.scale, length)
 
@@ -234,26 +315,32 @@ class Footprint:
 class Touched:
     """What the programs of a trace read and write."""
 
+    loads: Footprint
     reads: Footprint
+    """Loads, and what atomics work on."""
     writes: Footprint
+    """Stores."""
     all: Footprint
     atomics: Footprint
 
-    def reuse(self, at_once: int) -> tuple[tuple[float, float], ...]:
-        """Bytes that later waves read again, and the bytes that are touched meanwhile, the nearest first.
+    def reuse(self, at_once: int, of: Footprint | None = None) -> tuple[tuple[float, float], ...]:
+        """Bytes that later waves read again, and the bytes that are touched meanwhile, the nearest first, but for those
+        that lie anywhere. `of`: what they read, if not all that programs do.
 
         Where n waves touch f(n) bytes, those that one more adds, f(n + 1) - f(n), were not touched in the n before it.
         As n grows, it adds fewer by those that come back after n waves, when f(n) bytes were touched. Source: Xiang et
         al., HOTL: a higher order theory of locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come
         back are taken to do so evenly over the grid; after one wave, where runs are shorter than ENOUGH_WAVES.
         """
-        reads, every = self.reads, self.reads.waves(at_once)
+        reads = of or self.reads
+        every = reads.waves(at_once)
         longest = max(-(-(end - begin) // at_once) for begin, end in reads.trace.ranges) * reads.rounds
         merged = [1]
         while merged[-1] < longest:
             merged.append(min(2 * merged[-1], longest))
         once = reads.distinct()
-        again = {name: n - once[name] for name, n in every.by_argument.items() if n > once[name]}
+        even = {name for name, groups in reads.walks.items() if not any(g.anywhere.any() for g in groups)}
+        again = {name: n - once[name] for name, n in every.by_argument.items() if n > once[name] and name in even}
         if not again:
             return ()
         found = [reads.waves(at_once, n) for n in merged]
@@ -275,25 +362,21 @@ class Touched:
 
     @classmethod
     def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:
-        loads, stores, atomics = ("load",), ("store", "atomic"), ("atomic",)
-        return cls(*(Footprint(trace, kinds, sizes) for kinds in (loads, stores, loads + stores, atomics)))
+        loads, stores, atomics = ("load",), ("store",), ("atomic",)
+        read = loads + atomics if any(access.kind == "atomic" for access in trace.accesses) else loads
+        made = {kinds: Footprint(trace, kinds, sizes) for kinds in (loads, read, stores, read + stores, atomics)}
+        return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
 
 
-def _distinct(walks: _Walks) -> float:
-    return float(_distinct_by(walks, np.zeros(len(walks.start), np.int64)).sum())
-
-
-def _distinct_by(walks: _Walks, group: Any) -> FloatArray:
-    """Distinct tiles of each group of walks; groups are whole numbers from 0 on.
+def _distinct_by(walks: _Walks, group: Any, which: Any, least: int = 0) -> FloatArray:
+    """Distinct tiles of each group of walks, of `which` of them; groups are whole numbers from 0 on.
 
     Walks of one stride whose starts differ by a multiple of it lie on one line, where they are intervals: their union.
     """
-    count = int(group.max(initial=0)) + 1
-    lost = ~np.isfinite(walks.start) | ~np.isfinite(walks.stride)
-    moving = (walks.count > 1) & (walks.stride != 0) & ~lost
-    # of what is not known each is its own
-    tiles: FloatArray = np.bincount(group[lost], walks.count[lost], count).astype(float)
-    if len(still := np.flatnonzero(~moving & ~lost)):
+    count = max(int(group.max(initial=0)) + 1, least)
+    moving = (walks.count > 1) & (walks.stride != 0) & which
+    tiles: FloatArray = np.zeros(count)
+    if len(still := np.flatnonzero(~moving & which)):
         place = walks.start[still].astype(np.int64)
         place -= place.min()
         span = int(place.max()) + 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
-from .isa.banks import atomic_sectors, conflicts
+from .isa.banks import atomic_sectors, conflicts, through_l1
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
 from .isa.matrix import rate as rate_of
@@ -60,7 +60,13 @@ class Span:
     exponentials: int = 0
     """Numbers to whose power 2 is raised, by all lanes."""
     atomic_sectors: float = 0.0
-    """Sectors that its atomics on global memory touch, each instruction for itself."""
+    """Sectors that its atomics on global memory touch, each instruction for itself, where addresses are known."""
+    atomic_words: float = 0.0
+    """Words that lanes of the others work on."""
+    atomic_floats: float = 0.0
+    """Words to which atomics add floating-point numbers."""
+    unplaced_bytes: float = 0.0
+    """That loads read from places that are not known."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,9 @@ def read_machines(
 
 def _laid_out(read: Code) -> Code:
     """With what the addresses of a warp's lanes say."""
-    return replace(read, conflicts=conflicts(read.instructions), sectors=atomic_sectors(read.instructions))
+    found, (through, unplaced) = conflicts(read.instructions), through_l1(read.instructions)
+    both = {i: found.get(i, 1.0) + through.get(i, 1.0) - 1.0 for i in {*found, *through}}  # a copy passes twice
+    return replace(read, conflicts=both, unplaced=unplaced, sectors=atomic_sectors(read.instructions))
 
 
 def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
@@ -202,7 +210,7 @@ def read_span(
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
     alone = chain.chains(code, where, table, rate, LATENCIES_CLK)
     cached = alone
-    if isinstance(where, Loop) and any(access[:2] == ("load", "global") for access in demand.accesses):
+    if any(access[:2] == ("load", "global") for access in demand.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
@@ -218,4 +226,6 @@ def read_span(
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached), tensor_clk=tensor,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
         exposed_products=waits.serial_matrix_waits, atomic_sectors=demand.atomic_sectors,
+        atomic_words=demand.atomic_words, atomic_floats=demand.atomic_floats,
+        unplaced_bytes=demand.unplaced_bytes,
     )  # fmt: skip

@@ -26,6 +26,8 @@ from .machine import Span, span_of
 
 KIND = "compiled"
 """Of entries of the store."""
+PAIRS = ("reuse", "rewritten", "anywhere", "atomics_anywhere")
+"""Fields of facts that are pairs of numbers."""
 
 
 @lru_cache(maxsize=1)
@@ -169,7 +171,7 @@ def facts_from(plain: Mapping[str, Any]) -> Facts:
         "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in plain["loops"]),
         "asides": tuple((times, span_of(span)) for times, span in plain["asides"]),
         "straight": span_of(plain["straight"]),
-        "reuse": tuple((float(n), float(meanwhile)) for n, meanwhile in plain["reuse"]),
+        **{name: tuple((float(n), float(m)) for n, m in plain[name]) for name in PAIRS},
         "accesses": tuple(AccessFacts(**access) for access in accesses),
     })  # fmt: skip
 

@@ -54,6 +54,8 @@ class Access:
     """Iteration of the outermost loop, where it is in an inner one."""
     times: FloatArray
     """How often the walk happens."""
+    counted: bool = field(default=False, kw_only=True)
+    """It is known how many elements a tile has, and not how they lie."""
 
 
 @dataclass

@@ -184,7 +184,7 @@ class Execution:
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
                     lies.start.astype(float), lies.stride.astype(float), lies.count.astype(float), lies.kept * share,
-                    lies.slot, lies.round.astype(float), lies.times.astype(float),
+                    lies.slot, lies.round.astype(float), lies.times.astype(float), counted=True,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.mean_bytes
                 moving = lies.count > 1

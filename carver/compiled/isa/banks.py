@@ -27,6 +27,8 @@ SPILLS = frozenset({"STL", "LDL"})
 """Of local memory, where an address may lie in between."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
+GLOBAL = frozenset({"LDG", "LD", "STG", "ST", *COPIES})
+"""Through L1, which is the same banks as shared memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
 Lanes: TypeAlias = Any
 """One integer per lane, as a NumPy array; None if lanes differ in an unknown way."""
@@ -52,11 +54,29 @@ def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
     """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
     of the instruction -> their ratio. It is above 1 where lanes meet in a bank, or copy the same word of global memory,
     and 0.5 where pairs of lanes read the same address."""
-    found = {i: _passes(instructions[i], held) for i, held in _reached(instructions, SHARED)}
+    reached = _reached(instructions, SHARED)
+    found = {i: _passes(instructions[i], _shared(instructions[i]), held) or 1.0 for i, held in reached}
     if any(each.mnemonic in COPIES and "BYPASS" not in each.opcode for each in instructions):  # through L1
         for i, held in _reached(instructions, COPIES, {UNIFORM: STRIDE}):
             found[i] = max(found[i], _turns(instructions[i], held))
     return {i: passes for i, passes in found.items() if passes != 1.0}
+
+
+def through_l1(instructions: Sequence[Instruction]) -> tuple[dict[int, float], frozenset[int]]:
+    """The same for accesses of global memory, and those of whose addresses nothing is known.
+
+    L1 is the same banks: on an H100, loads of 4 bytes take 1, 2 and 4 clocks of an SM where neighbouring lanes lie 4, 8
+    and 16 bytes apart, and 8 where eight rows of 64 bytes begin at the same bank (`taps` and `stencil_box` in
+    `edges.jsonl.gz`, tests/data/h100).
+    """
+    found, unknown = dict[int, float](), set[int]()
+    for i, held in _reached(instructions, GLOBAL, {UNIFORM: STRIDE}):
+        passes = _passes(instructions[i], _global(instructions[i]), held)
+        if passes is None:
+            unknown.add(i)
+        elif passes > 1.0:
+            found[i] = passes
+    return found, frozenset(unknown)
 
 
 def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
@@ -100,6 +120,8 @@ def _reached(
                 held = dict(elsewhere.get(instructions[i + 1].address, held))
         elif each.mnemonic in kinds:
             yield i, held
+            if each.mnemonic in ("LDG", "LD"):
+                _run(each, held)
         else:
             _run(each, held)
 
@@ -130,7 +152,7 @@ def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> l
             continue
         if each.mnemonic in kinds:
             found.append(i)
-            places = {SHARED: [_shared], ATOMIC: [_global], COPIES: [_shared, _global]}[kinds]
+            places = {SHARED: [_shared], COPIES: [_shared, _global]}.get(kinds, [_global])
             needed.update(name for place in places for name in REGISTERS.findall(place(each)))
         if not _may_write(each, needed):
             continue
@@ -193,14 +215,15 @@ def _address(each: Instruction, place: str, held: Mapping[str, Lanes]) -> Lanes:
     return address
 
 
-def _passes(each: Instruction, held: Mapping[str, Lanes]) -> float:
-    address = _address(each, _shared(each), held)
-    return 1.0 if address is None or not _shared(each) else passes_of(each, address)
+def _passes(each: Instruction, place: str, held: Mapping[str, Lanes]) -> float | None:
+    """`passes_of` at a sum of registers; None if what it gives is not known."""
+    address = _address(each, place, held)
+    return None if address is None or not place else passes_of(each, address)
 
 
 def passes_of(each: Instruction, address: Lanes) -> float:
-    """Passes of a shared memory access over the banks, over those that its bytes need without conflicts; `address`: in
-    shared memory, of each lane."""
+    """Passes of an access over the banks of shared memory and L1, over those that its bytes need without conflicts;
+    `address`: of each lane."""
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
@@ -270,8 +293,8 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     given = [_operand(part, held) for part in parts]
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
-    elif kind == "LDC" and UNIFORM in held and not REGISTERS.search(parts[-1]):
-        held.update(dict.fromkeys(writes, held[UNIFORM]))
+    elif kind == "LDC" and not REGISTERS.search(parts[-1]):
+        held.update(dict.fromkeys(writes, held.get(UNIFORM, SAME)))
         return
     elif kind.startswith("LD") or kind in ("SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "VOTE"):
         value = None
@@ -347,6 +370,8 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             value = a + b
         case "IABS":
             value = np.abs(a)
+        case "HFMA2" if parts[1].lstrip("-") == parts[2].lstrip("-") == "RZ" and len(parts) == 5:
+            value = _halves(parts[3], parts[4])
         case "I2F" | "MUFU" | "F2I":
             value = _reciprocal(opcode, a)
         case "IADD3" if ".X" not in opcode and len(parts) >= 4 and not PREDICATE.match(parts[1]):
@@ -393,6 +418,15 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
                 value = compare(given[2], given[3]).astype(np.int64)
     return value if value is None else (value + 2**31) % 2**32 - 2**31
+
+
+def _halves(high: str, low: str) -> Lanes:
+    """The integer that a compiler writes as two constants of float16, added to 0 times 0."""
+    try:
+        bits = np.array([float(low), float(high)], np.float16).view(np.uint16).astype(np.int64)
+    except ValueError:  # a register or a bank of constants
+        return None
+    return SAME + (bits[1] << 16 | bits[0])
 
 
 def _reciprocal(opcode: str, a: Lanes) -> Lanes:

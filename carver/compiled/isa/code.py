@@ -97,8 +97,9 @@ class Code:
 
     straight: indices outside of loops
     optional: stretches that a forward branch may skip
-    conflicts: index of a shared memory access -> passes over the banks, relative to those it needs without conflicts;
-        only where it is known not to be 1
+    conflicts: index of an access of shared or global memory -> passes over the banks, relative to those it needs
+        without conflicts; only where it is known not to be 1
+    unplaced: indices of accesses of global memory whose addresses are not known
     sectors: index of an atomic on global memory -> sectors that a warp touches; only where they are known
     """
 
@@ -112,6 +113,7 @@ class Code:
     optional: tuple[tuple[int, ...], ...] = ()
     conflicts: Mapping[int, float] = field(default_factory=dict)
     sectors: Mapping[int, int] = field(default_factory=dict)
+    unplaced: frozenset[int] = frozenset()
 
     @property
     def digest(self) -> str:

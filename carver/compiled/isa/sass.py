@@ -264,12 +264,16 @@ def _barriers(instructions: Sequence[Instruction]) -> int:
     return max(named, default=-1) + 1
 
 
+VECTOR = re.compile(r"\.B?F(16|32)x(\d)(?=\.|$)")
+"""Elements of an atomic on several at once."""
 WIDTH = re.compile(r"\.(?:[US]?(8|16|64|128)|ENL2\.(256))(?=\.|$)")
 
 
 @lru_cache(maxsize=4096)
 def width_bytes(opcode: str) -> int:
     """Bytes per thread of a memory access, from the opcode's modifiers; 4 if they state no width."""
+    if found := VECTOR.search(opcode):
+        return int(found[1]) * int(found[2]) // 8
     found = WIDTH.search(opcode)
     return int(found[1] or found[2]) // 8 if found else 4
 

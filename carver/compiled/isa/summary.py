@@ -42,7 +42,10 @@ class Demand:
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
     barriers: block-wide barriers
     exponentials: powers of two that are taken, of all lanes
-    atomic_sectors: sectors of global memory that atomics touch; those of their bytes where addresses are not known
+    atomic_sectors: sectors of global memory that atomics touch, where addresses are known
+    atomic_words: words that lanes of atomics work on whose addresses are not known
+    atomic_floats: words to which atomics add floating-point numbers
+    unplaced_bytes: bytes that loads read from places that are not known
     unknown: opcodes that no table lists; each is priced as one issue
     """
 
@@ -58,6 +61,9 @@ class Demand:
     barriers: int
     exponentials: int
     atomic_sectors: float
+    atomic_words: float
+    atomic_floats: float
+    unplaced_bytes: float
     unknown: dict[str, int]
 
     @property
@@ -72,6 +78,8 @@ class Demand:
 
 NEVER = ("!PT", "!UPT")
 SECTOR_BYTES = 32
+FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
+"""In opcodes of atomics on floating-point numbers."""
 EXPONENTIAL = ("MUFU.EX2", "v_exp_")
 """How opcodes that raise two to a power begin."""
 
@@ -110,11 +118,17 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
             pipes["lsu"] += (passes - 1.0) * dict(pipe_clk(table.group(opcode), opcode, code.warp_size))["lsu"]
-    sectors = 0.0
+    sectors = words = floats = unplaced = 0.0
     for i in indices:
         opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
-        if table.group(opcode).access == ("atomic", "global") and not never:
-            sectors += code.sectors.get(i, width_bytes(opcode) * code.warp_size / SECTOR_BYTES)
+        access = table.group(opcode).access
+        if access == ("atomic", "global") and not never:
+            sectors += code.sectors.get(i, 0.0)
+            every = code.warp_size * max(width_bytes(opcode) // 4, 1)
+            words += every if i not in code.sectors else 0
+            floats += every if FLOAT.search(opcode) else 0
+        elif i in code.unplaced and access in (("load", "global"), ("copy", "global")) and not never:
+            unplaced += width_bytes(opcode) * code.warp_size
     block = defaultdict[Matrix, float](float)
     for each in instructions:
         role = table.group(each.opcode).role
@@ -131,7 +145,7 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
         block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
         bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials, atomic_sectors=sectors,
-        unknown=dict(unknown),
+        atomic_words=words, atomic_floats=floats, unplaced_bytes=unplaced, unknown=dict(unknown),
     )  # fmt: skip
 
 

@@ -1,0 +1,226 @@
+"""Elements that tiles touch together where they overlap in part: windows, stencils, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.types import FloatArray
+from .trace import Access
+
+MOST_PARTS = 1 << 19
+"""Rectangles, with the strips that they are cut into; more are not united."""
+MOST_STEPS = 64
+"""Places of a tile, or steps of a walk, that are no rectangle together: each is one of its own."""
+
+
+MOST_GAPS, MOST_KEPT = 6.0, 0.9
+"""Times as many elements as a tile has may lie between those of neighbours that a division cuts into pieces; share that
+a mask may let through of rows that would overlap without it."""
+
+
+class Part(NamedTuple):
+    """A rectangle, from the place of its tile on. [rows, elements]"""
+
+    top: float
+    left: float
+    height: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """What walks touch, in memory as rows of `pitch` elements. One row if there is no pitch."""
+
+    walk: Any
+    """Whose each rectangle is."""
+    top: FloatArray
+    left: FloatArray
+    height: FloatArray
+    width: FloatArray
+    sector: float
+    """Elements that are fetched at once."""
+
+    def touched(self, group: Any) -> FloatArray:
+        """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
+
+        Rows are cut where a rectangle begins or ends. Within a strip of rows each is an interval, and a union of
+        intervals is what they add in order, each beyond those before it.
+        """
+        strips, rows, which = _strips(self.top, self.height)
+        low: Any = np.floor(self.left / self.sector)[which]
+        high: Any = np.ceil((self.left + self.width) / self.sector)[which]
+        mine = group[self.walk][which]
+        reach = float(high.max() - low.min()) + 1.0
+        apart = (mine * (int(strips.max()) + 1) + strips) * reach - float(low.min())
+        order: Any = np.argsort(low + apart)
+        low, high = (low + apart)[order], (high + apart)[order]
+        before = np.concatenate([[-np.inf], np.maximum.accumulate(high)[:-1]])
+        fresh = np.maximum(high - np.maximum(low, before), 0.0) * rows[order]
+        count = int(group.max(initial=0)) + 1
+        return np.asarray(np.bincount(mine[order], fresh * self.sector, count), np.float64)
+
+
+def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
+    """Of each piece of a rectangle: the strip that it is in, the rows of that, and its rectangle."""
+    edges = np.unique(np.concatenate([top, top + height]))
+    first, last = np.searchsorted(edges, top), np.searchsorted(edges, top + height)
+    n = last - first
+    which = np.repeat(np.arange(len(top)), n)
+    strips = np.arange(len(which)) - np.repeat(np.cumsum(n) - n - first, n)
+    return strips, np.diff(edges)[strips], which
+
+
+def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectangles | None:
+    """Of accesses of one geometry, whose walks follow one another; `sector`: elements that are fetched at once; `kept`:
+    share of a tile that masks let through.
+
+    None where tiles lie side by side or one on the other, so that counting different ones is enough; and where they are
+    no rectangles.
+    """
+    tile = _tile(_straightened(accesses), sector, kept)
+    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
+    if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
+        return None
+    pitch, parts = tile
+    walk = np.arange(len(start))
+    if len(shared := _one_shape(accesses)) > 1:  # of one program all, from the access in the middle on
+        order = np.argsort(shared)
+        middle = int(order[len(order) // 2])
+        each = len(accesses[0].start)
+        walk = walk[middle * each : (middle + 1) * each]
+        parts = list(_shifted(parts, shared - shared[middle], pitch))
+    step, times = stride[walk], count[walk]
+    moving = (times > 1) & (step != 0)
+    alike = bool((times == times[0]).all() and (step == step[0]).all()) if len(times) else True
+    if not len(walk) or (moving.any() and not alike):
+        return None
+    if moving.any():
+        parts = _walked(parts, float(step[0]), int(times[0]), pitch)
+    top: FloatArray = start[walk] // pitch if pitch else np.zeros(len(walk))
+    left: FloatArray = start[walk] % pitch if pitch else start[walk]
+    if not parts or not _overlap(parts, top, left):
+        return None
+    parts = list(_joined(parts))
+    if len(parts) * len(walk) > MOST_PARTS:
+        return None
+    n = len(parts)
+    at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
+    columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
+    return Rectangles(np.repeat(walk, n), **columns, sector=sector)
+
+
+def _straightened(accesses: Sequence[Access]) -> Access:
+    """The first, with a dimension that a division cuts into pieces as if it went straight on: as far as the tiles of
+    neighbouring programs lie apart, where these follow one another with small gaps."""
+    access = accesses[0]
+    cut = [d for d, c in enumerate(access.coef) if np.isnan(c) and access.shape[d] > 1]
+    if len(cut) != 1 or (piece := access.pieces[cut[0]]) is None or not abs(piece.step) >= 1:
+        return access
+    step, n = abs(piece.step), access.shape[cut[0]]
+    places = np.unique(access.start[np.isfinite(access.start)] // step)
+    apart = float(np.median(np.diff(places))) if len(places) > 1 else 0.0
+    if not n <= apart + 1 <= MOST_GAPS * n:
+        return access
+    coef = tuple(step if d == cut[0] else c for d, c in enumerate(access.coef))
+    shape = tuple(round(apart) if d == cut[0] else m for d, m in enumerate(access.shape))
+    return replace(access, coef=coef, shape=shape)
+
+
+def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]] | None:
+    """Elements from one row of a tile to the next, 0 for a tile of one row, and its rectangles: dimensions that step by
+    less than a sector beyond what those before them cover are columns, the next is rows."""
+    width, rows, low = 1.0, list[tuple[float, int]](), 0.0
+    for c, n in sorted(zip(access.coef, access.shape, strict=True), key=lambda each: abs(each[0])):
+        if not np.isfinite(c) or c != round(c):
+            return None
+        if c == 0 or n == 1:
+            continue
+        low += min(c, 0.0) * (n - 1)
+        if 1 < abs(c) < width and not rows and kept < MOST_KEPT:  # rows that masks end before the next begins
+            return None
+        if not rows and (abs(c) <= width or (width == 1 and abs(c) < sector)):
+            width += abs(c) * (n - 1)
+        else:
+            rows.append((abs(c), n))
+    if not rows:
+        return 0.0, [Part(0.0, low, 1.0, width)]
+    (pitch, height), *more = rows
+    if low or width > pitch:
+        return None
+    parts = [Part(0.0, 0.0, float(height), width)]
+    for step, n in more:
+        parts = list(_shifted(parts, step * np.arange(n), pitch)) if n * len(parts) <= MOST_STEPS else []
+    return (pitch, parts) if parts else None
+
+
+def _one_shape(accesses: Sequence[Access]) -> FloatArray:
+    """How far each access lies from the first in every program; one number where that differs or programs do."""
+    first, *others = accesses
+    away = [0.0]
+    for other in others:
+        alike = len(other.start) == len(first.start) and all(
+            np.array_equal(getattr(other, n), getattr(first, n)) for n in ("program", "round", "stride", "count")
+        )
+        if not alike or not len(first.start) or np.ptp(apart := other.start - first.start):
+            return np.zeros(1)
+        away.append(float(apart[0]))
+    return np.array(away)
+
+
+def _shifted(parts: Sequence[Part], by: Any, pitch: float) -> Iterator[Part]:
+    for elements in by:
+        down = round(elements / pitch) if pitch else 0
+        for part in parts:
+            yield part._replace(top=part.top + down, left=part.left + elements - down * pitch)
+
+
+def _walked(parts: list[Part], step: float, times: int, pitch: float) -> list[Part]:
+    """Of all steps of a walk; nothing where these are too many."""
+    down = round(step / pitch) if pitch and step % pitch == 0 else 0
+    high, wide = min(p.height for p in parts), min(p.width for p in parts)
+    whole = step * (times - 1)
+    if down and abs(down) <= high:
+        rows = down * (times - 1)
+        return [p._replace(top=p.top + min(rows, 0), height=p.height + abs(rows)) for p in parts]
+    if not down and abs(step) <= wide and (not pitch or abs(whole) < pitch):
+        return [p._replace(left=p.left + min(whole, 0.0), width=p.width + abs(whole)) for p in parts]
+    return list(_shifted(parts, step * np.arange(times), pitch)) if times * len(parts) <= MOST_STEPS else []
+
+
+def _overlap(parts: Sequence[Part], top: FloatArray, left: FloatArray) -> bool:
+    """Whether two tiles may have some elements in common, and not all."""
+    if len(parts) > 1:
+        return True
+    [part] = parts
+    for places, extent in ((top, part.height), (left, part.width)):
+        if (np.diff(np.unique(places)) < extent).any():
+            return True
+    return False
+
+
+def _joined(parts: Sequence[Part]) -> Iterator[Part]:
+    """The same elements as rectangles that do not overlap."""
+    top, left, height, width = (np.array(column) for column in zip(*parts, strict=True))
+    strips, _, which = _strips(top, height)
+    edges = np.unique(np.concatenate([top, top + height]))
+    open_: dict[tuple[float, float], Part] = {}
+    for strip in range(len(edges) - 1):
+        inside = which[strips == strip]
+        found: dict[tuple[float, float], Part] = {}
+        ends = -np.inf
+        spans: list[list[float]] = []
+        for n in inside[np.argsort(left[inside])]:
+            if left[n] > ends:
+                spans.append([left[n], left[n] + width[n]])
+            spans[-1][1] = ends = max(spans[-1][1], left[n] + width[n])
+        for low, high in spans:
+            above = open_.pop((low, high), None)
+            begins = above.top if above else float(edges[strip])
+            found[low, high] = Part(begins, low, float(edges[strip + 1]) - begins, high - low)
+        yield from open_.values()
+        open_ = found
+    yield from open_.values()

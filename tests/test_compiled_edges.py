@@ -1,0 +1,130 @@
+"""Loads that overlap, atomics and gathers: what is counted of them, and their times as an H100 took them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.compiled.isa.banks import atomic_sectors, through_l1
+from carver.compiled.isa.summary import width_bytes
+from carver.compiled.overlap import rectangles
+from carver.compiled.trace import Access
+from tests.test_compiled_isa_banks import TID, code
+
+# -- the union of tiles
+
+
+def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:
+    one = np.ones(len(starts))
+    return Access(
+        "load", "pointer", "x", -1, shape, 4.0, tuple(map(float, coef)), (None,) * len(shape), starts * 1.0, step * one,
+        count * one, one, np.arange(len(starts)) * 1.0, 0 * one, one,
+    )  # fmt: skip
+
+
+def places(access: Access) -> set[int]:
+    """Sectors of eight elements that all tiles touch, one element after another."""
+    inside = [
+        sum(c * i for c, i in zip(access.coef, at, strict=True)) for at in product(*(range(n) for n in access.shape))
+    ]
+    walks = zip(access.start, access.stride, access.count, strict=True)
+    walked = [s + t * d for s, d, n in walks for t in range(int(n))]
+    return {int((s + i) // 8) for s in walked for i in inside}
+
+
+ROWS, PITCH = np.arange(6) * 4, 1024
+GRID = np.array([8 * PITCH + r * PITCH + c for r in ROWS for c in range(64, 576, 64)])
+
+
+@pytest.mark.parametrize(
+    "accesses",
+    [
+        [tiles(np.arange(20) * 64, (64,), (1,)), tiles(np.arange(20) * 64 + 3, (64,), (1,))],
+        [tiles(np.arange(20) * 64, (64,), (1,), count=9, step=1)],
+        [tiles(np.arange(20) * 64, (32, 16), (2, 1))],
+        [tiles(GRID + PITCH * i + j, (4, 64), (PITCH, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)],
+        [tiles(GRID + d, (4, 64), (PITCH, 1)) for d in (0, -1, 1, -PITCH, PITCH)],
+        [tiles(GRID, (4, 64), (PITCH, 1), count=3, step=PITCH)],
+        [tiles(GRID + 1, (2, 4, 16), (16 * PITCH, PITCH, 1)), tiles(GRID, (2, 4, 16), (16 * PITCH, PITCH, 1))],
+    ],
+    ids=["shifted", "walked", "windows", "box", "cross", "rows", "planes"],
+)
+def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
+    found = rectangles(accesses, 8.0, 1.0)
+    assert found is not None
+    every = set[int]().union(*map(places, accesses))
+    walks = len(accesses) * len(accesses[0].start)
+    assert found.touched(np.zeros(walks, np.int64)).sum() == pytest.approx(8 * len(every), rel=0.02)
+    by_tile = found.touched(np.arange(walks) % len(accesses[0].start))
+    firsts = (tiles(a.start[:1], a.shape, a.coef, int(a.count[0]), int(a.stride[0])) for a in accesses)
+    assert by_tile[0] == pytest.approx(8 * len(set[int]().union(*map(places, firsts))), rel=0.1)
+
+
+def test_tiles_side_by_side_are_only_counted() -> None:
+    assert rectangles([tiles(np.arange(20) * 64, (64,), (1,))], 8.0, 1.0) is None
+    assert rectangles([tiles(GRID, (4, 64), (PITCH, 1))], 8.0, 1.0) is None
+
+
+# -- the code
+
+
+@pytest.mark.parametrize(("apart", "passes"), [(4, None), (8, 2.0), (16, 4.0), (128, 32.0)])
+def test_lanes_meet_in_the_banks_of_l1(apart: int, passes: float | None) -> None:
+    """1, 2 and 4 clocks where lanes of an H100 lie 4, 8 and 16 bytes apart (`taps` in `edges.jsonl.gz`)."""
+    lines = code(TID, ("IMAD", f"R2, R0, {apart:#x}, RZ"), ("LDG.E", "R3, desc[UR4][R2.64]"))
+    found, unknown = through_l1(lines)
+    assert (found.get(2), unknown) == (passes, frozenset())
+
+
+def test_places_that_are_loaded_are_not_known() -> None:
+    lines = code(TID, ("LDG.E", "R1, desc[UR4][R0.64]"), ("IMAD.WIDE", "R2, R1, 0x4, R6"),
+                 ("LDG.E", "R4, desc[UR4][R2.64]"))  # fmt: skip
+    assert through_l1(lines)[1] == {3}
+
+
+def test_a_pointer_from_constant_memory_is_the_same_in_all_lanes() -> None:
+    """As sm_90 and later fetch it; an integer may be written as two halves of a product with zero."""
+    lines = code(
+        TID, ("LDC.64", "R2, c[0x0][0x210]"), ("HFMA2.MMA", "R5, -RZ, RZ, 0, 2.384185791015625e-07"),
+        ("IMAD.WIDE", "R2, R0, R5, R2"), ("REDG.E.ADD.STRONG.GPU", "desc[UR4][R2.64], R7"),
+    )  # fmt: skip
+    assert atomic_sectors(lines) == {4: 4}  # 32 lanes of 4 bytes side by side
+
+
+def test_an_atomic_on_four_numbers_has_sixteen_bytes() -> None:
+    names = ("REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU", "REDG.E.ADD.F16x2.RN", "REDG.E.ADD.BF16x8.RN", "RED.E.ADD")
+    assert [width_bytes(name) for name in names] == [16, 4, 16, 4]
+
+
+# -- times on an H100 (tests/data/h100/edges.jsonl.gz), median of nine, L2 flushed; of kernels that were looked at
+
+
+def test_times() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from tests import compiled_kernels as kernels
+
+    def tensors(dtype: str, **sizes: int) -> dict[str, Any]:
+        return {name: carver.Tensor(dtype, (n,)) for name, n in sizes.items()}
+
+    n = 1 << 26
+    sums = {**tensors("float32", x=n, y=n), "n": n}
+    keys = {"taken": 1 << 23, "largest": 1 << 23}
+    table = {**tensors("float32", x=n, y=keys["taken"]), **tensors("int32", key=keys["taken"]), "places": n}
+    maxima = {**tensors("int32", key=keys["largest"], y=1 << 25), "places": 1 << 25}
+    every = tensors("float32", x=1 << 25, y=1)
+    cases = [
+        (kernels.taps, sums, {"TAPS": 7, "BLOCK": 1024, "num_warps": 4}, n // 1024, 0.2033),
+        (kernels.taps, sums, {"TAPS": 7, "BLOCK": 2048, "num_warps": 2}, n // 2048, 0.1903),
+        (kernels.taken, table, {"BLOCK": 1024, "num_warps": 4}, keys["taken"] // 1024, 0.2848),
+        (kernels.largest, maxima, {"BLOCK": 512, "num_warps": 4}, keys["largest"] // 512, 0.5059),
+        (kernels.total, every, {"BLOCK": 256, "num_warps": 4}, (1 << 25) // 256, 0.2555),
+    ]
+    for kernel, args, config, programs, ms in cases:
+        [hint] = carver.rank_kernel(kernel, [config], args=args, grid=(programs,), arch="h100")
+        assert 0.85 < hint.predicted_ms / ms < 1.2, kernel.fn.__name__
+        if kernel is kernels.taps:
+            assert hint.facts.wave_bytes == pytest.approx(4 * n, rel=0.02)  # not seven times as many
