@@ -16,7 +16,8 @@ from tuned import QUICK, SCALE, scale
 
 import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, RunError
-from carver.run.compile import bundle, unpack
+from carver.base.store import unpack
+from carver.run.compile import bundle
 from carver.run.device import c_compiler, compile_source
 from carver.run.spec import Param
 
