@@ -25,6 +25,8 @@ if typing.TYPE_CHECKING:
     from .compiled.binary import Binary, Struct, TensorMap
     from .compiled.facts import Facts
     from .integrations.autotune import enable_triton
+    from .integrations.enable import enable
+    from .integrations.kernels import inspect, rank_kernel
     from .integrations.triton import triton_perf_model, triton_pruner
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import ConvTemplate
@@ -39,8 +41,8 @@ if typing.TYPE_CHECKING:
     from .ops.moe import MoETemplate
     from .ops.op import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
-    from .ranking.kernel import Call, rank_kernel
-    from .run.inspected import CodeFacts, inspect
+    from .ranking.kernel import Call
+    from .run.inspected import CodeFacts
     from .tune import (
         JIT,
         AutoTuner,
@@ -60,6 +62,8 @@ _LATE = {
     "compiled.binary": ("Binary", "Struct", "TensorMap"),
     "compiled.facts": ("Facts",),
     "integrations.autotune": ("enable_triton",),
+    "integrations.enable": ("enable",),
+    "integrations.kernels": ("inspect", "rank_kernel"),
     "integrations.triton": ("triton_perf_model", "triton_pruner"),
     "ops.attention": ("FlashAttentionTemplate",),
     "ops.conv": ("ConvTemplate",),
@@ -74,8 +78,8 @@ _LATE = {
     "ops.moe": ("MoETemplate",),
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
-    "ranking.kernel": ("Call", "rank_kernel"),
-    "run.inspected": ("CodeFacts", "inspect"),
+    "ranking.kernel": ("Call",),
+    "run.inspected": ("CodeFacts",),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
         "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
@@ -109,9 +113,9 @@ __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Binary", "Call", "CarverError",
     "Chain", "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor",
     "ElementwiseTemplate", "Facts", "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate",
-    "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate",
-    "MatmulTemplate", "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking",
-    "Rasterization2DColumn", "ReductionTemplate", "Routing", "SearchSpace", "Struct", "Tensor", "TensorMap",
-    "TensorSupplyType", "arch_names", "autotune", "check_bucket", "enable_triton", "inspect", "jit", "load_arch",
-    "rank_kernel", "recommend_many", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate", "MatmulTemplate",
+    "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate",
+    "Routing", "SearchSpace", "Struct", "Tensor", "TensorMap", "TensorSupplyType", "arch_names", "autotune",
+    "check_bucket", "enable", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel", "recommend_many",
+    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

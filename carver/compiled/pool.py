@@ -80,7 +80,8 @@ def told(reply: child.Reply, said: str = "") -> Reply:
         why = why.replace("the worker process", "the compiler's process")[:MOST_LETTERS]
         return transient(printable(f"{why}: {more}" if more not in ("", "nothing") else why))
     found = reply.data.get("reply")
-    if not isinstance(found, dict) or (found and not {"machines", "error"} & set(found) and not _is_whole(found)):
+    known = {"machines", "facts", "lost", "error"}
+    if not isinstance(found, dict) or (found and not known & set(found) and not _is_whole(found)):
         return transient(f"the compiler's process answered {shown(found)}")
     if found.get("refused", "").endswith("PassManager::run failed"):  # it printed why
         found["refused"] = f"{found['refused']}: {last_words(said)}"

@@ -34,13 +34,14 @@ def refusal(error: Exception) -> CompileError:
     return CompileError(f"{type(error).__name__}: {line[:300]}", said)
 
 
-def in_order(function: Callable[..., Any], args: Any) -> list[Any]:
-    """Arguments in the order of a function's parameters, given so or by name; tensors of any library as ours.
+def in_order(function: Callable[..., Any], args: Any, more: Mapping[str, Any] | None = None) -> list[Any]:
+    """Arguments in the order of a function's parameters, given so or by name, and `more` by name.
 
-    Raises ConfigError for one that lacks.
+    Tensors of any library are ours then. Raises ConfigError for one that lacks.
     """
     parameters = inspect.signature(function).parameters
-    named = dict(args) if isinstance(args, Mapping) else dict(zip(parameters, args, strict=False))
+    named: dict[str, Any] = dict(args if isinstance(args, Mapping) else zip(parameters, args, strict=False))
+    named |= more or {}
     defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
     if missing := [name for name in parameters if name not in named and name not in defaults]:
         raise ConfigError(f"{getattr(function, '__name__', 'the kernel')} needs {missing[0]!r}: give it in args")

@@ -50,7 +50,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     if grid is not None or block is not None:
         raise ConfigError("a CuTe DSL function launches its kernel itself; give neither grid nor block")
     host = kernel if hasattr(kernel, "_dsl_cls") else type(kernel).__call__.__get__(kernel)
-    values = in_order(host, {**args, **config})
+    values = in_order(host, args, config)
     environment = host._dsl_cls._get_dsl().envar
     before, environment.keep_ir, environment.keep_cubin = (environment.keep_ir, environment.keep_cubin), True, True
     major, minor = capability(arch, "CuTe DSL's kernels")

@@ -42,7 +42,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     hints = {name: value for name, value in config.items() if name in HINTS}
     own = {name: value for name, value in config.items() if name not in HINTS}
     function = kernel._annotated_function.pyfunc
-    values = in_order(function, {**args, **own})
+    values = in_order(function, args, own)
     annotated = [str(function.__annotations__.get(name, "")) for name in function.__code__.co_varnames]
     known = ["Constant" in kind for kind in annotated[: len(values)]]
     constraints = [v if k else _constraint(v, ct, to) for v, k in zip(values, known, strict=True)]
@@ -57,7 +57,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     except Exception as error:  # whatever stage refuses it, it is this configuration's answer
         raise refusal(error) from error
     [made] = kernels(out.getvalue()).values()
-    x, y, z = grid_of(grid, {**args, **config})
+    x, y, z = grid_of(grid, config)
     of = zip(function.__code__.co_varnames, values, known, strict=False)
     names, parameters = zip(*(p for name, v, k in of if not k for p in _parameters(name, v)), strict=True)
     return Binary(out.getvalue(), made.name, parameters, (x * made.cluster, y, z), made.threads, names=names)

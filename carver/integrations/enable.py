@@ -27,7 +27,9 @@ from .pinned import Pinned
 
 T = TypeVar("T")
 TOPK = 3
-TOOLS = {"triton": "autotune"}
+TOOLS = {
+    "triton": "autotune", "tilelang": "tilelang_tuner", "cuda.tile": "cutile_tuner", "kernel_tuner": "kernel_tuner",
+}  # fmt: skip
 """The module here for each tool, by the package that it is."""
 
 

@@ -12,3 +12,9 @@ def matmul(a, b, c, shift, rows: ct.Constant[int], cols: ct.Constant[int], depth
         right = ct.load(b, index=(k, j), shape=(depth, cols))
         total = ct.mma(left, right, total)
     ct.store(c, index=(i, j), tile=(total + shift).astype(c.dtype))
+
+
+@ct.kernel
+def shifted(a, out, shift, width: ct.Constant[int]):
+    i = ct.bid(0)
+    ct.store(out, index=(i,), tile=ct.load(a, index=(i,), shape=(width,)) + shift)

@@ -1,0 +1,199 @@
+"""Kernel Tuner: spaces of CUDA and HIP kernels ranked from their sources, with no declaration. Tried with 1.5.0.
+
+`RankedStrategy` is a strategy for `tune_kernel(strategy=...)`. `rank_space` ranks without tuning, for a filter:
+`restrictions=[carver.export.kernel_tuner.restriction(ranking[:20])]`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..arch.descriptor import Arch
+from ..arch.devices import load
+from ..base.errors import CarverError, ConfigError
+from ..compiled.binary import Binary
+from ..compiled.facts import Facts
+from ..export.kernel_tuner import SeededStrategy
+from ..problem.problem import counted
+from ..ranking.kernel import rank_facts
+from ..ranking.ranking import Ranking
+from ..run.spec import Kernel
+from . import source
+from .enable import TOPK, Chosen, Enabled, device_of
+from .kernels import facts_of
+
+WHOLE = 256
+"""Configurations of a space that are all compiled. Of a larger one so many at random, then neighbours of the best."""
+BEST, ROUND, MOST = 8, 64, 768
+"""The best whose neighbours are tried next; configurations of such a round, and of all."""
+LANGUAGES = ("CUDA", "CUPY", "NVCUDA", "HIP")
+_TARGET_FLAGS = ("-arch", "--arch", "--gpu-architecture", "-gencode", "--generate-code")
+
+
+class RankedStrategy:
+    """A strategy of `tune_kernel` that times the `topk` configurations which are predicted to be the fastest.
+
+    All of a space are compiled and ranked by their machine code, of a large one some hundred. `arch`: "auto" is the
+    device that is tuned for. `then` names a strategy that goes on from there with what is left of the budget.
+    """
+
+    def __init__(self, topk: int = TOPK, arch: Arch | str = "auto", then: str | None = None) -> None:
+        self.topk = counted("topk", topk, 1)
+        self.arch = arch
+        self.then = then
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
+        first = self.ranked(searchspace, runner).configs(self.topk)
+        if self.then is not None:
+            return SeededStrategy(first, self.then).tune(searchspace, runner, tuning_options)
+        results: list[dict[str, Any]] = runner.run(first, tuning_options)
+        return results
+
+    def ranked(self, searchspace: Any, runner: Any) -> Explored:
+        return explored(searchspace, Instances.of(runner), device_of(self.arch))
+
+
+def rank_space(
+    kernel_name: str, kernel_source: Any, problem_size: Any, arguments: Sequence[Any],
+    tune_params: Mapping[str, Sequence[Any]], *, arch: Arch | str | os.PathLike[str], restrictions: Any = None,
+    lang: str | None = None, defines: Mapping[str, Any] | None = None, compiler_options: Sequence[str] | None = None,
+    **options: Any,
+) -> Ranking:  # fmt: skip
+    """Rank the space that `tune_kernel` with the same arguments would search, for a device that need not be here.
+
+    `options`: grid_div_x and the like, block_size_names, smem_args, cmem_args, as of `tune_kernel`.
+    """
+    from kernel_tuner.core import KernelSource
+    from kernel_tuner.interface import Options, _kernel_options
+    from kernel_tuner.searchspace import Searchspace
+
+    device = load(arch)
+    kernel = KernelSource(kernel_name, kernel_source, lang, defines)
+    given = {"kernel_name": kernel_name, "problem_size": problem_size, "arguments": list(arguments), **options}
+    if unknown := sorted(given.keys() - _kernel_options.keys()):
+        raise ConfigError(f"{unknown[0]} says nothing of a kernel to Kernel Tuner")
+    known = Options({name: given.get(name) for name in _kernel_options})
+    space = Searchspace(dict(tune_params), restrictions, device.max_threads_per_block)
+    return explored(space, Instances(kernel, known, tuple(compiler_options or ())), device).ranking
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Makes machine code of configurations as Kernel Tuner would make its kernels of them."""
+
+    kernel: Any
+    options: Any
+    flags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, runner: Any) -> Instances:
+        backend = getattr(runner.dev, "dev", runner.dev)
+        flags = (str(flag) for flag in getattr(backend, "compiler_options", None) or ())
+        own = (flag for flag in flags if not flag.startswith(_TARGET_FLAGS))
+        return cls(runner.kernel_source, runner.kernel_options, tuple(own))
+
+    def binary(self, params: dict[str, Any], arch: Arch) -> Binary:
+        """Raises CompileError where the compiler refuses the configuration."""
+        from kernel_tuner import core, util
+
+        kernel, options = self.kernel, self.options
+        if kernel.lang.upper() not in LANGUAGES:
+            raise ConfigError(f"Kernel Tuner's kernels in {kernel.lang} are not compiled here, but CUDA's and HIP's")
+        divisors = options.grid_div_x, options.grid_div_y, options.grid_div_z
+        names = options.block_size_names or util.default_block_size_names
+        threads, grid = util.setup_block_and_grid(options.problem_size, divisors, params, names)
+        name, text, files = kernel.prepare_list_of_files(options.kernel_name, params, grid, threads, names)
+        try:
+            if "<" in name:
+                text, name = core.wrap_templated_kernel(text, name)
+            values = core._preprocess_gpu_arguments(options.arguments, params)
+            asked = util.get_smem_args(options.smem_args, params) if options.smem_args else {}
+            made = Kernel(text, name, shared_bytes=int(asked.get("size", 0)), flags=(*self.flags, f"-I{Path.cwd()}"))
+            binary = source.binary(made, {}, args=values, grid=(*grid, 1)[:3], block=threads, arch=arch)
+        finally:
+            for path in files.values():
+                util.delete_temp_file(path)
+        return replace(binary, constants=options.cmem_args or {})
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What was compiled of a space, ranked."""
+
+    tried: Sequence[tuple[Any, ...]]
+    ranking: Ranking
+
+    def configs(self, count: int) -> list[tuple[Any, ...]]:
+        """The first so many, as Kernel Tuner has them."""
+        return [self.tried[place] for place in self.ranking.indices[:count]]
+
+
+def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
+    """All of a small space; of a large one a sample, then neighbours of the best until none is better than they."""
+    names = list(space.tune_params)
+    every = [tuple(config) for config in space.list]
+    tried: list[tuple[Any, ...]] = []
+    found: list[Facts | CarverError] = []
+
+    def ranked(more: Sequence[tuple[Any, ...]]) -> Ranking:
+        tried.extend(more)
+        params = [dict(zip(names, config, strict=True)) for config in tried]
+        places = range(len(found), len(tried))
+        found.extend(facts_of(lambda place: instances.binary(dict(params[place]), arch), places, arch, hurry=True))
+        return rank_facts(instances.options.kernel_name, arch, params, found, backend="kernel_tuner")
+
+    if len(every) <= WHOLE:
+        return Explored(tried, ranked(every))
+    ranking = ranked(random.Random(0).sample(every, WHOLE))
+    while len(tried) < MOST:
+        best = [tried[place] for place in ranking.indices[:BEST]]
+        near = (tuple(n) for config in best for n in space.get_neighbors(config, "adjacent"))
+        new = [config for config in dict.fromkeys(near) if config not in set(tried)]
+        if not new:
+            break
+        ranking = ranked(new[: min(ROUND, MOST - len(tried))])
+        if [tried[place] for place in ranking.indices[:BEST]] == best:
+            break
+    return Explored(tried, ranking)
+
+
+def patch(log: Enabled) -> Callable[[], None]:
+    """Put a strategy in the place of each of Kernel Tuner's: it times the first few, and no strategy searches on."""
+    from kernel_tuner import interface
+
+    before = dict(interface.strategy_map)
+    if any(isinstance(strategy, _Logged) for strategy in before.values()):
+        raise ConfigError("Kernel Tuner is enabled already; stop() what the first call returned")
+    interface.strategy_map.update({name: _Logged(strategy, log) for name, strategy in before.items()})
+
+    def restore() -> None:
+        interface.strategy_map.update(before)
+
+    return restore
+
+
+class _Logged:
+    """A strategy of Kernel Tuner's: used as it is for a space that cannot be ranked."""
+
+    def __init__(self, own: Any, log: Enabled) -> None:
+        self._own, self._log = own, log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> Any:
+        log, every = self._log, searchspace.list
+
+        def rank() -> Chosen[Any]:
+            found = explored(searchspace, Instances.of(runner), log.device())
+            return Chosen(found.configs(log.topk), dict(found.ranking[0].config))
+
+        kept = log.first(runner.kernel_options.kernel_name, every, rank)
+        if len(kept) == len(every):
+            return self._own.tune(searchspace, runner, tuning_options)
+        return runner.run(kept, tuning_options)

@@ -1,0 +1,206 @@
+"""`rank_kernel` and `inspect` for kernels of any language: Triton's go their way, others are compiled to machine code
+by their front end and evaluated, each configuration in a copy of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from inspect import getsource
+from typing import Any
+
+from ..arch.descriptor import Arch
+from ..arch.devices import load
+from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
+from ..base.given import takes
+from ..base.table import progress_bars
+from ..compiled import store
+from ..compiled.arguments import Tensor
+from ..compiled.binary import Binary, Struct, TensorMap
+from ..compiled.execution.facts import facts_of_binary
+from ..compiled.facts import Facts
+from ..compiled.forks import Copies
+from ..compiled.pool import SECONDS, Reply
+from ..compiled.triton import plain_config
+from ..kernels.foreign import listed as combined
+from ..ranking import kernel as triton
+from ..ranking.kernel import SCREENED, described, rank_facts
+from ..ranking.profile import Given
+from ..ranking.ranking import Ranking
+from ..run.inspected import CodeFacts
+from ..run.inspected import inspect as inspect_other
+from ..run.spec import Kernel
+from .languages import Maker, front_end, listed, makes
+
+
+@takes(ConfigError, besides="^(kernel|configs|args|grid|block)$")
+def rank_kernel(
+    kernel: Any, configs: Iterable[Any] | None = None, *, arch: Arch | str | os.PathLike[str], args: Any = None,
+    grid: Any = None, block: Any = None, constants: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None, screen: Any = None, compiled: int = SCREENED,
+    profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    **more: Any,
+) -> Ranking:  # fmt: skip
+    """Rank configurations of a kernel by its machine code, for a device that need not be in the machine.
+
+    `kernel`: a function of Triton, Gluon, TileLang, CuTe DSL, cuTile, Numba or Warp; a `carver.Kernel` of CUDA or HIP
+    source, which gets a configuration's entries as macros; a `carver.Binary`, or a list of them; or a function of a
+    configuration that makes any of these.
+
+    - `configs` may be left out where the language's own tuner has a list, and for binaries.
+    - `args`: what the kernel is called with, by name or in order. `grid` and `block`: as its language launches it; the
+      block only where the caller chooses it. Each may be a function of the configuration.
+    - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors.
+    - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
+    - `seconds`: for each configuration, to compile and evaluate.
+
+    Raises ConfigError for what fits no configuration, NoCandidates if none compiles and fits the device.
+    """
+    device, args = load(arch), {} if args is None else args
+    if isinstance(kernel, Binary):
+        kernel = [kernel]
+    if isinstance(kernel, list | tuple):
+        every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
+        if len(every) != len(kernel):
+            raise ConfigError(f"{len(kernel)} binaries, but {len(every)} configurations")
+        make: Callable[[int], Binary] = kernel.__getitem__
+        name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
+        backend, source, known = "binary", "", {}
+    elif not makes(kernel) and front_end(kernel) is None:
+        more |= {"screen": screen, "compiled": compiled, "profile": profile, "processes": processes}
+        return triton.rank_kernel(
+            kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, seconds=seconds,
+            progress=progress, **more,
+        )  # fmt: skip
+    else:
+        every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
+        maker = Maker(kernel, args, grid, block, device)
+        make = lambda place: maker({**(constants or {}), **every[place]})  # noqa: E731
+        name, backend, source = name_of(kernel), language_of(kernel, device), source_of(kernel)
+        known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
+    places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
+    found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=progress)
+    return rank_facts(
+        name, device, [every[place] for place in places], found, backend=backend, source=source,
+        arguments=described(known, values or {}), places=places, given=len(every), profile=profile,
+    )  # fmt: skip
+
+
+def facts_of(
+    make: Callable[[int], Binary], places: Iterable[int], arch: Arch, values: Mapping[str, Any] | None = None, *,
+    processes: int | None = None, seconds: float = SECONDS, progress: bool = False, hurry: bool = False,
+) -> list[Facts | CarverError]:  # fmt: skip
+    """Facts of the machine code that `make` gives for each place, or why there are none.
+
+    Each is made and evaluated in a copy of this process, several at a time; where there are no copies (other systems
+    than Linux), one after another here. Raises ConfigError for what fits no configuration.
+    """
+    wanted = list(places)
+
+    def answer(asked: Mapping[str, Any]) -> Reply:
+        try:
+            return {"facts": store.plain_facts(evaluated(make(asked["place"]), arch, values))}
+        except ProblemError as lost:
+            return {"lost": str(lost)}
+
+    requests = {str(place): {"place": place} for place in wanted}
+    if sys.platform == "linux":
+        replies = Copies(answer, processes, hurry).replies(requests, seconds)
+    else:
+        replies = ((key, answer(request)) for key, request in requests.items())
+    found: dict[str, Facts | CarverError] = {}
+    with progress_bars(progress and bool(wanted), transient=True) as bars:
+        step = bars.bar("compiling", len(wanted))
+        for key, reply in replies:
+            found[key] = _told(reply)
+            step()
+    return [found[str(place)] for place in wanted]
+
+
+def rank_made(
+    name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], make: Callable[[int], Binary], *, backend: str
+) -> Ranking:
+    """Rank what `make` gives for each place of a list, while somebody waits: what takes far longer than the rest of the
+    list to compile is given up. Raises NoCandidates."""
+    return rank_facts(
+        name, arch, configs, facts_of(make, range(len(configs)), arch, hurry=True), backend=backend
+    )
+
+
+def evaluated(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
+    """`facts_of_binary`. Raises ProblemError where not one access to the kernel's tensors could be followed, as through
+    tensor maps that a kernel makes itself: what is known then is no basis for a ranking."""
+    facts = facts_of_binary(binary, arch, values or {})
+    tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
+    if tensors and not facts.read_bytes and not facts.written_bytes:
+        raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
+    return facts
+
+
+def _told(reply: Reply) -> Facts | CarverError:
+    if "error" in reply:
+        raise ConfigError(reply["error"])
+    if "refused" in reply:
+        return CompileError(reply["refused"])
+    return ProblemError(reply["lost"]) if "lost" in reply else store.facts_from(reply["facts"])
+
+
+def inspect(
+    kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Any = None, config: Any = None, grid: Any = None,
+    block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+) -> Facts | tuple[CodeFacts, ...]:  # fmt: skip
+    """Compile one configuration of a kernel for one device, which need not be in the machine, and report on the result:
+    loops with their passes, what they touch, pipes, spills.
+
+    `kernel` and the rest as `rank_kernel` takes them, with one `config`. A `carver.Kernel` without `args`, and a hint
+    of carver's own CUDA kernels, give a `CodeFacts` for each function, which does not say how often its loops run.
+    Raises CompileError if the compiler refuses, DeviceError without a device.
+    """
+    device = load(arch)
+    here = isinstance(kernel, Binary) or makes(kernel) or front_end(kernel) is not None
+    if not here or (isinstance(kernel, Kernel) and args is None):
+        given = {} if grid is None else {"grid": grid}
+        return inspect_other(kernel, arch=device, args=args, config=config, constants=constants, values=values, **given)
+    maker = Maker(kernel, {} if args is None else args, grid, block, device)
+    binary = kernel if isinstance(kernel, Binary) else maker({**(constants or {}), **plain_config(config or {})})
+    return evaluated(binary, device, values)
+
+
+def inner_of(kernel: Any) -> Any:
+    """The Python function under a language's object, where there is one."""
+    while (within := next((n for n in _WITHIN if getattr(kernel, n, None) is not None), None)) is not None:
+        kernel = getattr(kernel, within)
+    return kernel
+
+
+_WITHIN = ("jit_impl", "func", "py_func", "fn", "_pyfunc", "orig_func")
+"""Attributes by which the objects of languages keep what they decorate."""
+
+
+def name_of(kernel: Any) -> str:
+    """What a ranking calls it."""
+    if isinstance(kernel, Kernel):
+        return kernel.name
+    inner = inner_of(kernel)
+    return str(getattr(inner, "__name__", None) or type(inner).__name__)
+
+
+def source_of(kernel: Any) -> str:
+    """A hash of a kernel's source, of which alone measurements say something; of its name where there is no source."""
+    if isinstance(kernel, Kernel):
+        text = repr((kernel.source, kernel.entry, sorted(kernel.defines.items())))
+    else:
+        try:
+            text = getsource(inner_of(kernel))
+        except (OSError, TypeError):
+            text = name_of(kernel)
+    return sha256(text.encode()).hexdigest()
+
+
+def language_of(kernel: Any, arch: Arch) -> str:
+    """The language of an object; "function" for one that makes kernels."""
+    if isinstance(kernel, Kernel):
+        return "hip" if arch.vendor == "amd" else "cuda"
+    module = front_end(kernel)
+    return "function" if module is None else module.__name__.rpartition(".")[2]

@@ -1,0 +1,274 @@
+"""Kernels of any language through `carver.rank_kernel`, `carver.inspect` and `carver.enable`, with no GPU."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.base.errors import ConfigError, NoCandidates
+from carver.export.kernel_tuner import restriction
+from carver.integrations.enable import TOOLS, Enabled
+
+pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+T = carver.Tensor
+N = 1 << 24
+
+SCALE = r"""
+extern "C" __global__ void __launch_bounds__(BX) scale(float* y, const float* x, int n) {
+    #pragma unroll
+    for (int k = 0; k < WORK; k++) {
+        int i = (blockIdx.x * WORK + k) * BX + threadIdx.x;
+        if (i < n) y[i] = 2 * x[i];
+    }
+}
+"""
+WALK = r"""
+extern "C" __global__ void walk(float* y, const float* x, int n) {
+    float total = 0;
+    #pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += BX) total += x[(long)blockIdx.x * n + i];
+    y[blockIdx.x * BX + threadIdx.x] = total;
+}
+"""
+ARGS = [T("float32", (N,)), T("float32", (N,)), N]
+
+
+def blocks(config: dict[str, Any]) -> int:
+    return -(-N // (config["BX"] * config["WORK"]))
+
+
+def test_a_cuda_source_is_ranked_and_says_what_it_moves() -> None:
+    ranking = carver.rank_kernel(
+        carver.Kernel(SCALE, "scale"), {"BX": [32, 256], "WORK": [1, 4]}, args=ARGS, grid=blocks,
+        block=lambda config: config["BX"], arch="h100",
+    )  # fmt: skip
+    assert len(ranking) == 4
+    assert ranking[-1].config == {"BX": 32, "WORK": 1}  # 32 blocks of a warp on an SM, of the 64 warps that it holds
+    facts = ranking[0].facts
+    assert (facts.read_bytes, facts.written_bytes) == (4 * N, 4 * N)
+    # 128 MiB at the 3.35 TB/s of the datasheet are 0.040 ms
+    assert 0.040 < ranking[0].predicted_ms < 0.070
+    # a kernel of the caller's own is the same to the model, whoever compiled it
+    made = carver.rank_kernel(
+        lambda BX, WORK: carver.Kernel(SCALE, "scale", N // BX // WORK, BX, defines={"BX": BX, "WORK": WORK}),
+        [{"BX": 256, "WORK": 4}], args=ARGS, arch="h100",
+    )  # fmt: skip
+    [same] = [hint for hint in ranking if hint.config == made[0].config]
+    assert made[0].predicted_ms == pytest.approx(same.predicted_ms)
+
+
+def test_passes_of_a_loop_follow_the_arguments() -> None:
+    rows, cols = 512, 4096
+    facts = carver.inspect(
+        carver.Kernel(WALK, "walk"), config={"BX": 128}, grid=rows, block=128, arch="a100",
+        args={"y": T("float32", (rows, 128)), "x": T("float32", (rows, cols)), "n": cols},
+    )  # fmt: skip
+    [loop] = [loop for loop in facts.loops if loop.trips > 1]
+    assert loop.trips == cols // 128
+    assert facts.read_bytes == rows * cols * 4
+    assert any("x" in str(access.argument) for access in facts.accesses)
+
+
+def test_binaries_keep_their_places() -> None:
+    from carver.integrations.languages import Maker
+
+    make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
+    slow, fast = make({"BX": 32, "WORK": 1}), make({"BX": 256, "WORK": 4})
+    ranking = carver.rank_kernel([slow, fast, slow], arch="h100")
+    assert (ranking[0].index, ranking[1].index) == (1, 0)
+    assert tuple(ranking[1].also) == (2,)
+    assert carver.rank_kernel(fast, arch="h100")[0].predicted_ms == pytest.approx(ranking[0].predicted_ms)
+    with pytest.raises(ConfigError, match="2 binaries, but 1"):
+        carver.rank_kernel([slow, fast], [{}], arch="h100")
+
+
+def test_what_a_compiler_refuses_is_a_reason() -> None:
+    configs = [{"BX": 256, "WORK": 1}, {"BX": "no_such", "WORK": 1}, {"BX": 4096, "WORK": 1}]
+    ranking = carver.rank_kernel(
+        carver.Kernel(SCALE, "scale"), configs, args=ARGS, grid=1, arch="h100",
+        block=lambda config: 256 if config["BX"] == "no_such" else config["BX"],
+    )  # fmt: skip
+    assert ranking.indices[0] == 0 and 1 in ranking.reasons
+    with pytest.raises(NoCandidates):
+        carver.rank_kernel(carver.Kernel(SCALE, "scale"), configs[1:2], args=ARGS, grid=1, block=1, arch="h100")
+    with pytest.raises(ConfigError, match="list"):
+        carver.rank_kernel(carver.Kernel(SCALE, "scale"), args=ARGS, grid=1, block=1, arch="h100")
+
+
+def test_a_tilelang_list_is_ranked() -> None:
+    pytest.importorskip("tilelang")
+    from languages import tilelang_gemm
+
+    ranking = carver.rank_kernel(tilelang_gemm.tuned, args={"M": 4096, "N": 4096, "K": 1024}, arch="h100")
+    assert (ranking.given, len(ranking)) == (2, 2)
+    assert ranking[0].config["block"] == (128, 128, 64)  # a quarter of the passes, and fewer bytes a product
+    assert ranking[0].facts.dot_flops * ranking[0].facts.programs == 2 * 4096 * 4096 * 1024
+
+
+@pytest.fixture
+def tilelang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """TileLang with an empty cache, and a benchmark that stands for the GPU: of two the second is the fastest."""
+    pytest.importorskip("tilelang")
+    from tilelang import env
+    from tilelang.autotuner.tuner import AutoTuner
+    from tilelang.contrib import nvcc
+
+    seen = SimpleNamespace(timed=[], compiled=0)
+    compile_cuda = nvcc.compile_cuda
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        seen.compiled += 1
+        return compile_cuda(*args, **kwargs)
+
+    def benchmark(self: Any, jit_kernel: Any, *args: Any, **kwargs: Any) -> tuple[float, None]:
+        seen.timed.append(jit_kernel)
+        return (1.0 if len(seen.timed) == 2 else 2.0), None
+
+    monkeypatch.setattr(env, "TILELANG_CACHE_DIR", str(tmp_path), raising=False)
+    monkeypatch.setattr(AutoTuner, "_memory_cache", {})
+    monkeypatch.setattr(AutoTuner, "_benchmark_target", benchmark)
+    monkeypatch.setattr(nvcc, "compile_cuda", compiled)
+    monkeypatch.chdir(tmp_path)
+    return seen
+
+
+def test_tilelang_times_the_first_and_keeps_its_caches(tilelang: SimpleNamespace) -> None:
+    import tilelang as tl
+    from languages import tilelang_gemm
+
+    configs = [{"block": (m, n, 32), "stages": 2} for m in (64, 128) for n in (64, 128)]
+    target = {"kind": "cuda", "arch": "sm_90a"}
+
+    def tuned() -> Any:
+        return tl.autotune(configs=configs, warmup=1, rep=1)(tl.jit(target=target)(tilelang_gemm.gemm))
+
+    with carver.enable("tilelang", topk=2, arch="h100") as log:
+        kernel = tuned()(M=512, N=512, K=256)
+    [entry] = log
+    assert (entry.kernel, entry.listed, entry.kept, entry.why) == ("gemm", 4, 2, "")
+    assert len(tilelang.timed) == 2
+    assert tilelang.compiled == 0  # copies of the process filled the cache of cubins
+    assert kernel.config in configs
+    # without the line the same list finds the result in TileLang's own cache
+    again = tuned()(M=512, N=512, K=256)
+    assert len(tilelang.timed) == 2 and list(again.config["block"]) == list(kernel.config["block"])
+
+
+VECTOR_ADD = """
+__global__ void vector_add(float *c, const float *a, const float *b, int n) {
+    #pragma unroll
+    for (int k = 0; k < work; k++) {
+        int i = (blockIdx.x * work + k) * block_size_x + threadIdx.x;
+        if (i < n) c[i] = a[i] + b[i];
+    }
+}
+"""
+SPACE = {"block_size_x": [32, 128, 256], "work": [1, 4]}
+
+
+@pytest.fixture
+def tune(tmp_path: Path) -> Any:
+    """`tune_kernel` over a cachefile in which every configuration has its time."""
+    kernel_tuner = pytest.importorskip("kernel_tuner")
+    rows = {}
+    for place, values in enumerate(itertools.product(*SPACE.values())):
+        row = dict(zip(SPACE, values, strict=True)) | {"time": 10.0 - place, "times": [10.0 - place] * 7}
+        spent = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
+        rows[",".join(map(str, values))] = row | dict.fromkeys(spent, 0) | {"timestamp": "2026-11-27 00:00:00"}
+    cache = {
+        "device_name": "a GPU", "kernel_name": "vector_add", "problem_size": N, "tune_params_keys": list(SPACE),
+        "tune_params": SPACE, "objective": "time", "cache": rows,
+    }  # fmt: skip
+    (tmp_path / "cache.json").write_text(json.dumps(cache))
+
+    def run(**more: Any) -> list[tuple[int, ...]]:
+        results, _ = kernel_tuner.tune_kernel(
+            "vector_add", VECTOR_ADD, N, [np.zeros(N, np.float32)] * 3 + [np.int32(N)], SPACE,
+            grid_div_x=["block_size_x", "work"], simulation_mode=True, cache=str(tmp_path / "cache.json"), quiet=True,
+            **more,
+        )  # fmt: skip
+        return [tuple(each[name] for name in SPACE) for each in results]
+
+    return run
+
+
+def test_kernel_tuner_times_the_first_of_a_space(tune: Any) -> None:
+    assert len(tune()) == 6
+    with carver.enable("kernel_tuner", topk=2, arch="h100") as log:
+        timed = tune()
+    assert len(timed) == 2 and (32, 1) not in timed  # that fills half of an SM
+    [entry] = log
+    assert (entry.kernel, entry.listed, entry.kept, entry.why) == ("vector_add", 6, 2, "")
+    assert len(tune()) == 6
+
+
+def test_kernel_tuner_as_a_strategy_and_as_a_filter(tune: Any) -> None:
+    from carver.integrations.kernel_tuner import RankedStrategy, rank_space
+
+    ranking = rank_space(
+        "vector_add", VECTOR_ADD, N, [np.zeros(N, np.float32)] * 3 + [np.int32(N)], SPACE, arch="h100",
+        grid_div_x=["block_size_x", "work"], restrictions=["block_size_x > 32"],
+    )  # fmt: skip
+    assert ranking.given == 4
+    first = [tuple(hint.config[name] for name in SPACE) for hint in ranking[:2]]
+    assert set(tune(restrictions=[restriction(ranking[:2])])) == set(first)
+    assert tune(strategy=RankedStrategy(2, "h100"))[:2] == first
+    going_on = RankedStrategy(1, "h100", then="greedy_ils")
+    assert tune(strategy=going_on, strategy_options={"max_fevals": 3})[0] == first[0]
+    with pytest.raises(ConfigError, match="no_such"):
+        rank_space("vector_add", VECTOR_ADD, N, [], SPACE, arch="h100", no_such=1)
+
+
+def test_cutile_searches_among_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    ct = pytest.importorskip("cuda.tile")
+    from cuda.tile.tune import _tune
+    from languages import cutile_matmul
+
+    timed: list[Any] = []
+    monkeypatch.setattr(_tune, "_benchmark", lambda stream, grid, kernel, args, flush: timed.append(args[3:]) or 10.0)
+    a = T("float32", (1 << 22,))
+    space = [{"width": width} for width in (32, 256, 1024, 4096)]
+
+    def search() -> Any:
+        return ct.tune.exhaustive_search(
+            space, None, lambda f: ((1 << 22) // f["width"],), cutile_matmul.shifted,
+            lambda f: (a, a, 1.5, f["width"]), lambda f: {"occupancy": 1}, quiet=True,
+        )  # fmt: skip
+
+    assert len(search().successes) == 4
+    with carver.enable("cuda.tile", topk=2, arch="a100") as log:
+        found = search()
+    assert log[0].why == "" and len(found.successes) == log[0].kept == 2
+    assert len(search().successes) == 4
+    # since compute capability 9.0 its kernels make their tensor maps themselves, and are searched as before
+    with carver.enable("cuda.tile", topk=2, arch="h100") as log:
+        assert len(search().successes) == 4
+    assert "cannot follow" in log[0].why
+
+
+def test_one_switch_for_all_tools() -> None:
+    with pytest.raises(ConfigError, match="tilelang"):
+        carver.enable("tilelnag", arch="h100")
+    assert set(TOOLS) == {"triton", "tilelang", "cuda.tile", "kernel_tuner"}
+    pytest.importorskip("kernel_tuner")
+    with carver.enable("kernel_tuner", arch="h100"), pytest.raises(ConfigError, match="enabled already"):
+        carver.enable("kernel_tuner", arch="h100")
+    carver.enable("kernel_tuner", arch="h100").stop()
+
+
+def test_a_tool_goes_on_whatever_fails() -> None:
+    log = Enabled(2, "h100")
+
+    def fails() -> Any:
+        raise ValueError("no such tile")
+
+    assert log.first("kernel", [1, 2, 3], fails) == [1, 2, 3]
+    assert (log[0].kept, log[0].why) == (3, "ValueError: no such tile")
