@@ -935,3 +935,9 @@ def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str)
     main = max(flat.facts.loops, key=lambda loop: loop.trips)
     assert main.trips > 200 and "store shared" not in main.span.bytes  # of 4 tiles of 64 steps each
     assert any(times == 4 and "store shared" in span.bytes for times, span in flat.facts.asides)
+
+
+def test_a_device_older_than_the_reader_is_told_from_which_on_it_reads() -> None:
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    with pytest.raises(carver.CarverError, match=r"compute capability 7\.5 on, and this device has 7\.0 \(sm_70\)"):
+        carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(16,), arch="v100")

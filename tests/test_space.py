@@ -93,10 +93,10 @@ def test_given_configurations_are_told_the_first_rule_they_break(declaration: Ca
     space, why = given_space(matmul(64), H200, declaration(TOY), given)
     assert space.index.tolist() == [0]  # values that carver would not list (z = 1) are the user's to choose
     assert why == {
-        1: "x is even",
-        2: "x is at least y",
-        3: "a block holds at most arch.max_threads_per_block threads",
-        4: "a block holds at most arch.max_threads_per_block threads",
+        1: "x is even (x % 2 is 1, must be 0)",
+        2: "x is at least y (x is 2, at least 4)",
+        3: "a block holds at most arch.max_threads_per_block threads (it has 8,192 threads, a block may have 1,024)",
+        4: "a block holds at most arch.max_threads_per_block threads (it has 2,048 threads, a block may have 1,024)",
     }
 
 

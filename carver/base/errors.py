@@ -62,11 +62,13 @@ class StoreError(CarverError):
 
 
 class NoCandidates(CarverError):
-    """Every candidate breaks some rule; carries how many each rule removed."""
+    """Every candidate breaks some rule; carries how many each rule removed. `missed`: by how much, of the first of
+    each."""
 
-    def __init__(self, what: str, removed: Mapping[str, int]) -> None:
+    def __init__(self, what: str, removed: Mapping[str, int], missed: Mapping[str, str] | None = None) -> None:
         self.removed = dict(removed)
-        worst = "; ".join(f"{n} by {rule!r}" for rule, n in self.removed.items() if n)
+        by = {rule: f" ({said})" for rule, said in (missed or {}).items() if said}
+        worst = "; ".join(f"{n} by {rule!r}{by.get(rule, '')}" for rule, n in self.removed.items() if n)
         super().__init__(f"no candidate can run {what}; removed: {worst or 'none were given'}")
 
 

@@ -89,6 +89,34 @@ def evaluated(
     return value
 
 
+_BOUNDS: dict[type[ast.cmpop], str] = {
+    ast.LtE: "at most", ast.Lt: "below", ast.GtE: "at least", ast.Gt: "above", ast.Eq: "must be", ast.NotEq: "not",
+}  # fmt: skip
+
+
+def missed(rule: Expression, scope: Mapping[str, Any]) -> str:
+    """By how much a rule is missed in a scope of numbers: "smem_bytes is 110,592, at most 101,376". Empty if it is no
+    comparison, or alternatives."""
+    return _missed(ast.parse(rule.text.strip(), mode="eval").body, scope)
+
+
+def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
+    def value(part: ast.expr) -> Any:
+        return _parse(ast.unparse(part))(scope)
+
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        return next((_missed(part, scope) for part in node.values if not value(part)), "")
+    if not isinstance(node, ast.Compare):
+        return ""
+    ends = [node.left, *node.comparators]
+    for left, op, right in zip(ends, node.ops, ends[1:], strict=False):
+        if not value(ast.Compare(left, [op], [right])):
+            if isinstance(op, ast.Eq) and isinstance(right, ast.Name):  # as in "pow2(x) == x"
+                left, right = right, left
+            return f"{ast.unparse(left)} is {value(left):,}, {_BOUNDS[type(op)]} {value(right):,}"
+    return ""
+
+
 class _Vectorise(ast.NodeTransformer):
     """Replaces Python's short-circuit forms, which work on one truth value, by element-wise calls."""
 

@@ -18,7 +18,7 @@ from ..base.given import index, shown
 from ..base.types import BoolArray, IntArray
 from ..problem.problem import Problem
 from .declaration import MAX_TUNABLE, Kernel, is_tunable
-from .expr import Expression, parse
+from .expr import Expression, missed, parse
 from .scope import size_scope, static_scope
 
 
@@ -70,10 +70,22 @@ class Space:
         return replace(self, columns=columns, index=self.index[rows])
 
 
+class Broken(str):
+    """Why a configuration cannot run: the rule that it breaks, and by how much it misses it."""
+
+    rule: str
+    missed: str
+
+    def __new__(cls, rule: str, missed: str) -> Broken:
+        text = super().__new__(cls, f"{rule} ({missed})" if missed else rule)
+        text.rule, text.missed = rule, missed
+        return text
+
+
 def given_space(
     problem: Problem, arch: Arch, kernel: Kernel, configs: Iterable[Mapping[str, Any]]
-) -> tuple[Space, dict[int, str]]:
-    """The space of the user's configurations, and the broken rule of each one that cannot run, by its position.
+) -> tuple[Space, dict[int, Broken]]:
+    """The space of the user's configurations, and why each one that cannot run breaks a rule, by its position.
 
     Raises ConfigError for a configuration with missing, unknown or non-integer entries.
     """
@@ -95,7 +107,8 @@ def given_space(
     for i, holds in enumerate(rules.values()):
         why = np.where((why < 0) & ~np.broadcast_to(np.asarray(holds, bool), len(rows)), i, why)
     space = Space(problem, arch, kernel, scope, columns, np.arange(len(rows)))
-    return space.where(why < 0), {int(i): list(rules)[why[i]] for i in np.flatnonzero(why >= 0)}
+    broken = {int(i): list(rules)[why[i]] for i in np.flatnonzero(why >= 0)}
+    return space.where(why < 0), {i: Broken(rule, _missed(kernel, rule, env, i)) for i, rule in broken.items()}
 
 
 def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], place: int) -> dict[str, int]:
@@ -125,20 +138,36 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
 
 
 _DEVICE_RULES = {
-    "threads": ("a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block"),
+    "threads": (
+        "a block holds at most arch.max_threads_per_block threads", "threads <= arch.max_threads_per_block",
+        "it has {threads:,} threads, a block may have {arch.max_threads_per_block:,}",
+    ),
     "smem_bytes": (
         "shared memory of one block fits arch.smem_per_block_bytes", "smem_bytes <= arch.smem_per_block_bytes",
+        "it needs {smem_bytes:,} bytes, a block may have {arch.smem_per_block_bytes:,}",
     ),
     "tmem_columns": (
         f"tensor memory of one block has {TMEM_COLUMNS} columns", f"tmem_columns <= {TMEM_COLUMNS}",
+        f"it needs {{tmem_columns:,}} columns, an SM has {TMEM_COLUMNS}",
     ),
 }  # fmt: skip
-"""Limits of the device, which apply to every kernel that declares its threads and memory."""
+"""Limits of the device, which apply to every kernel that declares its threads and memory: sentence, rule, numbers."""
 
 
 def device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
     """The limits of the device that a kernel is subject to: sentence and rule."""
-    return [(why, parse(rule)) for column, (why, rule) in _DEVICE_RULES.items() if column in kernel.derived]
+    return [(why, parse(rule)) for column, (why, rule, _) in _DEVICE_RULES.items() if column in kernel.derived]
+
+
+def _missed(kernel: Kernel, why: str, env: Mapping[str, Any], row: int) -> str:
+    """By how much a row misses the rule with that sentence; empty where the rule says so itself."""
+    rule = kernel.rules.get(why) or dict(device_rules(kernel)).get(why)
+    if rule is None:
+        return ""
+    values = {name: env[name] for name in rule.names}
+    values = {name: v[row] if isinstance(v, np.ndarray) and v.ndim else v for name, v in values.items()}
+    said = {sentence: numbers for sentence, _, numbers in _DEVICE_RULES.values()}
+    return said[why].format(**values) if why in said else missed(rule, values)
 
 
 def as_column(value: Any, n: int) -> np.ndarray:

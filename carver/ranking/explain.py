@@ -203,7 +203,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     kernel = kernel_named(hint.problem.operator, hint.kernel, hint.backend)
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
-        raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {why[0]: 1})
+        raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {str(why[0]): 1})
     priced = price(space)
     [again] = make_hints(hint.problem, priced, np.array([0]), [hint.rank], hint.backend, hint.notes)
     again = replace(again, index=hint.index)
@@ -253,7 +253,7 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
         if i not in row_of:
             if isinstance(own[name], Expression):
                 continue
-            yield Change(name, old, value, None, "", why[i])
+            yield Change(name, old, value, None, "", str(why[i]))
         else:
             there = made[row_of[i]]
             avoided = next((rule for rule, holds in avoids.items() if not holds[row_of[i]]), "")

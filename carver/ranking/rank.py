@@ -16,7 +16,7 @@ from ..cost.pricing import Priced, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
 from ..kernels.foreign import adopt, listed, renamed
-from ..kernels.space import given_space
+from ..kernels.space import Broken, given_space
 from ..problem.problem import Problem
 from .declared import Declared
 from .fastest import in_order
@@ -64,22 +64,26 @@ def rank(
         given = [{"kernel": kernel, **config} if isinstance(config, Mapping) else config for config in given]
     usual = BACKENDS[backend].options.get(arch.vendor, {})
     parts: list[Priced] = []
-    reasons: dict[int, str] = {}
+    broken: dict[int, Broken] = {}
     for owner, places in by_kernel(given, offered, usual).items():
         assumed = {key: value for key, value in usual.items() if key in owner.tunables.keys() - owner.defaults.keys()}
         rows = [tunables_of(given[i]) for i in places]
         space, why = given_space(
             problem, arch, owner, [assumed | dict(row) if isinstance(row, Mapping) else row for row in rows]
         )
-        reasons |= {places[i]: reason for i, reason in why.items()}
+        broken |= {places[i]: each for i, each in why.items()}
         if len(space):
             space = replace(space, index=np.asarray(places)[space.index])
             parts.append(price(space))
     if not given:
         raise ConfigError(f"no configurations given to rank for {problem}")
-    rejected = Counter(reasons.values())
+    rejected = Counter(each.rule for each in broken.values())
     if not parts:
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", rejected)
+        raise NoCandidates(
+            f"{problem} with backend {backend!r} on {arch.name}", rejected,
+            {each.rule: each.missed for each in reversed(broken.values())},
+        )  # fmt: skip
+    reasons: dict[int, str] = {place: str(each) for place, each in broken.items()}
     order = in_order(parts, len(given))
     table = Declared(problem, arch, backend, tuple(parts), notes)
     return recalled(Ranking(table, order, len(order), dict(rejected), reasons, len(given)), profile)

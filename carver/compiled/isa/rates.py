@@ -95,6 +95,13 @@ def table(isa: str) -> Table:
         if isa in (read := load(folder("arch") / "isa" / f"{name}.toml")).covers:
             return read
     known = [each for name in families() for each in load(folder("arch") / "isa" / f"{name}.toml").covers]
+    if old := re.fullmatch(r"sm_(\d+)(\d)", isa):
+        least = min(int(each[3:]) for each in known if each.startswith("sm_"))
+        if int(isa[3:]) < least:
+            raise ArchError(
+                f"machine code is read from compute capability {least // 10}.{least % 10} on, and this device has "
+                f"{old[1]}.{old[2]} ({isa}); declared operators are ranked for it: carver recommend, carver rank"
+            )
     raise ArchError(f"no rates of instructions for {isa!r}; {nearest(isa, known)}")
 
 
