@@ -19,7 +19,7 @@ GROUPS = {
     "Choose configurations": {
         "recommend": "rankings", "rank": "rankings", "explain": "rankings", "portfolio": "export",
     },
-    "Look at kernels": {"inspect": "rankings", "check": "export"},
+    "Look at kernels": {"inspect": "rankings", "compare": "compare", "check": "export"},
     "Use them elsewhere": {"export": "export", "pins": "pins"},
     "Measure on this machine": {"bench": "measure", "tune": "measure", "calibrate": "measure", "records": "measure"},
     "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},

@@ -111,9 +111,9 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
     ends = [node.left, *node.comparators]
     for left, op, right in zip(ends, node.ops, ends[1:], strict=False):
         if not value(ast.Compare(left, [op], [right])):
-            if isinstance(op, ast.Eq) and isinstance(right, ast.Name):  # as in "pow2(x) == x"
-                left, right = right, left
-            return f"{ast.unparse(left)} is {value(left):,}, {_BOUNDS[type(op)]} {value(right):,}"
+            turned = isinstance(op, ast.Eq) and isinstance(right, ast.Name)  # as in "pow2(x) == x"
+            what, allowed = (right, left) if turned else (left, right)
+            return f"{ast.unparse(what)} is {value(what):,}, {_BOUNDS[type(op)]} {value(allowed):,}"
     return ""
 
 

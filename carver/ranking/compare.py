@@ -1,0 +1,156 @@
+"""A kernel before and after a change, on any devices: what its predicted time does, and why.
+
+Compared are the best configurations of two rankings, which are what a tuner would take. Where a configuration is in
+both, its own two times are known too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.table import Column, titled, words
+from .hint import Hint
+
+SAME = 0.005
+"""Relative change of a time below which it counts as none."""
+MATTERS = 0.3
+"""A resource whose time is below this share of the main loop, before and after, explains no change of it."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The best configuration before and after, on one device."""
+
+    device: str
+    """The device's name."""
+    before: Hint
+    after: Hint
+    times_ms: Sequence[tuple[Mapping[str, Any], float | None, float | None]] = ()
+    """Every configuration, with its time before and after; None where it cannot run."""
+
+    @property
+    def ratio(self) -> float:
+        """The time after over the time before."""
+        return self.after.predicted_ms / self.before.predicted_ms
+
+    @property
+    def measures(self) -> dict[str, tuple[float, float]]:
+        """Numbers of both that may explain a change, by name with its unit."""
+        return {
+            name: (of_before, of_after)
+            for (name, of_before), of_after in zip(
+                _measures(self.before).items(), _measures(self.after).values(), strict=True
+            )
+        }
+
+    @property
+    def terms_ms(self) -> dict[str, tuple[float, float]]:
+        """The terms of the predicted time."""
+        return _pairs(self.before.terms_ms, self.after.terms_ms)
+
+    @property
+    def loop_ms(self) -> dict[str, tuple[float, float]]:
+        """For each resource, the time of the main loop if it were the only bound."""
+        return _pairs(self.before.loop_ms, self.after.loop_ms)
+
+    @property
+    def why(self) -> str:
+        """What changed most: the term, the resource of the main loop, and what the compiler did otherwise."""
+        said = []
+        if abs(self.ratio - 1.0) >= SAME:
+            term = _largest(self.terms_ms)
+            said.append(f"{term} {_arrow(self.terms_ms[term])} ms")
+            loop = max(self.before.terms_ms.get("main loop", 0.0), self.after.terms_ms.get("main loop", 0.0))
+            alone = {name: pair for name, pair in self.loop_ms.items() if max(pair) >= MATTERS * loop}
+            if term in ("main loop", "tail wave") and alone:
+                what = _largest(alone)
+                said.append(f"in its loop {what} {_arrow(alone[what])} ms")
+        changed = {name: pair for name, pair in self.measures.items() if abs(pair[1] - pair[0]) > SAME * max(pair)}
+        said += [f"{name} {_arrow(pair)}" for name, pair in changed.items()]
+        if self.before.bound != self.after.bound:
+            said.append(f"bound {self.before.bound} -> {self.after.bound}")
+        if self.before.config != self.after.config:
+            said.append(f"the best configuration is another: {words(self.after.config)}")
+        return "; ".join(said) or "nothing changed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+
+        def both(pairs: Mapping[str, tuple[float, float]]) -> dict[str, dict[str, float]]:
+            return {name: {"before": before, "after": after} for name, (before, after) in pairs.items()}
+
+        return {
+            "arch": self.before.arch.name, "ratio": self.ratio, "why": self.why,
+            "before": self.before.to_dict(), "after": self.after.to_dict(),
+            "measures": both(self.measures), "terms_ms": both(self.terms_ms), "loop_ms": both(self.loop_ms),
+            "times_ms": [{"config": dict(c), "before": old, "after": new} for c, old, new in self.times_ms],
+        }  # fmt: skip
+
+
+def compare(before: Sequence[Hint], after: Sequence[Hint]) -> Comparison:
+    """Two rankings of one kernel on one device, best first."""
+    times: list[dict[str, tuple[Mapping[str, Any], float]]] = [
+        {words(hint.config): (hint.config, hint.predicted_ms) for hint in hints} for hints in (before, after)
+    ]
+    rows = []
+    for key in dict.fromkeys([*times[0], *times[1]]):
+        old, new = (side.get(key) for side in times)
+        config = (old or new or ({}, 0.0))[0]
+        rows.append((config, old[1] if old else None, new[1] if new else None))
+    return Comparison(before[0].arch.name, before[0], after[0], tuple(rows))
+
+
+def table(found: Sequence[Comparison], title: str, width: int, styled: bool = False) -> str:
+    """One line a device; below the table why, device by device."""
+    columns = _columns(found)
+    return titled(title, columns, width, [f"{each.device}: {each.why}" for each in found], styled)
+
+
+def markdown(found: Sequence[Comparison], title: str) -> str:
+    """The same for a comment on a pull request."""
+    columns = _columns(found)
+    head = "| " + " | ".join(column.heading for column in columns) + " |"
+    rule = "|" + "|".join("---" if column.is_text else "---:" for column in columns) + "|"
+    rows = ["| " + " | ".join(cells) + " |" for cells in zip(*(c.cells for c in columns), strict=True)]
+    return "\n".join([f"**{title}**", "", head, rule, *rows, "", *(f"- {each.device}: {each.why}" for each in found)])
+
+
+def _columns(found: Sequence[Comparison]) -> list[Column]:
+    out = [
+        Column("device", tuple(each.device for each in found), True, may_shrink=True),
+        Column("before ms", tuple(f"{each.before.predicted_ms:.4g}" for each in found)),
+        Column("after ms", tuple(f"{each.after.predicted_ms:.4g}" for each in found)),
+        Column("change", tuple(f"{100 * (each.ratio - 1):+.1f} %" for each in found), style="bold cyan"),
+    ]
+    for place, name in enumerate(found[0].measures, 1):
+        if any(any(each.measures[name]) for each in found):
+            out.append(Column(name, tuple(_arrow(each.measures[name]) for each in found), spare=place))
+    bounds = ((each.before.bound, each.after.bound) for each in found)
+    out.append(Column("bound", tuple(old if old == new else f"{old} -> {new}" for old, new in bounds), True, "magenta"))
+    return out
+
+
+def _measures(hint: Hint) -> dict[str, float]:
+    return {
+        "registers": float(hint.launch.registers),
+        "spilled bytes": hint.details.get("spill_bytes", 0.0),
+        "smem KiB": hint.launch.smem_bytes / 1024,
+        "blocks per SM": hint.details["blocks_per_sm"],
+        "DRAM MB": hint.details.get("dram_bytes", 0.0) / 1e6,
+        "waits ms": hint.loop_ms.get("latency", 0.0),
+    }
+
+
+def _pairs(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    return {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in dict.fromkeys([*before, *after])}
+
+
+def _largest(pairs: Mapping[str, tuple[float, float]]) -> str:
+    return max(pairs, key=lambda name: abs(pairs[name][1] - pairs[name][0]))
+
+
+def _arrow(pair: tuple[float, float]) -> str:
+    old, new = (f"{value:.4g}" for value in pair)
+    return old if old == new else f"{old} -> {new}"

@@ -1,0 +1,104 @@
+"""A kernel before and after a change, as `carver compare` shows it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+from carver.cli.main import main
+
+KERNEL = """
+import triton
+import triton.language as tl
+from beside import change
+
+@triton.autotune([triton.Config({"BLOCK": b}, num_warps=4) for b in (512, 1024)], key=["n"])
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, change(x_ptr, i, n), mask=i < n)
+"""
+BEFORE = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def change(x_ptr, i, n):
+    return tl.load(x_ptr + i, mask=i < n)
+"""
+AFTER = BEFORE.replace("return", "return tl.load(x_ptr + n + i, mask=i < n) +")
+ARGS = """
+grid = ["ceil(n, BLOCK)"]
+[args]
+n = 4194304
+x_ptr = {dtype = "float32", shape = [8388608]}
+y_ptr = {dtype = "float32", shape = [4194304]}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The kernel at HEAD, and beside it a changed module that it imports."""
+    for name, text in (("kernels.py", KERNEL), ("beside.py", BEFORE), ("args.toml", ARGS)):
+        (tmp_path / name).write_text(text)
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        who = ["-c", "user.name=someone", "-c", "user.email=some@where"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True)
+    (tmp_path / "beside.py").write_text(AFTER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["compare", *words, "--args", "args.toml", "--arch", "h100"])
+
+
+def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> None:
+    """Two arrays of 16.8 MB are read in place of one."""
+    done = run("HEAD", "kernels.py:scale", "--json", "--arch", "mi300x", "--fail-over", "10%")
+    assert done.exit_code == 1 and "slower by more than 10% on mi300x, h100_sxm" in done.stderr
+    second, first = json.loads(done.stdout)["devices"]
+    assert (first["arch"], second["arch"]) == ("h100_sxm", "mi300x")
+    moved = first["measures"]["DRAM MB"]
+    assert 14 < moved["after"] - moved["before"] < 20
+    assert second["ratio"] > 1.2
+    assert 1.25 < first["ratio"] < 1.6
+    assert first["ratio"] == pytest.approx(first["after"]["predicted_ms"] / first["before"]["predicted_ms"])
+    assert {each["config"]["BLOCK"] for each in first["times_ms"]} == {512, 1024}
+    assert "DRAM MB" in first["why"] and first["why"].startswith("main loop")
+
+
+def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
+    words = ("HEAD", "kernels.py:scale", "--config", "BLOCK=1024,num_warps=4")
+    done = run(*words, "--fail-over", "90%")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("scale: HEAD -> kernels.py:scale\n") and "\nh100_sxm: main loop" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 120
+    lines = run(*words, "--markdown").stdout.splitlines()
+    assert lines[0] == "**scale: HEAD -> kernels.py:scale**" and lines[2].startswith("| device | before ms |")
+    assert lines[4].startswith("| h100_sxm | ") and lines[2].count("|") == lines[3].count("|") == lines[4].count("|")
+
+
+def test_two_files_that_are_equal_differ_in_nothing(repository: Path) -> None:
+    done = run("kernels.py:scale", "kernels.py:scale", "--config", "BLOCK=512", "--fail-over", "0%")
+    assert done.exit_code == 0 and "h100_sxm: nothing changed" in done.stdout
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("nowhere", "kernels.py:scale"), "OLD is FILE.py:NAME or a git revision; git says: fatal: not a valid"),
+    (("HEAD", "none.py:scale"), "'none.py' is no file"),
+    (("HEAD", "kernels.py:scale", "--fail-over", "much"), "--fail-over takes a percentage such as 5%, got 'much'"),
+    (("HEAD", "kernels.py:other"), "kernels.py:other on h100"),
+    (("HEAD", "kernels.py:scale", "--json", "--markdown"), "two forms of the same"),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_one_clear_error(repository: Path, words: tuple[str, ...], says: str) -> None:
+    done = run(*words)
+    assert done.exit_code == 2 and says in done.stderr and "Traceback" not in done.stderr
