@@ -91,7 +91,7 @@ def test_rank_reads_json_lines_and_csv(text: str, tmp_path: Path) -> None:
     expected = OP.rank(CONFIGS)
     found = answer("rank", *MATMUL, given=text)
     assert [h["index"] for h in found["hints"]] == expected.indices
-    assert found["reasons"] == {"2": "Triton tiles are powers of two"}
+    assert found["reasons"] == {"2": "Triton tiles are powers of two (tile_m is 48, must be 64)"}
     path = tmp_path / "configs"
     path.write_text(text, encoding="utf-8")
     assert answer("rank", *MATMUL, "--configs", str(path)) == found

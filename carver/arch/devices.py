@@ -26,14 +26,34 @@ if TYPE_CHECKING:
     from .detect import Detected
 
 __all__ = [
-    "CPU", "CUDA", "HIP", "Apple", "Arch", "Matrix", "from_device", "isa_of", "load", "match", "names", "own_folder",
-    "own_names", "to_toml",
+    "CPU", "CUDA", "GENERATIONS", "HIP", "Apple", "Arch", "Matrix", "from_device", "group", "isa_of", "load", "match",
+    "names", "own_folder", "own_names", "to_toml",
 ]  # fmt: skip
 
 
 def names() -> list[str]:
     """The names of all descriptors that ship with carver, as `load` takes them."""
     return sorted(path.stem for path in folder("arch").glob("*.toml"))
+
+
+GENERATIONS = {
+    "kepler": ("sm_3",), "maxwell": ("sm_5",), "pascal": ("sm_6",), "volta": ("sm_70", "sm_72"), "turing": ("sm_75",),
+    "ampere": ("sm_80", "sm_86", "sm_87"), "ada": ("sm_89",), "hopper": ("sm_90",),
+    "blackwell": ("sm_10", "sm_11", "sm_12"), "cdna2": ("gfx90a",), "cdna3": ("gfx942",), "cdna4": ("gfx950",),
+    "rdna2": ("gfx103",), "rdna3": ("gfx11",), "rdna4": ("gfx12",),
+}  # fmt: skip
+"""Names of generations, and how the instruction sets of each begin."""
+
+
+def group(word: str) -> list[Arch]:
+    """The devices that a word means together: "all", a vendor, a generation or an instruction set; none for others."""
+    word = word.strip().lower()
+    begins = GENERATIONS.get(word, ())
+    every = (load(name) for name in sorted({*names(), *own_names()}))
+    return [
+        arch for arch in every
+        if word in ("all", arch.vendor, arch.isa) or any(arch.isa.startswith(isa) for isa in begins)
+    ]  # fmt: skip
 
 
 def own_folder() -> Path:

@@ -45,7 +45,7 @@ def compare(
     times of the best configurations, registers, spills, bytes, waits and what bounds the time, and what changed most.
 
     \b
-        carver compare main kernels.py:matmul --args args.toml --arch h100 --arch mi300x --fail-over 5%
+        carver compare main kernels.py:matmul --args args.toml --arch h100
     """
     if markdown and as_json:
         raise ConfigError("--markdown and --json are two forms of the same: give one of the two")

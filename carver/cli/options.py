@@ -25,12 +25,15 @@ from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.given import json_of, shown
+from ..base.table import screen_width
 from ..kernels.declaration import every
 from ..ops.operator import Argument, Operator, operators
 from ..problem.operator_file import operator_files
+from ..ranking.fleet import Fleet
 from ..ranking.ranking import Ranking
 from ..view.canvas import FORMATS, pyplot, save
-from ..view.table import ranking_table
+from ..view.plots import plot_devices
+from ..view.table import fleet_table, ranking_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,6 +187,17 @@ def device(name: str) -> Arch:
     return archs.CUDA() if detect.nvidia_names() else archs.CPU()
 
 
+def devices_of(words: Sequence[str]) -> list[Arch]:
+    """The devices that the words of `--arch` mean together, each once. An instruction set alone is one device."""
+    found: dict[str, Arch] = {}
+    for word in words:
+        several = archs.group(word)
+        if not several or (len(words) == 1 and several[0].isa == word.strip().lower()):
+            several = [device(word)]
+        found |= {arch.name: arch for arch in several}
+    return list(found.values())
+
+
 class _Backend(click.Option):
     """`--backend`, in any case. Its help lists the backends of the operator that it is asked for, from templates/."""
 
@@ -250,6 +264,7 @@ def config_option(what: str) -> Callable[..., click.Option]:
 
 
 DEVICE = "The device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)."
+DEVICES = f"{DEVICE[:-1]}; repeatable, and all, nvidia, amd, a generation such as hopper or an ISA are many devices."
 AsJson = Annotated[bool, option("Print JSON instead of text.", "--json")]
 TopK = Annotated[int, option("How many hints.", "--topk", "-k", type=click.IntRange(1))]
 Most = Annotated[int | None, option("How many to print.  [default: all]", "--topk", "-k", type=click.IntRange(1))]
@@ -282,18 +297,22 @@ Output = Annotated[Path | None, option(
 Quiet = Annotated[bool, option("No progress bar.")]
 
 
-def per_operator(function: Function, name: str = "", arch: str | None = None) -> click.Group:
+def per_operator(
+    function: Function, name: str = "", arch: str | None = None, over: Function | None = None
+) -> click.Group:
     """A group with one sub-command an operator. `function` is called with the template and with its own options.
 
-    Every sub-command has `--arch` besides, which must be given unless `arch` is its default.
+    Every sub-command has `--arch` besides, which must be given unless `arch` is its default. Where it may mean several
+    devices, `over` is called with the template, these devices, and the options.
     """
     asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
-    own = [click.Option(["--arch"], **asked, metavar="NAME", help=DEVICE), *params_of(function)]
+    asked |= {"multiple": over is not None, "metavar": "NAME"}
+    own = [click.Option(["--arch"], help=DEVICE if over is None else DEVICES, **asked), *params_of(function)]
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
         known = signature(operator.template).parameters
         made = Command(
-            operator.name.replace("_", "-"), callback=functools.partial(_call, function, operator),
+            operator.name.replace("_", "-"), callback=functools.partial(_call, function, over, operator),
             params=[*(_param(each, known[each.parameter]) for each in operator.arguments), *own],
             help=f"{operator.summary}\n\n{function.__doc__}", short_help=operator.summary,
         )  # fmt: skip
@@ -327,13 +346,19 @@ class _Operators(Group):
         return super().resolve_command(ctx, args)
 
 
-def _call(function: Function, operator: Operator, /, arch: str, **given: Any) -> None:
+def _call(
+    function: Function, over: Function | None, operator: Operator, /, arch: str | tuple[str, ...], **given: Any
+) -> None:
     parameters = signature(operator.template).parameters
     taken: dict[str, Any] = {}
     for each in operator.arguments:
         value, name = given.pop(each.parameter.lower()), each.parameter
         taken |= _extents(value) if parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
-    function(operator.template(**taken).with_arch(device(arch)), **given)
+    found = devices_of(arch) if over else [device(str(arch))]
+    if over and len(found) > 1:
+        over(operator.template(**taken), found, **given)
+    else:
+        function(operator.template(**taken).with_arch(found[0]), **given)
 
 
 def _extents(words: Sequence[str]) -> Mapping[str, int]:
@@ -387,6 +412,16 @@ def told(ranking: Ranking) -> dict[str, Any]:
         "notes": list(ranking.notes), "constants": ranking.arch.provenance,
         "hints": [hint.to_dict() for hint in ranking],
     }  # fmt: skip
+
+
+def show_over(
+    fleet: Fleet, what: str, plot: Path | None, roofline: Path | None, heatmap: Any, as_json: bool
+) -> None:
+    """Devices by their predicted times."""
+    if roofline or heatmap:
+        raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot shows all")
+    save_plot(plot, lambda: plot_devices(fleet.rankings))
+    print_json(fleet.to_dict()) if as_json else click.echo(fleet_table(fleet, what, screen_width(), styled=True))
 
 
 def show(ranking: Ranking, most: int, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 
 import click
 
+from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..kernels.declaration import every
@@ -19,10 +20,12 @@ from ..ops.elsewise import explained
 from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
+from ..ranking.fleet import rank_over, recommend_over
 from ..ranking.hint import Hint
 from ..ranking.offers import default_backend
 from ..ranking.rank import spellings
 from .options import (
+    DEVICES,
     PICTURE,
     ArchName,
     Arguments,
@@ -43,19 +46,31 @@ from .options import (
     config_option,
     configs_option,
     device,
+    devices_of,
     option,
     per_operator,
     print_json,
     save_plot,
     save_plots,
     show,
+    show_over,
     told,
     without_operator,
 )
 from .reading import call_of, read_configs, read_problems
 
 
-@per_operator
+def _recommend_over(
+    template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
+    plot: Path | None, roofline: Path | None, heatmap: Any, as_json: bool,
+) -> None:  # fmt: skip
+    if kernel or profile is not None:
+        raise ConfigError("--kernel and --profile are of one device: give one --arch")
+    fleet = recommend_over(template.problem, archs, backend)
+    show_over(fleet, f"{template.problem} on {len(fleet.rankings)} devices", plot, roofline, heatmap, as_json)
+
+
+@partial(per_operator, over=_recommend_over)
 def recommend(
     template: Template, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None, profile: Profile = None,
     plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, as_json: AsJson = False,
@@ -178,7 +193,7 @@ def rank(
 
 def _rank_any_kernel(
     source: Annotated[str, argument("FILE.py:NAME")],
-    arch: ArchName,
+    arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
     args: Arguments = None,
     configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
     compile: Annotated[str | None, option(
@@ -201,10 +216,17 @@ def _rank_any_kernel(
 
     call = call_of(source, args)
     given = None if configs is None else read_configs(text_from(configs, ConfigError))
-    ranking = rank_kernel(
-        call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
-        values=call.values, progress=sys.stderr.isatty(), profile=profile, compile=share(compile),
-    )  # fmt: skip
+    how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values, "profile": profile,
+           "progress": sys.stderr.isatty(), "compile": share(compile)}  # fmt: skip
+    found = devices_of(arch)
+    if len(found) > 1:
+        if profile is not None or explain is not None:
+            raise ConfigError("--profile and --explain are of one device: give one --arch")
+        fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how))
+        title = f"{fleet.best[0].subject} on {len(fleet.rankings)} devices"
+        show_over(fleet, title, plot, roofline, heatmap, as_json)
+        return
+    ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
     if explain is not None and explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
     if explain is not None and not as_json:

@@ -19,9 +19,11 @@ from ..base.table import (
     screen_width,
     titled,
     tunables,
+    words,
 )
 from ..compiled.facts import TAKEN
 from ..problem.problem import Problem
+from ..ranking.fleet import Fleet
 from ..ranking.hint import NOT_MEASURED, Hint
 from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
@@ -130,6 +132,37 @@ def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, width: int | None = 
     return titled(heading(ranking), shown, width, footing(ranking, hints, same), styled)
 
 
+def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> str:
+    """One line a device: its best configuration, and what bounds it. Below it what one configuration for all loses."""
+    hints, one = fleet.best, fleet.one
+    columns_ = [
+        Column("device", tuple(fleet.rankings), True),
+        Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
+        replace(rate(hints), spare=2),
+    ]
+    if all("roofline_share" in h.details for h in hints):
+        columns_.append(Column("roof", tuple(f"{h.details['roofline_share']:.0%}" for h in hints), spare=3))
+    columns_.append(Column("bound", tuple(h.bound for h in hints), True, "magenta"))
+    if any(h.facts for h in hints):
+        columns_.append(Column("registers", tuple(str(h.launch.registers) for h in hints), spare=4))
+    if len({h.backend for h in hints}) > 1:
+        columns_.append(Column("backend", tuple(h.backend for h in hints), True))
+    if one is not None:
+        columns_.append(Column("one for all", tuple(f"{one.losses[name]:+.1%}" for name in fleet.rankings), spare=1))
+    columns_.append(Column("configuration", tuple(words(h.config) for h in hints), True, may_shrink=True))
+    lines = [] if one is None else [
+        f"one configuration for all ({one.backend}) loses {one.mean:.1%} in the mean, {one.losses[one.worst]:.1%} on "
+        f"{one.worst}: {words(one.config)}"
+    ]  # fmt: skip
+    if one is None and len(hints) > 1:
+        lines.append("no configuration runs on all of these devices")
+    by_reason: dict[str, list[str]] = {}
+    for name, why in fleet.left_out.items():
+        by_reason.setdefault(why.split(" on ")[0] if len(fleet.left_out) > 4 else why, []).append(name)
+    lines += [f"left out: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+    return titled(title, columns_, width, lines, styled)
+
+
 def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     """A pandas DataFrame with one row per hint."""
     try:
@@ -178,9 +211,9 @@ def _bar(hint: Hint, longest_ms: float) -> str:
 
 def _colour_key(hints: Sequence[Hint]) -> str:
     used = dict.fromkeys(name for h in hints for name, ms in h.terms_ms.items() if ms > 0)
-    words = " ".join(
+    key = " ".join(
         f'<span style="white-space:nowrap"><span style="background:{term_colour(name)};'
         f'display:inline-block;width:0.8em;height:0.8em"></span> {escape(name)}</span>'
         for name in used
     )
-    return f"<small>{words}</small>"
+    return f"<small>{key}</small>"
