@@ -85,7 +85,7 @@ def picks(options: argparse.Namespace) -> None:
         name = f"{subject.name} {i}"
         try:
             if table is not None:
-                pin = table.pins[pins.name_of(subject.kernel), canonical({"problem": i})]
+                pin = table.pins[pins.name_of(subject.kernel), canonical({"problem": name})]
                 if why := pins.stale(pin, subject.kernel, order, arch):
                     raise pins.PinsError(why)
             else:
@@ -94,7 +94,7 @@ def picks(options: argparse.Namespace) -> None:
                 def grid(meta: Mapping[str, Any], s: Subject = subject, p: Any = problem, n: Any = names) -> Any:
                     return s.grid(p, {k: meta[k] for k in n})
 
-                pin = pins.pick(subject.kernel, order, args=args, arch=arch, key={"problem": i}, grid=grid)
+                pin = pins.pick(subject.kernel, order, args=args, arch=arch, key={"problem": name}, grid=grid)
             out[name] = pin.to_dict() if options.whole else [dict(pin.config), pin.hash]
         except carver.CarverError as error:
             out[name] = f"{type(error).__name__}: {error}"[:300]
@@ -110,7 +110,7 @@ def agree(options: argparse.Namespace) -> None:
         table.unlink(missing_ok=True)
         answers: dict[str, dict[str, Any]] = {}
         ways = [
-            ("first, caches empty", 0, "1", shared, None, False), ("caches full", 1, "2", shared, None, False),
+            ("first", 0, "1", shared, None, False), ("caches full", 1, "2", shared, None, False),
             ("caches full", 2, "8", shared, None, False), ("caches full, one core", 3, "1", shared, None, False),
             ("caches empty", 4, "2", home / "own", None, False),
             ("from the table", 5, "1", home / "none", None, True),
@@ -353,7 +353,9 @@ def steady(options: argparse.Namespace) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    rows = [json.loads(line) for line in options.files[0].read_text().splitlines()]
+    packed = options.files[0].suffix == ".gz"
+    with gzip.open(options.files[0], "rt") if packed else options.files[0].open() as file:
+        rows = [json.loads(line) for line in file]
     ms = {row["timed"]: [statistics.median(each) if each else None for each in row["rounds_ms"]]
           for row in rows if "timed" in row}  # fmt: skip
     ways = defaultdict(lambda: defaultdict(list))

@@ -368,3 +368,19 @@ def test_a_list_that_nothing_predicts_cannot_be_pinned() -> None:
     work = carver.autotune(configs=[{"ways": 1}, {"ways": 2}], pinned=True, **tuned.QUICK)(tuned.scale)
     with pytest.raises(ConfigError, match="nothing predicts these configurations: give hints, or a template="):
         work.result(100)
+
+
+def test_hints_say_that_they_are_tied() -> None:
+    ranking = carver.rank_kernel(
+        compiled_kernels.copy, CONFIGS, args=ARGS, grid=lambda meta: (-(-N // meta["BLOCK"]),), arch=H100
+    )
+    best = ranking.seconds[0]
+    alike = [bool(each <= best * 1.01) for each in ranking.seconds]
+    assert sum(alike) == ranking.tied > 1
+    assert [hint.tied for hint in ranking] == alike == [hint.tied for hint in [*ranking[:2], *ranking[2:]]]
+    assert ranking[0].to_dict()["tied"] is True and "tied" not in ranking[-1].to_dict()
+    assert f"a tie: {ranking.tied} of these are within 1% of the fastest" in str(ranking)
+    alone = carver.rank_kernel(
+        compiled_kernels.copy, CONFIGS[:1], args=ARGS, grid=lambda meta: (-(-N // meta["BLOCK"]),), arch=H100
+    )
+    assert alone.tied == 0 and not alone[0].tied and "a tie" not in str(alone)

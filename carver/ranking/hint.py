@@ -151,6 +151,9 @@ class Hint:
     """What is known of the compiled code, if the kernel was compiled."""
     layers: Mapping[str, Hint] = field(default_factory=FrozenDict)
     """The hint of each operator, by name, if there are several."""
+    tied: bool = field(default=False, compare=False)
+    """Whether the model does not tell it from the fastest of its ranking, or from a second where it is that one: their
+    predicted times are within `ties.TIED`."""
 
     explain: ClassVar[Callable[..., Any]]
     """`carver.ops.elsewise.explained` of this hint, on its own device or another; see `carver._methods`."""
@@ -290,7 +293,7 @@ def hints_of(columns: Mapping[str, Sequence[Any]], **common: Any) -> list[Hint]:
     return made
 
 
-_IF_ANY = ("also", "loop_ms", "layers")
+_IF_ANY = ("also", "loop_ms", "layers", "tied")
 """Fields that JSON has only where there is something in them."""
 _WRITTEN: list[Any] = [
     ("problem" if f.name == "subject" else f.name, f.type, *([field(default=None)] if f.name in _IF_ANY else []))

@@ -19,10 +19,13 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray, IntArray
 from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
+from .ties import TIED
 
 if TYPE_CHECKING:
     from .profile import Learnt, Part
 
+MOST_TIED = 256
+"""Of the first candidates, those that are looked at for ties."""
 TOGETHER = 256
 """Most hints that are made at once while a ranking is walked."""
 
@@ -133,9 +136,20 @@ class Ranking(Sequence[Hint]):
         if new:
             rows = [order[place] for place in new]
             told = self.learnt.told if self.learnt else {}
-            for row, hint in zip(rows, self.table.hints(rows, [place + 1 for place in new]), strict=True):
+            alike = self.tied
+            for place, hint in zip(new, self.table.hints(rows, [place + 1 for place in new]), strict=True):
+                row = order[place]
                 made[row] = hint.told(told[row]) if row in told else hint
+                if place < alike:
+                    object.__setattr__(made[row], "tied", True)
         return [made[order[place]] for place in places]
+
+    @property
+    def tied(self) -> int:
+        """The number of candidates, from the first on, that the model does not tell from each other; 0 for one."""
+        first = self.all_seconds[list(self.order[:MOST_TIED])]
+        count = int(np.count_nonzero(first <= first[:1] * (1 + TIED)))
+        return count if count > 1 else 0
 
     @property
     def rows(self) -> list[int]:

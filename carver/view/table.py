@@ -27,6 +27,7 @@ from ..ranking.fleet import Fleet
 from ..ranking.hint import NOT_MEASURED, Hint
 from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
+from ..ranking.ties import TIED
 from .canvas import term_colour
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
     lines = in_all(same)
     if len(ranking) > len(hints):
         lines.append(f"{len(ranking) - len(hints):,} more below these {len(hints)}")
+    if shown := sum(hint.tied for hint in hints):
+        more = f", with {ranking.tied - shown} below" if ranking.tied > shown else ""
+        lines.append(f"a tie: {shown} of these are within {TIED:.0%} of the fastest{more}")
     ruled_out = sum(ranking.rejected.values())
     if isinstance(ranking.subject, Problem):
         if ranking.given:
