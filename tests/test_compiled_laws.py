@@ -17,12 +17,13 @@ import carver
 from carver.compiled.facts import AccessFacts, Facts, LoopFacts
 from carver.compiled.footprint import Touched
 from carver.compiled.isa import chain, rates
-from carver.compiled.machine import Aside, Machine, MachineLoop, Span
+from carver.compiled.isa.matrix import Matrix, rate, sass
+from carver.compiled.machine import Aside, Machine, MachineLoop, Span, matrix_rates
 from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
 from carver.compiled.sampling import sampled
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace
-from carver.cost.models.compiled import price_compiled
+from carver.cost.models.compiled import fits, price_compiled
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -89,6 +90,34 @@ def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> Non
     loops = (LoopFacts("k", -1, 100.0, 100.0, each) for each in (exposed, ahead))
     each = [facts(loops=(loop,), warps=8, resident=1.0, dot_flops=1.0) for loop in loops]
     assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2550.0, 2000.0], rel=0.01)
+
+
+def test_frames_of_all_threads_that_l2_does_not_hold_go_to_dram() -> None:
+    """64 bytes a thread of 2,048 threads on each of 132 SMs are 17 MB, which L2 holds; 1 KiB each are 277 MB."""
+    moves = span(bytes={"store local": 512.0, "load local": 512.0})
+    moved = [
+        price_compiled([facts(spill_bytes=size, straight=moves)], H100)[0].facts["dram_bytes"][0] for size in (64, 1024)
+    ]
+    every = 1024.0 * 4 * 2**16  # of four warps of all programs
+    assert moved[0] == 0.0 and 0.8 * every < moved[1] < every
+
+
+@pytest.mark.parametrize(("grid", "axis"), [((1, 65536, 1), "y"), ((1, 1, 70000), "z"), ((65536, 65535, 1), "")])
+def test_a_grid_ends_at_65535_along_its_other_axes(grid: tuple[int, int, int], axis: str) -> None:
+    """CUDA C++ Programming Guide; AMD's launches take more."""
+    why = fits(facts(grid=grid), H100)
+    assert (f"along {axis}, where a launch may have 65,535" in why) if axis else not why
+    assert not fits(facts(grid=grid), carver.load_arch("mi300x"))
+
+
+@pytest.mark.parametrize(("device", "faster"), [("rtx_5090", 2.0), ("rtx_pro_6000", 1.0)])
+def test_scaled_products_have_the_whole_rate(device: str, faster: float) -> None:
+    """GeForce halves the rate of 8-bit products with sums of float32, unless they have scales (a tutorial's authors
+    measured 1.55 times on an RTX 5090)."""
+    arch = carver.load_arch(device)
+    rates = {Matrix(*kind): flops for *kind, flops in matrix_rates(arch)}
+    (plain, n), (scaled, m) = (sass(f"QMMA{kind}.16832.F32.E4M3.E4M3{end}") for kind, end in (("", ""), (".SF", ".E8")))
+    assert (n, rate(scaled, rates) / rate(plain, rates)) == (m, pytest.approx(faster))
 
 
 # -- reading

@@ -313,6 +313,7 @@ def inspect(
         [values]
         B_Seqlen = 2048
     """
+    from ..cost.models.compiled import fits
     from ..run.inspected import inspect
     from ..run.spec import Kernel
 
@@ -325,11 +326,14 @@ def inspect(
         return
     call = call_of(kernel, args)
     assert isinstance(call.args, Mapping)
+    target = device(arch)
     facts = inspect(
-        call.kernel, args=call.args, config=config or {}, arch=device(arch), grid=call.grid,
+        call.kernel, args=call.args, config=config or {}, arch=target, grid=call.grid,
         constants=call.constants, values=call.values,
     )  # fmt: skip
     print_json(asdict(facts)) if as_json else click.echo(str(facts))
+    if why := fits(facts, target):
+        click.echo(f"it cannot be launched: {why}", err=True)
 
 
 def share(text: str | None) -> str | float | None:

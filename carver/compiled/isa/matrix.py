@@ -64,8 +64,8 @@ def sass(opcode: str) -> tuple[Matrix, float] | None:
     dtype, accumulate = PLAIN[kind]
     parts = opcode.split(".")
     dtype = next((SASS_TYPES[part] for part in parts if part in SASS_TYPES), dtype)
-    if "F16" in parts and kind in "HQ":
-        accumulate = "float16"
+    if ("F16" in parts and kind in "HQ") or (kind == "Q" and "SF" in parts):
+        accumulate = "float16"  # with scales GeForce has the rate that it has without them for such sums only
     return Matrix(name, dtype, accumulate), 2.0 * m * n * k / share
 
 

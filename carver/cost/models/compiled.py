@@ -101,6 +101,10 @@ CARVED_BYTES = 32 * 1024
 Guide lists for compute capability 8.0 and 9.0."""
 
 
+MOST_ALONG = 65_535
+"""Programs of a grid along its second and third axis. Source: CUDA C++ Programming Guide, technical specifications."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """Total clocks and bytes of one block of a candidate. A step is one iteration of an innermost loop."""
@@ -207,6 +211,9 @@ def fits(facts: Facts, arch: Arch) -> str:
         return f"it needs {facts.shared_bytes:,} bytes of shared memory, a block may have {arch.smem_per_block_bytes:,}"
     if facts.warps * arch.warp_size > arch.max_threads_per_block:
         return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
+    for axis, programs in zip("yz", facts.grid[1:], strict=True):
+        if arch.vendor == "nvidia" and programs > MOST_ALONG:
+            return f"its grid has {programs:,} programs along {axis}, where a launch may have {MOST_ALONG:,}"
     if facts.tensor_columns > TMEM_COLUMNS:
         return f"it needs {facts.tensor_columns} columns of tensor memory, an SM has {TMEM_COLUMNS}"
     if not facts.resident:
@@ -238,6 +245,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
     written = np.array([_written(f, arch, k) for f in candidates])
     moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
+    frames = np.array([_beyond_frames(f, arch, k) for f in candidates]) * spilled * steps * grid
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     missed_l1 = np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
@@ -258,11 +266,11 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         fill_bytes=loads + spilled,
         l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) * lookups + spilled + stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
-        dram_bytes=moved / (grid * steps),
+        dram_bytes=(moved + frames) / (grid * steps),
         l3_bytes=beyond_l2 / (grid * steps),
         alone_overlap=k["pipeline_overlap"],
         fill_clk=0.0,
-        facts={"dram_bytes": moved, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
+        facts={"dram_bytes": moved + frames, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     near_l1 = [_cached(f, arch) for f in candidates]
@@ -378,6 +386,13 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float]) -> 
         spent = (max(span, DRAM_BYTES) + PAGE_BYTES) / span if a.anywhere else 1.0 + k["dram_run_bytes"] / span
         read += a.program_bytes * a.fetched * spent
     return read / asked if asked else 1.0
+
+
+def _beyond_frames(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
+    """Share of spilled registers that L2 does not keep, since the frames of all resident threads are larger: they go to
+    DRAM and back."""
+    frames = f.spill_bytes * arch.warp_size * f.warps * f.resident * arch.sm_count
+    return max(1.0 - float(reused_share(arch, k)) * arch.l2_bytes / frames, 0.0) if frames else 0.0
 
 
 def _rewritten(f: Facts, arch: Arch) -> float:
