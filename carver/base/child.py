@@ -19,9 +19,11 @@ import pkgutil
 import resource
 import secrets
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -102,6 +104,8 @@ class Child:
         self._process: subprocess.Popen[bytes] | _Forked | None = None
         self._buffer = self._head = self._tail = b""
         self._ready = False
+        self._folder = ""
+        """Of the child's temporary files, which go with it."""
         self._asked: list[str] = []
         """Tokens of what `send` asked and `read` has not answered."""
         self.since = 0.0
@@ -166,6 +170,7 @@ class Child:
     def _launch(self) -> None:
         self._buffer = self._head = self._tail = b""
         self.set_up, self._ready, self.owners, self._asked = None, False, set(), []
+        self._folder = tempfile.mkdtemp(prefix="carver-")
         self._process = self._new()
         for pipe in self.pipes:  # what was ready may have been read since
             os.set_blocking(pipe.fileno(), False)
@@ -173,9 +178,9 @@ class Child:
 
     def _new(self) -> subprocess.Popen[bytes] | _Forked:
         if not isinstance(self._target, str):
-            return _Forked(self._target)
+            return _Forked(self._target, self._folder)
         self._mark = secrets.token_hex(16)
-        environment = {**os.environ, **self._environment, _MARK: self._mark}
+        environment = {**os.environ, **self._environment, _MARK: self._mark, **_temporary(self._folder)}
         environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
         if kept := [p for p in environment.pop("PYTHONPATH", "").split(os.pathsep) if p]:  # "" is the current directory
             environment["PYTHONPATH"] = os.pathsep.join(kept)
@@ -378,13 +383,19 @@ class Child:
             )
 
     def _sweep(self, process: subprocess.Popen[bytes] | _Forked) -> None:
-        """Kill what is left of a process whose warden was itself killed and could not do so."""
+        """Kill what is left of a process whose warden was itself killed and could not do so, and remove its files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
         if self._mark and process.returncode == -signal.SIGKILL:
             marked = f"{_MARK}={self._mark}".encode()
             for path in Path("/proc").glob("[0-9]*/environ"):
                 with contextlib.suppress(OSError):
                     if marked in path.read_bytes().split(b"\0"):
                         os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+def _temporary(folder: str) -> dict[str, str]:
+    """What a process is told of its folder of temporary files."""
+    return {"TMPDIR": folder, warden.FOLDER: folder}
 
 
 def signal_name(number: int) -> str:
@@ -497,7 +508,7 @@ os.register_at_fork(before=forking.acquire, after_in_parent=forking.release, aft
 class _Forked:
     """A child that is forked from this process, with what `Child` uses of `subprocess.Popen`."""
 
-    def __init__(self, make: Callable[[], Handler]) -> None:
+    def __init__(self, make: Callable[[], Handler], folder: str) -> None:
         (jobs, stdin), (stdout, replies), (stderr, prints) = (os.pipe() for _ in range(3))
         sys.stdout.flush()
         sys.stderr.flush()
@@ -510,6 +521,8 @@ class _Forked:
                 for end in (stdin, stdout, stderr):
                     os.close(end)
                 os.setsid()
+                os.environ |= _temporary(folder)
+                tempfile.tempdir = folder
                 os.dup2(prints, 1)
                 os.dup2(prints, 2)
                 faulthandler.enable(2)

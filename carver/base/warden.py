@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
+FOLDER = "CARVER_TEMPORARY"
+"""The environment variable that names the process's folder of temporary files, which goes with it."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _LOOK_S = 0.05
 """How often to look where the kernel cannot tell of a process's end."""
@@ -62,6 +64,8 @@ def guard(start: Callable[[], None], parent: int) -> NoReturn:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _kill_all(child)
+        if folder := os.environ.get(FOLDER):
+            _remove(folder)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -status)
@@ -97,6 +101,15 @@ def _kill_all(child: int) -> None:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
             time.sleep(0.002)
+
+
+def _remove(folder: str) -> None:
+    """The folder of temporary files, with what was left in it."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            with contextlib.suppress(OSError):
+                _remove(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)  # noqa: PTH108
+        os.rmdir(folder)  # noqa: PTH106 (pathlib takes longer to import)
 
 
 def _children() -> list[int]:

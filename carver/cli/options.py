@@ -11,6 +11,8 @@ import functools
 import json
 import math
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
 from pathlib import Path
@@ -289,6 +291,8 @@ Arguments = Annotated[Path | None, option(
     "TOML file with [args] (numbers and tensors), [constants], [values] and grid.", "--args", type=INPUT)]  # fmt: skip
 Plot = Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)]
 Roofline = Annotated[Path | None, option("Save a roofline plot (PNG, SVG or PDF).", type=PICTURE)]
+Html = Annotated[Path | None, option(
+    "Save everything as one HTML page: candidates, roofline, where the time goes.", type=OUTPUT)]  # fmt: skip
 Heatmap = Annotated[tuple[str, str, Path] | None, option(
     "Save a heat map of the predicted time over two tunables, X and Y.", type=(str, str, PICTURE),
     metavar="X Y FILE")]  # fmt: skip
@@ -436,6 +440,15 @@ def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
     if path is not None:
         pyplot().switch_backend("agg")
         save(path, draw())
+
+
+def save_page(ranking: Ranking, path: Path | None) -> None:
+    """Write the ranking as one HTML page, where a file is named."""
+    if path is not None:
+        from ..view.page import document, page
+
+        command = shlex.join(["carver", *sys.argv[1:]]) if Path(sys.argv[0]).name == "carver" else ""
+        path.write_text(page(document(ranking, command)), encoding="utf-8")
 
 
 def save_plots(

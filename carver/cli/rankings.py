@@ -33,6 +33,7 @@ from .options import (
     Backend,
     ConfigBackend,
     Heatmap,
+    Html,
     Ignore,
     KernelName,
     Most,
@@ -50,6 +51,7 @@ from .options import (
     option,
     per_operator,
     print_json,
+    save_page,
     save_plot,
     save_plots,
     show,
@@ -58,6 +60,9 @@ from .options import (
     without_operator,
 )
 from .reading import call_of, read_configs, read_problems
+
+DRAWN = 300
+"""Candidates on an HTML page."""
 
 
 def _recommend_over(
@@ -73,10 +78,12 @@ def _recommend_over(
 @partial(per_operator, over=_recommend_over)
 def recommend(
     template: Template, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None, profile: Profile = None,
-    plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, as_json: AsJson = False,
+    plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, html: Html = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
-    ranking = template.recommend_hints(topk, backend, kernel, profile)
+    ranking = template.recommend_hints(topk if html is None else max(topk, DRAWN), backend, kernel, profile)
+    save_page(ranking, html)
+    ranking = ranking[:topk]
     save_plots(ranking, plot, roofline, heatmap)
     show(ranking, topk, as_json)
 
@@ -176,6 +183,7 @@ def rank(
     plot: Plot = None,
     roofline: Roofline = None,
     heatmap: Heatmap = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Rank your own configurations by their predicted times."""
@@ -186,7 +194,9 @@ def rank(
         if compiled is None or not source or args is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
         how |= {"compiled": compiled, "call": call_of(source, args)}
-    shown = template.rank(given, backend, **how)[:topk]
+    ranking = template.rank(given, backend, **how)
+    save_page(ranking, html)
+    shown = ranking[:topk]
     save_plots(shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
 
@@ -205,6 +215,7 @@ def _rank_any_kernel(
     plot: Plot = None,
     roofline: Roofline = None,
     heatmap: Heatmap = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Rank the configurations of any Triton kernel by their machine code.
@@ -232,6 +243,7 @@ def _rank_any_kernel(
     if explain is not None and not as_json:
         click.echo(ranking.explain(explain - 1))
         return
+    save_page(ranking, html)
     shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
     save_plots(shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)

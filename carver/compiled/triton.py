@@ -371,8 +371,13 @@ def _refusal(error: Exception) -> CompileError:
         if isinstance(inner, OSError | MemoryError):
             raise inner
         inner = inner.__cause__
-    kind = CompilerFailed if lacked(str(error)) else CompileError
-    return kind(sentence(error), str(error).strip())
+    log = str(error).strip()
+    kind = CompilerFailed if lacked(log) or _SILENT.search(log) else CompileError
+    return kind(sentence(error), log)
+
+
+_SILENT = re.compile(r"`ptxas` stderr:\s*\n\s*(Repro|$)")
+"""How Triton tells of an assembler that failed and said nothing."""
 
 
 def out_of(built: Any, target: Target) -> Compiled:
@@ -509,7 +514,7 @@ def warm(target: Target) -> None:
     from .smallest import add
 
     given = Specialised({"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 16}, ("x",), ())
-    with suppress(CompileError), knobs.compilation.scope():
+    with suppress(CompileError, OSError, MemoryError), knobs.compilation.scope():
         knobs.compilation.always_compile = True
         compile_triton(add, given, target)
 

@@ -201,7 +201,7 @@ def compiler(memory_bytes: int, path: list[str]) -> Handler:
     """What a process of a pool does: it compiles and reads, within limits of memory and of what it writes."""
     sys.path[:0] = [p for p in path if p not in sys.path]
     limited(memory_bytes)
-    lacking = {"refused": f"the compiler asked for more than {memory_bytes / 2**30:.0f} GiB of memory"}
+    lacking = transient(f"the compiler asked for more than {memory_bytes / 2**30:.0f} GiB of memory")
     return lambda job: {"reply": replied(answer, job, lacking)}
 
 

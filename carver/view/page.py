@@ -19,6 +19,9 @@ import numpy as np
 from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.occupancy import blocks_by_limit, occupancy_limits
+from ..problem.problem import Problem
+from ..ranking.ranking import Ranking
+from .plots import rates_of
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 EXPLAINED = 40
@@ -40,6 +43,31 @@ def page(document: Mapping[str, Any]) -> str:
         style=(ASSETS / "page.css").read_text(encoding="utf-8"),
         script=(ASSETS / "page.js").read_text(encoding="utf-8"),
     )  # fmt: skip
+
+
+def document(ranking: Ranking, command: str = "") -> dict[str, Any]:
+    """What `page` draws of a ranking; `command`: one that a reader can repeat."""
+    arch = ranking.arch
+    hints: list[dict[str, Any]] = []
+    for hint in ranking:
+        drawn = hint.to_dict()
+        drawn["occupancy"] = occupancy_curves(
+            arch, hint.launch.threads / arch.warp_size, hint.launch.smem_bytes, hint.launch.registers
+        )
+        if hint.facts is not None:
+            loops = hint.facts.loops
+            drawn["loops"] = [{"name": x.name, "passes": x.trips, "pipes": dict(x.span.pipe_clk)} for x in loops]
+        elif len(hints) < EXPLAINED and isinstance(hint.subject, Problem):
+            drawn["explanation"] = {n: v for n, v in hint.explain().to_dict().items() if n != "hint"}
+        hints.append(drawn)
+    peak = max(rates_of(ranking)[1].values(), default=0.0) if hints and ranking[0].flops else 0.0
+    return {
+        "title": f"{ranking.subject}", "subtitle": f"{arch.title}, backend {ranking.backend}",
+        "backend": ranking.backend, "command": command, "hints": hints, "rejected": dict(ranking.rejected),
+        "reasons": {str(place): why for place, why in ranking.reasons.items()},
+        "roofline": {"flops_per_s": peak, "dram_bytes_per_s": arch.dram_bytes_per_s},
+        "provenance": provenance(arch, ranking.notes),
+    }  # fmt: skip
 
 
 def occupancy_curves(arch: Arch, warps: float, smem_bytes: float, registers: float) -> dict[str, Any]:

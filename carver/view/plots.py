@@ -114,7 +114,7 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
         raise ConfigError(f"no roofline of {ranking.subject}: its code has no matrix products, whose FLOPs are counted")
     ax = ax or new_axes(5.2)
     arch = ranking.arch
-    dtype, rates = _roofs(ranking)
+    dtype, rates = rates_of(ranking)
     x = np.array([h.flops / h.details.get("dram_bytes", h.compulsory_bytes) for h in hints])
     y = np.array([h.flops / h.predicted_ms * 1e-9 for h in hints])
     compulsory = hints[0].flops / hints[0].compulsory_bytes
@@ -152,7 +152,7 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     return ax
 
 
-def _roofs(ranking: Ranking) -> tuple[str, Mapping[str, float]]:
+def rates_of(ranking: Ranking) -> tuple[str, Mapping[str, float]]:
     """The element type of the products and the rate of each unit that multiplies it. [FLOP/s]"""
     subject, first = ranking.subject, ranking[0]
     if first.layers:

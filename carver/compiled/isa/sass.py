@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...base.child import signal_name
-from ...base.children import finished, lacked
+from ...base.children import finished
 from ...base.errors import CompileError, CompilerFailed, DeviceError
 from . import elf
 from .code import Code, Control, Instruction, Resources
@@ -47,11 +47,14 @@ WORKING = re.compile(
 
 
 def tool() -> Path:
-    """Path of the disassembler: in Triton's wheel, else on PATH, else in CUDA_HOME or CUDA_PATH.
+    """Path of the disassembler: the one that TRITON_NVDISASM_PATH names, as for Triton, else in Triton's wheel, else on
+    PATH, else in CUDA_HOME or CUDA_PATH.
 
     Raises DeviceError if there is none.
     """
     name, found = "nvdisasm", []
+    if chosen := os.environ.get("TRITON_NVDISASM_PATH"):
+        found.append(Path(chosen))
     if (spec := importlib.util.find_spec("triton")) and spec.origin:
         found.append(Path(spec.origin).parent / "backends" / "nvidia" / "bin" / name)
     if on_path := shutil.which(name):
@@ -87,9 +90,8 @@ def disassemble(code: bytes, sm: int) -> str:
         except subprocess.TimeoutExpired:
             raise CompilerFailed(f"nvdisasm did not read {what} in {TIMEOUT_S:g} s") from None
     if done.returncode:
-        killed = f": {signal_name(-done.returncode)}" if done.returncode < 0 else ""
-        kind = CompilerFailed if killed or lacked(done.stderr) else CompileError
-        raise kind(f"nvdisasm cannot read {what}{killed}", done.stderr.strip())
+        why = signal_name(-done.returncode) if done.returncode < 0 else f"exit code {done.returncode}"
+        raise CompilerFailed(f"nvdisasm cannot read {what}: {why}", done.stderr.strip())
     return done.stdout
 
 

@@ -331,8 +331,8 @@ function chosenSection(hint) {
       make("div", {}, plain(["", ""], facts),
         why && why.changes.length ? [make("h3", {}, "Nearest changes"), plain(["tunable", "from", "to", "ms", "or why not"], why.changes.map((change) =>
           [change.tunable, String(change.old), String(change.new), change.ms === null ? "" : number(change.ms), change.why || change.avoided]), [0, 4])] : null)),
-    hint.loops ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "instructions by pipe", "source"], hint.loops.map((loop) =>
-      [loop.name || "straight code", number(loop.passes), Object.entries(loop.pipes).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", "), loop.source ?? ""]), [0, 2, 3])] : null,
+    hint.loops ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe", "source"], hint.loops.map((loop) =>
+      [loop.name || "straight code", number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", "), loop.source ?? ""]), [0, 2, 3])] : null,
     (hint.notes ?? []).map((note) => make("p", { class: "faint" }, note)));
 }
 
