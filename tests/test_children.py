@@ -178,21 +178,27 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("kernels_of_children", None)
 
 
+def kernel_of(folder: Path, way: str) -> Any:
+    """A kernel that processes of a pool import, or one that copies of this process alone have."""
+    if way == "pool":
+        from kernels_of_children import add  # type: ignore[import-not-found]
+
+        return add
+    namespace: dict[str, Any] = {}
+    path = folder / "inside.py"
+    path.write_text(KERNELS.replace("@triton.jit\n", "def made():\n  @triton.jit\n").replace(
+        "\ndef add", "\n  def add").replace("\n    at", "\n      at").replace("\n    tl.", "\n      tl.")
+        + "  return add\n")  # fmt: skip
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    return namespace["made"]()
+
+
 @pytest.mark.parametrize("way", ["pool", "copies"])
 def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The out-of-memory killer takes ptxas in the first run; the second run has a time, in both ways of compiling."""
     import carver
 
-    namespace: dict[str, Any] = {}
-    if way == "pool":
-        from kernels_of_children import add  # type: ignore[import-not-found]
-    else:
-        path = tools / "inside.py"
-        path.write_text(KERNELS.replace("@triton.jit\n", "def made():\n  @triton.jit\n").replace(
-            "\ndef add", "\n  def add").replace("\n    at", "\n      at").replace("\n    tl.", "\n      tl.")
-            + "  return add\n")  # fmt: skip
-        exec(compile(path.read_text(), str(path), "exec"), namespace)
-        add = namespace["made"]()
+    add = kernel_of(tools, way)
     fake = tools / "ptxas"
     real = Path(__import__("triton").__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
     fake.write_text(
@@ -211,3 +217,27 @@ def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monke
         rank()
     (tools / "short_of_memory").unlink()
     assert rank()[0].predicted_ms > 0
+
+
+@pytest.mark.parametrize(("way", "arch"), [("pool", "h100"), ("copies", "mi300x")])
+def test_a_cache_of_binaries_alone_changes_no_time(
+    tools: Path, way: str, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRITON_STORE_BINARY_ONLY=1 leaves Triton's cache without IR, also for later runs that do not set it."""
+    import carver
+
+    add, x = kernel_of(tools, way), carver.Tensor("float32", (4096,))
+
+    def rank(name: str) -> float:
+        monkeypatch.setenv("CARVER_CACHE_DIR", str(tools / name))
+        found = carver.rank_kernel(add, [{"BLOCK": 256}], args={"x": x, "n": 4096}, grid=(16,), arch=arch)
+        return float(found[0].predicted_ms)
+
+    monkeypatch.setenv("TRITON_STORE_BINARY_ONLY", "1")
+    small = rank("small")
+    assert not list((tools / "triton").rglob("add.ttir"))
+    monkeypatch.delenv("TRITON_STORE_BINARY_ONLY")
+    assert rank("later") == small
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tools / "whole"))
+    assert rank("plain") == small
+    assert not [path for path in tools.rglob("ir-*")]

@@ -21,6 +21,7 @@ from typing import Any
 from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
 from ..base.children import lacked
 from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
+from ..base.folders import private, scratch
 from ..base.given import index, shown, whole
 from .arguments import TRITON_TYPE, Descriptor, Tensor
 
@@ -381,11 +382,34 @@ _SILENT = re.compile(r"`ptxas` stderr:\s*\n\s*(Repro|$)")
 
 
 def out_of(built: Any, target: Target) -> Compiled:
-    """Triton's own record of a compiled kernel as ours."""
+    """Triton's own record of a compiled kernel as ours. Raises CompileError."""
+    if "ttir" not in built.asm:
+        built = _with_ir(built, target)
     meta = built.metadata
     code = built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"]
     columns = getattr(meta, "tmem_size", None) or 0
     return Compiled(built.asm["ttir"], code, meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas, columns)
+
+
+def _with_ir(built: Any, target: Target) -> Any:
+    """The same compiled again, where Triton's cache holds the binary alone, as under TRITON_STORE_BINARY_ONLY: in a
+    folder that is gone afterwards, since Triton takes what its own holds, and the user wants that small."""
+    import triton
+    from triton import knobs
+    from triton.backends.compiler import GPUTarget
+
+    options = {name: _hashable(v) for name, v in built.metadata._asdict().items()}
+    with scratch(private("triton"), "ir-") as folder, knobs.compilation.scope(), knobs.cache.scope():
+        knobs.compilation.store_binary_only, knobs.cache.dir = False, str(folder)
+        try:
+            return triton.compile(built.src, GPUTarget(**target.__dict__), options)
+        except Exception as error:
+            raise _refusal(error) from error
+
+
+def _hashable(value: Any) -> Any:
+    """An option that was read from JSON as it was."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str, Any]) -> Compiled:
