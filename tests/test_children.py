@@ -241,3 +241,21 @@ def test_a_cache_of_binaries_alone_changes_no_time(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tools / "whole"))
     assert rank("plain") == small
     assert not [path for path in tools.rglob("ir-*")]
+
+
+def test_configurations_that_are_written_many_times_are_compiled_once(
+    tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 400 configurations two are distinct: both are compiled, each once, and every place is told of."""
+    import carver
+    from carver.ranking import kernel
+
+    asked: list[int] = []
+    read = kernel.facts_of
+    monkeypatch.setattr(kernel, "facts_of", lambda k, wanted, *a, **b: asked.extend(wanted) or read(k, wanted, *a, **b))
+    configs = [{"BLOCK": 256 << i % 2} for i in range(400)]
+    found = carver.rank_kernel(
+        kernel_of(tools, "pool"), configs, args={"x": carver.Tensor("float32", (4096,)), "n": 4096}, grid=(16,),
+        arch="h100",
+    )  # fmt: skip
+    assert asked == [0, 1] and len(found) == 2 and not found.rejected

@@ -285,8 +285,9 @@ def _check_options(options: Mapping[str, Any], target: Target, parameters: Seque
         raise CompileError(what)
 
 
-def _options(target: Target) -> set[str]:
-    return set(_backend(target).parse_options({}).__dict__)
+@lru_cache(maxsize=4)
+def _options(target: Target) -> frozenset[str]:
+    return frozenset(_backend(target).parse_options({}).__dict__)
 
 
 def cache_key(kernel: Any, given: Specialised, target: Target) -> str:

@@ -194,11 +194,16 @@ def rank_kernel(
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
-    most = _most(compile, len(bound))
-    if most < len(bound):
-        found, others = _explored(kernel, bound, device, values, most, bounds)
+    firsts: dict[Any, int] = {}
+    first = {i: firsts.setdefault((each.key, each.grid, repr(each.args)), i) for i, each in bound.items()}
+    distinct = {i: bound[i] for i in firsts.values()}
+    most = _most(compile, len(distinct))
+    if most < len(distinct):
+        found, others = _explored(kernel, distinct, device, values, most, bounds)
     else:
-        found, others = dict(zip(bound, facts_of(kernel, bound, device, values, **bounds), strict=True)), {}
+        found, others = dict(zip(distinct, facts_of(kernel, distinct, device, values, **bounds), strict=True)), {}
+    found = {i: found[at] for i, at in first.items() if at in found}
+    others = {i: others[at] for i, at in first.items() if at in others}
     ranking = rank_facts(
         name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
         given=len(plain) - len(others), source=function_of(kernel).cache_key, profile=profile,
