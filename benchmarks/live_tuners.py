@@ -1,6 +1,6 @@
 """TileLang's autotune and Kernel Tuner's tune_kernel on the GPU here, as they are and with `carver.enable`.
 
-    python benchmarks/live_tuners.py [--seconds 220] [--only kernel_tuner] OUT.json
+    python benchmarks/live_tuners.py OUT.json [--seconds 220] [--only kernel_tuner]
 
 Each problem is tuned twice, in fresh processes with empty caches: by the tool alone over its whole list, and with one
 line more. Reported are seconds of tuning, what of the list was timed, and the time of the choice by the tool's own
@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=220.0)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="+", default=(), metavar="TOOL", help="kernel_tuner, gemm, attention")
     parser.add_argument("--one", nargs=3, metavar=("TOOL", "PROBLEM", "LINE"))
     asked = parser.parse_args()
     if asked.one:
@@ -172,7 +172,7 @@ def main() -> None:
         return
     began, found = time.monotonic(), []
     for tool, name in ORDER:
-        if asked.only and tool != asked.only:
+        if asked.only and tool not in asked.only:
             continue
         for line in ("with", "without"):
             left = asked.seconds - (time.monotonic() - began)
