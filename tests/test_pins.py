@@ -18,9 +18,11 @@ import tuned
 from click.testing import CliRunner
 
 import carver
+from carver.base.child import Reply
 from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.compiled import inspect
+from carver.compiled.pool import own_fault, told, transient
 from carver.integrations.autotune import Race, enable_triton
 from carver.ranking import pins, ties
 from carver.ranking.pins import PinsError, Table
@@ -134,10 +136,21 @@ def test_the_pick_is_that_of_any_process(tmp_path: Path) -> None:
     assert found[0] == found[1] == json.loads(json.dumps(pick(CONFIGS[:4]).to_dict()))
 
 
-def test_what_was_not_compiled_in_time_is_not_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = {"refused": "not compiled within 1800 s", "transient": True}
-    monkeypatch.setattr(inspect.pool.Pool, "replies", lambda self, requests, _: iter([(k, slow) for k in requests]))
-    with pytest.raises(ConfigError):
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("timeout", "not compiled within 1800 s"), Reply("out_of_memory", ""),
+        Reply("crash", "the worker process was killed (SIGKILL), by hand or for want of memory"),
+        Reply("crash", "the worker process died of SIGSEGV"), Reply("ok", data={"reply": "nonsense"}),
+        Reply("ok", data={"reply": transient("the compiler could not run: [Errno 12] Cannot allocate memory")}),
+        Reply("ok", data={"reply": transient(own_fault(KeyError("x")))}), Reply("crash", ""),
+    ],
+)  # fmt: skip
+def test_what_another_machine_may_compile_is_not_pinned(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+    pick()
+    said = [told(reply)]
+    monkeypatch.setattr(inspect.pool.Pool, "replies", lambda self, requests, _: ((k, dict(*said)) for k in requests))
+    with pytest.raises(PinsError, match="copy is not pinned: 1 of 10 configurations: "):
         pick([*CONFIGS, {"BLOCK": 8192}])
 
 

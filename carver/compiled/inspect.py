@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes
 from . import pool, store
 from .arguments import Descriptor, handed
@@ -101,7 +101,8 @@ def _compiled(
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
-            yield keys[i], CompileError(reply["refused"])
+            kind = CompilerFailed if reply.get("transient") else CompileError  # a verdict, or nothing
+            yield keys[i], kind(reply["refused"])
             continue
         try:
             if each.key not in machines:

@@ -137,7 +137,7 @@ def compiled(
 
 def _kept(key: str, reply: Reply) -> None:
     """Save what another run would get as well."""
-    if not reply.pop("transient", False):
+    if not reply.get("transient", False):
         store.save(key, reply)
 
 

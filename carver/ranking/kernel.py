@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, NoCandidates, ProblemError
 from ..base.given import number, shown, takes, whole
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..compiled.arguments import Descriptor, Tensor, given
@@ -294,9 +294,11 @@ def rank_facts(
     places = range(len(configs)) if places is None else places
     missing = dict(reasons)
     kept: dict[tuple[Any, ...], tuple[Facts, int, list[int]]] = {}
+    undecided: list[int] = []
     for row, (place, facts) in enumerate(zip(places, found, strict=True)):
         if isinstance(facts, CarverError):
             missing[place] = str(facts)
+            undecided += [place] if isinstance(facts, CompilerFailed) else []
         elif why := fits(facts, arch):
             missing[place] = why
         else:
@@ -312,7 +314,8 @@ def rank_facts(
     )  # fmt: skip
     order = np.argsort(estimate.seconds, kind="stable").tolist()
     total = len(configs) + len(reasons) if given is None else given
-    return with_profile(Ranking(table, order, len(order), rejected, missing, total), profile)
+    ranking = Ranking(table, order, len(order), rejected, missing, total, undecided=tuple(undecided))
+    return with_profile(ranking, profile)
 
 
 def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,8 +37,6 @@ from .ties import canonical, choose, size
 FORMAT = 1
 LIMIT_S = 1800.0
 """For one configuration: what was not compiled in time would be missing on a slow machine and not on a fast one."""
-UNDECIDED = ("not compiled within", "the compiler's process", "carver fails to read")
-"""How reasons begin that say nothing of the configuration."""
 
 
 class PinsError(ConfigError):
@@ -186,8 +184,9 @@ def pick(
         kernel, ordered, args=args, grid=grid, arch=arch, values=values, seconds=LIMIT_S, compile="all", **more,
         **bounds,
     )
-    if lost := [why for why in ranking.reasons.values() if why.startswith(UNDECIDED)]:
-        raise PinsError(f"{name_of(kernel)} is not pinned: {len(lost)} of {len(ordered)} configurations: {lost[0]}")
+    if lost := ranking.undecided:
+        why = f"{len(lost)} of {len(ordered)} configurations: {ranking.reasons[lost[0]]}"
+        raise PinsError(f"{name_of(kernel)} is not pinned: {why}")
     first = None if default is None or margin is None else {n: encode(v) for n, v in plain_config(default).items()}
     hints = [replace(hint, config=plain[hint.index]) for hint in ranking]
     same = {canonical(plain[i]): plain[hint.index] for hint in ranking for i in (hint.index, *hint.also)}

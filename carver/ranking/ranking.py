@@ -103,6 +103,9 @@ class Ranking(Sequence[Hint]):
     """What was learnt from measurements; None if the ranking is the model's alone."""
     places: range | None = None
     """Places in `order` that a slice has; None for all."""
+    undecided: tuple[int, ...] = ()
+    """Places of configurations that were neither compiled nor refused: the compiler failed at its work, or ran out of
+    time. Another time, or another machine, may give code."""
     _hints: dict[int, Hint] = field(default_factory=dict, repr=False)
     """Hints that were accessed, by row; a slice shares them."""
 
