@@ -229,9 +229,9 @@ def _plain(annotation: str) -> str:
 
 
 def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Makes a function raise `error` for an argument that is not of its annotation. Parameters whose name matches
-    `besides` are left to the function, of those that match `words` it is only seen to that they can be a key, as a
-    string or any library's element type. Classes that are imported for annotations alone are not looked at."""
+    """Makes a function raise `error` for an argument that is missing or not of its annotation. Parameters whose name
+    matches `besides` are left to the function, of those that match `words` it is only seen to that they can be a key,
+    as a string or any library's element type. Classes that are imported for annotations alone are not looked at."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         kinds = {
@@ -242,6 +242,11 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
         places = tuple(inspect.signature(function).parameters)
         any_word = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
         known = frozenset(places)
+        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        needed = [
+            (at, name) for at, (name, p) in enumerate(inspect.signature(function).parameters.items())
+            if p.default is p.empty and p.kind not in variable and name != "self"
+        ]  # fmt: skip
         scope = sys.modules[function.__module__].__dict__
 
         @functools.wraps(function)
@@ -249,6 +254,8 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
             if not any_word and (odd := kwargs.keys() - known):
                 near = nearest(min(odd), known - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
+            if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
+                raise error(f"{function.__qualname__}() needs {', '.join(lacks)}")
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
                 if name in kinds and not fits(value, kinds[name], scope):
                     raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")

@@ -56,7 +56,7 @@ def candidate(
     constants: Mapping[str, Any] | None = None,
 ) -> Candidate:  # fmt: skip
     """Bind a configuration; `args` as the caller has them. Raises ConfigError for what does not fit the kernel's
-    parameters."""
+    parameters, CompileError for a launch that the device refuses."""
     target, args = Target.of(arch), hooked(config, args)
     plain, taken = plain_config(config), {name: handed(name, value) for name, value in args.items()}
     bound = specialise(kernel, taken, constants or {}, plain, target, args)
@@ -64,7 +64,26 @@ def candidate(
     names = function_of(kernel).arg_names
     rest = tuple((name, {**taken, **known}.get(name)) for name in names if bound.signature[name] != "constexpr")
     key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)}".encode()).hexdigest()
-    return Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key)
+    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key)
+    if why := unlaunchable(made, arch):
+        raise CompileError(why)
+    return made
+
+
+GRID_MOST = {"nvidia": 65_535, "amd": 65_536}
+"""Most programs along y and along z. Source: CUDA C++ Programming Guide, technical specifications; hipDeviceProp_t of
+ROCm, maxGridSize."""
+
+
+def unlaunchable(each: Candidate, arch: Arch) -> str:
+    """Why the device refuses a launch, whatever the compiler makes of the kernel; empty if it does not."""
+    warps, most = each.given.options.get("num_warps", 4), GRID_MOST[arch.vendor]
+    if isinstance(warps, int) and (threads := warps * arch.warp_size) > arch.max_threads_per_block:
+        return f"it has {threads} threads, a block may have {arch.max_threads_per_block}"
+    for axis, count in zip("yz", each.grid[1:], strict=True):
+        if count > most:
+            return f"its grid has {count:,} programs along {axis}, {arch.title} takes {most:,}"
+    return ""
 
 
 def facts_of(

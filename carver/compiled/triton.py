@@ -7,8 +7,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -360,9 +360,46 @@ def built_by_triton(kernel: Any, given: Specialised, target: Target) -> Any:
     from triton.backends.compiler import GPUTarget
 
     try:
-        return triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options))
+        with _within_lds(target):
+            return triton.compile(
+                _source(function_of(kernel), given), GPUTarget(**target.__dict__), dict(given.options)
+            )
+    except CompileError:
+        raise
     except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
         raise _refusal(error) from error
+
+
+LDS_BYTES = {"gfx950": 163_840}
+"""LDS of a workgroup on AMD where it is not 64 KiB. Source: LLVM's AMDGPU target."""
+
+
+@contextmanager
+def _within_lds(target: Target) -> Iterator[None]:
+    """Inside, AMD's compiler stops at a kernel that needs more LDS than a workgroup may have, before LLVM generates
+    code for it: of tiles that large that takes minutes. Raises CompileError there."""
+    if target.backend != "hip":
+        yield
+        return
+    kind, most = type(_backend(target)), LDS_BYTES.get(str(target.arch), 65_536)
+    add = kind.add_stages
+
+    def add_stages(backend: Any, stages: dict[str, Any], *rest: Any) -> None:
+        add(backend, stages, *rest)
+        generate = stages["amdgcn"]
+
+        def checked(source: Any, metadata: dict[str, Any]) -> Any:
+            if (needed := metadata.get("shared") or 0) > most:
+                raise CompileError(f"it needs {needed:,} bytes of shared memory, a block may have {most:,}")
+            return generate(source, metadata)
+
+        stages["amdgcn"] = checked
+
+    kind.add_stages = add_stages
+    try:
+        yield
+    finally:
+        kind.add_stages = add
 
 
 def _refusal(error: Exception) -> CompileError:
@@ -469,8 +506,8 @@ def sentence(error: BaseException) -> str:
         about = _quoted(inner) or about
     told = getattr(inner, "error_message", None) or inner  # without the source that Triton quotes before it
     lines = [line.strip() for line in str(told).splitlines() if line.strip(" ^\t")]
-    of_line = (re.search(r", line \d+; (error\b.*)", line) for line in lines)  # of the assembler
-    said = next((found[1] for found in of_line if found), None)
+    of_line = (re.search(r", line \d+; (error\b.*)|^ptxas\S*\s+\w+\s*: (.*)", line) for line in lines)
+    said = next((found[1] or found[2] for found in of_line if found), None)
     said = said or next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
     said = re.sub(rf"{re.escape(gettempdir())}/\S+", "FILE", said)  # so that configurations refused alike say the same
     return f"{type(inner).__name__}: {said}{about}"[:300].removesuffix(": ")

@@ -94,6 +94,8 @@ def table(isa: str) -> Table:
     for name in families():
         if isa in (read := load(folder("arch") / "isa" / f"{name}.toml")).covers:
             return read
+    if re.fullmatch(r"sm_[1-7]\d", isa):
+        raise ArchError(f"machine code is read from compute capability 7.5 on, and {isa} is older")
     known = [each for name in families() for each in load(folder("arch") / "isa" / f"{name}.toml").covers]
     if old := re.fullmatch(r"sm_(\d+)(\d)", isa):
         least = min(int(each[3:]) for each in known if each.startswith("sm_"))
