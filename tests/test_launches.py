@@ -12,7 +12,7 @@ import triton.language as tl  # noqa: E402
 
 import carver  # noqa: E402
 from carver import Tensor as T  # noqa: E402
-from carver.base.errors import ArchError, CompileError, ConfigError, NoCandidates  # noqa: E402
+from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates  # noqa: E402
 from carver.compiled.triton import sentence  # noqa: E402
 
 ROWS, COLUMNS = 256, 262_144
@@ -86,7 +86,7 @@ def test_what_is_missing_is_named() -> None:
         carver.inspect(double)
     with pytest.raises(ConfigError, match=r"rank_kernel\(\) needs args, grid, arch"):
         carver.rank_kernel(double)
-    with pytest.raises(ArchError, match=r"read from compute capability 7\.5 on"):
+    with pytest.raises(CarverError, match=r"read from compute capability 7\.5 on"):
         ranked("v100", [{"BX": 256, "BY": 64}])
 
 

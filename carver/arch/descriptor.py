@@ -95,6 +95,7 @@ class Arch:
     l3_bytes_per_s: float
     dram_bytes: int  # the GB of the datasheet as GiB; a driver shows up to 1 % less
     dram_bytes_per_s: float
+    dram_reach: float  # share of it that no kernel exceeds: below 1 for LPDDR, whose refresh and turns take more
     bus_bits: int
     pin_bits_per_s: float
     sector_bytes: int  # smallest transfer
@@ -318,6 +319,7 @@ SECTIONS = {
 OPTIONAL: dict[str, Any] = {  # text: as that field
     "matrix_clock_hz": "clock_hz", "sustained_clock_hz": "clock_hz", "sustained_matrix_clock_hz": "matrix_clock_hz",
     "l2_achieved": False, "l2_copies": 1, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
+    "dram_reach": 1.0,
 }  # fmt: skip
 _FOLLOWS = {name: default for name, default in OPTIONAL.items() if isinstance(default, str)}
 section_of = {name: section for section, names in SECTIONS.items() for name in names}

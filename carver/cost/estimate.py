@@ -160,7 +160,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     """Clocks of `resident` blocks that run side by side on each of `busy` SMs."""
     clk = arch.clock_hz
     l2 = arch.l2_bytes_per_s * k["l2_efficiency"] / clk
-    dram = arch.dram_bytes_per_s * k["dram_efficiency"] / clk
+    dram = arch.dram_bytes_per_s * np.minimum(k["dram_efficiency"], arch.dram_reach) / clk
     warps = resident * work.warps / arch.schedulers_per_sm
     pipes = warps / np.ceil(warps)  # a warp stays with its scheduler: the scheduler with most warps ends last
     everywhere = resident * busy
@@ -205,7 +205,9 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     (`grouped_matmul.csv`).
     """
     steps = work.grid * work.steps
-    dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (arch.dram_bytes_per_s * k["dram_efficiency"])
+    dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (
+        arch.dram_bytes_per_s * np.minimum(k["dram_efficiency"], arch.dram_reach)
+    )
     dram = dram * (1.0 + k["dram_burst"] * work.fill_bytes / work.warps / KIB / np.sqrt(work.steps))
     return np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
 
