@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..kernels.declaration import kernel_named
 from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
@@ -132,6 +133,21 @@ def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[
     out = {(names or {}).get(key, key): value for key, value in config.items()}
     if len(out) < len(config):
         raise ConfigError(f"names gives two keys of {', '.join(config)} one name: {names}")
+    return out
+
+
+def filled(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+    """Configurations of hints in rank order. An option that some of them name has its default in the others."""
+    found = list(hints)
+    named = dict.fromkeys(key for hint in found for key in hint.config)
+    out = []
+    for hint in found:
+        defaults: Mapping[str, Any] = {}
+        if named.keys() - hint.config.keys():
+            kernel = kernel_named(hint.problem.operator, hint.kernel)
+            optional = {key for keys in kernel.options.values() for key in keys}
+            defaults = {key: kernel.defaults[key] for key in named if key in optional}
+        out.append({**hint.config, **{key: value for key, value in defaults.items() if key not in hint.config}})
     return out
 
 

@@ -13,7 +13,7 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import takes
 from ..kernels.foreign import from_kernel_tuner
 from ..ranking.hint import Hint
-from . import check_one_space, imported, renamed
+from . import check_one_space, filled, imported, renamed
 
 from_config = from_kernel_tuner
 
@@ -28,7 +28,7 @@ def configs(
     """The hints in rank order as dicts of tunable parameters. `names` maps carver's keys to the kernel's own; `fixed`
     are parameters that the tuned kernel has besides.
     """
-    found = [{**renamed(hint.config, names), **(fixed or {})} for hint in hints]
+    found = [{**renamed(config, names), **(fixed or {})} for config in filled(hints)]
     if not found:
         raise ConfigError("no hints to export to Kernel Tuner")
     check_one_space(found, "Kernel Tuner")

@@ -13,7 +13,7 @@ from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..kernels.foreign import from_optuna
 from ..ranking.hint import Hint
-from . import check_one_space, imported, renamed
+from . import check_one_space, filled, imported, renamed
 
 if TYPE_CHECKING:
     import optuna
@@ -26,8 +26,9 @@ def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str]
     """Queue every hint in rank order; how many. The predicted time goes along as a user attribute."""
     if not hasattr(study, "enqueue_trial"):
         raise ConfigError(f"study is one of Optuna's, got {shown(study)}")
-    rows = [(renamed(hint.config, names), hint.predicted_ms) for hint in hints]
-    for params, predicted_ms in rows:
+    found = list(hints)
+    rows = [renamed(config, names) for config in filled(found)]
+    for params, predicted_ms in zip(rows, (hint.predicted_ms for hint in found), strict=True):
         study.enqueue_trial(params, user_attrs={"carver_predicted_ms": predicted_ms}, skip_if_exists=True)
     return len(rows)
 
@@ -58,6 +59,6 @@ def add_measured(
 @takes(ConfigError)
 def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> dict[str, list[int]]:
     """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
-    rows = [renamed(hint.config, names) for hint in hints]
+    rows = [renamed(config, names) for config in filled(hints)]
     check_one_space(rows, "Optuna")
     return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}
