@@ -1,10 +1,10 @@
-"""Every exporter on many devices and problems: as many entries as were asked for, none twice, complete, and taken by the
-real package where it is installed.
+"""Every exporter on many devices and problems: as many entries as were asked for, none twice, complete, and taken by
+the real package where it is installed.
 
     python benchmarks/exporters.py [TARGET ...] [--json FILE]
 
-Prints a line a target: cases, entries, cases with fewer entries than asked for (the target says why), faults. Ends with 1
-where there are faults. A case is a target, a device and a problem; no GPU is used.
+Prints a line a target: cases, entries, cases with fewer entries than asked for (the target says why), faults. Ends with
+1 where there are faults. A case is a target, a device and a problem; no GPU is used.
 """
 
 from __future__ import annotations
@@ -167,7 +167,8 @@ def serving(device: str, tokens: Sequence[int] = (1, 64, 1024)) -> Case:
     except carver.CarverError as error:
         return Case("vllm", device, "E=8,N=768", 0, refused=str(error))
     read = json.loads(file.to_json())
-    faults = [*_integers(list(read.values()), ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "num_warps", "num_stages"))]
+    keys = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "num_warps", "num_stages")
+    faults = [*_integers(list(read.values()), keys)]
     if list(read) != [str(n) for n in tokens]:
         faults.append(f"entries for {', '.join(read)}")
     return Case("vllm", device, "E=8,N=768", len(read), faults=tuple(faults), asked=len(tokens))

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-import exporters  # noqa: E402
+import exporters
 
 SOME = (((8192, 8192, 8192), "bfloat16"), ((16, 4096, 14336), "float16"))
 
@@ -36,7 +36,7 @@ def test_entries_differ_and_are_taken(target: str) -> None:
 
 
 def test_the_best_tile_of_a_pair_is_kept() -> None:
-    """256 rows are what a pair of blocks has: PyTorch loses 5 to 15 % without them on a B300 (pytorch/pytorch 196313)."""
+    """256 rows are what a pair of blocks has: PyTorch lost 5 to 15 % without on a B300 (pytorch/pytorch 196313)."""
     import carver
     from carver.export import cutlass
 

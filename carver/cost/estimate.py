@@ -205,9 +205,8 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     (`grouped_matmul.csv`).
     """
     steps = work.grid * work.steps
-    dram = (work.dram_bytes * steps + work.store_bytes * work.grid) / (
-        arch.dram_bytes_per_s * np.minimum(k["dram_efficiency"], arch.dram_reach)
-    )
+    rate = arch.dram_bytes_per_s * np.minimum(k["dram_efficiency"], arch.dram_reach)
+    dram: FloatArray = (work.dram_bytes * steps + work.store_bytes * work.grid) / rate
     dram = dram * (1.0 + k["dram_burst"] * work.fill_bytes / work.warps / KIB / np.sqrt(work.steps))
     return np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
 
