@@ -428,3 +428,14 @@ def test_the_modules_of_exporters_are_there_after_import_carver() -> None:
     assert done.stdout.split() == ["to_json", "closest"]
     with pytest.raises(AttributeError, match=r"'carver.export' has no attribute 'nosuch'"):
         carver.export.nosuch  # noqa: B018
+
+
+def test_serving_entries_without_warps_are_ranked_with_a_word() -> None:
+    """vLLM's files may leave `num_warps` and `num_stages` to Triton."""
+    tile = {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
+    op = carver.MatmulTemplate(512, 1024, 1024, trans_B=True).with_arch("h200")
+    whole = {**tile, "num_warps": 8, "num_stages": 3}
+    assert not op.rank([whole]).notes
+    notes = op.rank([tile, whole]).notes
+    assert "1 of 2 give no num_warps: ranked with 4, the tool's default" in notes
+    assert "no configuration gives num_stages: ranked with 3, the tool's default" in op.rank([tile]).notes

@@ -431,7 +431,20 @@ class TestInductor:
         assert "complex64" in handler.log[0].kept
         assert len(self._choices(handler, self.Inputs(shapes, strides, torch.float16), "int_mm", "triton::mm")) == 20
         other = self._choices(handler, self.Inputs(shapes, strides, torch.float16), "mm", "triton::mm_persistent_tma")
-        assert len(other) == 20 and len(handler.log) == 1
+        assert len(other) == 20 and "triton::mm_persistent_tma is another kernel" in handler.log[-1].kept
+        scaled = self._choices(handler, self.Inputs(shapes, strides, torch.float16), "scaled_mm", "triton::scaled_mm")
+        assert len(scaled) == 20 and handler.log[-1].operator == "scaled_mm" and len(handler.log) == 4
+
+    def test_a_space_that_was_asked_for_is_kept(self) -> None:
+        torch = package("torch")
+        from torch._inductor import config
+
+        handler = to_inductor.choices("h200", topk=5)
+        inputs = self.Inputs([(512, 512), (512, 512)], [(512, 1), (512, 1)], torch.float16)
+        with config.patch(max_autotune_gemm_search_space="EXHAUSTIVE"):
+            assert len(self._choices(handler, inputs, "mm", "triton::mm")) == 20
+        assert handler.log[0].kept == "the exhaustive space was asked for"
+        assert len(self._choices(handler, inputs, "mm", "triton::mm")) == 6
 
     def test_what_inductor_times_is_learnt(self) -> None:
         torch = package("torch")

@@ -65,7 +65,8 @@ class Replaced:
 def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
-    A matmul whose types carver does not know keeps Inductor's list; the log has the reason. The handler's `measured` is
+    A matmul whose types carver does not know keeps Inductor's list, and so do all while
+    `max_autotune_gemm_search_space` is "EXHAUSTIVE"; the log has the reason. The handler's `measured` is
     for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile` on, which is
     what an earlier one learnt (its `profile`, or a file of it).
     """
@@ -73,6 +74,7 @@ def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = No
     counted("topk", topk, 1)
     start = profile_of(profile, OF, device.name).to_dict() if profile is not None else None
     imported("torch._inductor.choices", *PACKAGE)
+    from torch._inductor import config
     from torch._inductor.choices import InductorChoices
 
     if not hasattr(InductorChoices, "_finalize_template_configs"):
@@ -105,14 +107,19 @@ def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = No
             kwarg_overrides: dict[str, dict[str, Any]] | None = None,
         ) -> list[Any]:  # fmt: skip
             lists = {uid: list(found) for uid, found in template_choices.items()}
-            if op_name in OPERATORS:
-                for uid in TEMPLATES:
-                    if lists.get(uid):
-                        lists[uid] = self._own(lists[uid], kernel_inputs, op_name)
+            for uid, theirs in lists.items():
+                if op_name in OPERATORS and uid in TEMPLATES and theirs:
+                    lists[uid] = self._own(theirs, kernel_inputs, op_name)
+                elif uid.startswith("triton::") and theirs:
+                    why = f"{op_name} by {uid} is another kernel than a plain matmul"
+                    self.log.append(Replaced(op_name, "", len(theirs), len(theirs), why))
             same: dict[str, Any] = {uid: iter(found) for uid, found in lists.items()}
             return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
 
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
+            if config.max_autotune_gemm_search_space == "EXHAUSTIVE":
+                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), "the exhaustive space was asked for"))
+                return theirs
             try:
                 op = _problem(inputs).with_arch(device)
                 [hints] = first([op.problem], device, topk, "triton", lambda hint: hint.split_k == 1, self.profile)

@@ -68,6 +68,10 @@ def rank(
     for owner, places in by_kernel(given, offered, usual).items():
         assumed = {key: value for key, value in usual.items() if key in owner.tunables.keys() - owner.defaults.keys()}
         rows = [tunables_of(given[i]) for i in places]
+        for key, value in assumed.items():
+            if lacks := sum(isinstance(row, Mapping) and key not in row for row in rows):
+                whose = "no configuration gives" if lacks == len(rows) else f"{lacks:,} of {len(rows):,} give no"
+                notes = (*notes, f"{whose} {key}: ranked with {value}, the tool's default")
         space, why = given_space(
             problem, arch, owner, [assumed | dict(row) if isinstance(row, Mapping) else row for row in rows]
         )
