@@ -146,6 +146,7 @@ def _told(reply: Reply) -> Facts | CarverError:
     return ProblemError(reply["lost"]) if "lost" in reply else store.facts_from(reply["facts"])
 
 
+@takes(ConfigError, besides="^(kernel|config|args|grid|block)$")
 def inspect(
     kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Any = None, config: Any = None, grid: Any = None,
     block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
