@@ -44,7 +44,7 @@ def ranked(arch: str, configs: list[dict[str, int]]) -> carver.Ranking:
 
 
 def test_a_grid_has_at_most_65535_programs_along_y() -> None:
-    """CUDA C++ Programming Guide, technical specifications per compute capability. AMD takes one more."""
+    """CUDA C++ Programming Guide, technical specifications per compute capability."""
     ranking = ranked("a100", [{"BX": 256, "BY": 4}, {"BX": 256, "BY": 8}])
     assert ranking.indices == [1] and "65,536 programs along y" in ranking.reasons[0] and "65,535" in ranking.reasons[0]
     assert ranked("mi300x", [{"BX": 256, "BY": 4}]).indices == [0]

@@ -70,20 +70,11 @@ def candidate(
     return made
 
 
-GRID_MOST = {"nvidia": 65_535, "amd": 65_536}
-"""Most programs along y and along z. Source: CUDA C++ Programming Guide, technical specifications; hipDeviceProp_t of
-ROCm, maxGridSize."""
-
-
 def unlaunchable(each: Candidate, arch: Arch) -> str:
     """Why the device refuses a launch, whatever the compiler makes of the kernel; empty if it does not."""
-    warps, most = each.given.options.get("num_warps", 4), GRID_MOST[arch.vendor]
-    if isinstance(warps, int) and (threads := warps * arch.warp_size) > arch.max_threads_per_block:
-        return f"it has {threads} threads, a block may have {arch.max_threads_per_block}"
-    for axis, count in zip("yz", each.grid[1:], strict=True):
-        if count > most:
-            return f"its grid has {count:,} programs along {axis}, {arch.title} takes {most:,}"
-    return ""
+    warps, most = each.given.options.get("num_warps", 4), arch.max_threads_per_block
+    threads = warps * arch.warp_size if isinstance(warps, int) else 0
+    return f"it has {threads} threads, a block may have {most}" if threads > most else ""
 
 
 def facts_of(
