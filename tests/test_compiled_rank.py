@@ -941,3 +941,35 @@ def test_a_device_older_than_the_reader_is_told_from_which_on_it_reads() -> None
     args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     with pytest.raises(carver.CarverError, match=r"compute capability 7\.5 on, and this device has 7\.0 \(sm_70\)"):
         carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(16,), arch="v100")
+
+
+def test_who_looks_on_sees_a_bar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    copies((256,))
+    assert not capsys.readouterr().err, "nobody does"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    copies((512,))
+    assert "1/1" in capsys.readouterr().err
+    copies((1024,), progress=False)
+    assert not capsys.readouterr().err
+
+
+def test_the_first_configurations_are_python_to_be_pasted(tmp_path: Path) -> None:
+    given, configs = tmp_path / "args.toml", tmp_path / "configs.json"
+    given.write_text(
+        'grid = ["ceil(n, BLOCK)"]\n[args]\nn = 1000\n'
+        'x_ptr = {dtype = "float16", shape = [1000]}\ny_ptr = {dtype = "float16", shape = [1000]}\n'
+    )
+    configs.write_text('{"BLOCK": [256, 512, 1024], "num_warps": [4, 8], "maxnreg": [64]}')
+    asked = ["export", "triton", "kernel", f"{Path(kernels.__file__)}:copy", "--args", str(given), "--arch", "h100"]
+    done = CliRunner().invoke(main, [*asked, "--configs", str(configs), "-k", "2"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = {"triton": triton}
+    exec(done.stdout, found)
+    assert len(found["configs"]) == 2 and all(each.maxnreg == 64 for each in found["configs"])
+    assert all(each.kwargs.keys() == {"BLOCK"} and each.num_warps in (4, 8) for each in found["configs"])
+    args = {"x_ptr": half(1000), "y_ptr": half(1000), "n": 1000}
+    grid = [{"BLOCK": b, "num_warps": w, "maxnreg": 64} for b in (256, 512, 1024) for w in (4, 8)]
+    ranking = carver.rank_kernel(kernels.copy, grid, args=args, grid=lambda c: (-(-1000 // c["BLOCK"]),), arch=H100)
+    assert [each.kwargs["BLOCK"] for each in found["configs"]] == [hint.config["BLOCK"] for hint in ranking[:2]]
+    assert [each.all_kwargs() for each in ranking[:2].to_triton()] == [each.all_kwargs() for each in found["configs"]]

@@ -126,3 +126,21 @@ def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
     assert all(entry.predicted_ms for entry in kept)
     with carver.set_autotune_inputs(np.zeros(8)), pytest.raises(ConfigError, match="compiled="):
         carver.AutoTuner.from_kernel(lambda n, BLOCK, num_warps: None, configs[:1], (8,)).run(compiled=2)
+
+
+def test_a_list_is_pruned_by_machine_code_without_a_template() -> None:
+    """The pruner finds the tuner that asks; the first of the list stays, and the best by code is there."""
+    configs = [
+        triton.Config({"BM": m, "BN": 64, "BK": 32}, num_warps=4, num_stages=s) for m in (16, 64, 128) for s in (2, 3)
+    ]
+    pruner = carver.triton_pruner(topk=2, arch=H100)
+    tuner: Any = triton.autotune(configs, key=["M"], prune_configs_by={"early_config_prune": pruner})(kernels.matmul)
+    args = {**dict.fromkeys(TENSORS, Array((SIZE, SIZE))), "M": SIZE, "N": SIZE, "K": SIZE}
+    tuner.nargs = args
+    kept = tuner.prune_configs({"grid": CALL.grid})
+    best = carver.rank_kernel(kernels.matmul, configs, args=CALL.args, grid=CALL.grid, arch=H100)
+    assert configs[0] in kept and configs[best.indices[0]] in kept and len(kept) <= 3
+    with pytest.raises(ConfigError, match=r"no triton\.autotune asks"):
+        carver.triton_pruner(topk=2, arch=H100)(configs, args, grid=CALL.grid)
+    with pytest.raises(ConfigError, match="go with a template"):
+        carver.triton_pruner(topk=2, propose=True)

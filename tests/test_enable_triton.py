@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import CompileError, ConfigError
+from carver.base.errors import CompileError
 from carver.compiled import forks
 from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
@@ -252,8 +252,20 @@ def test_stopped_triton_is_itself_again() -> None:
     assert {name: vars(Autotuner)[name] for name in before} == before
 
 
-def test_enabled_once() -> None:
-    with enable_triton(3, H100), pytest.raises(ConfigError, match="enabled already"):
+def test_enabled_twice() -> None:
+    """As by a cell that runs again: the later settings hold, and neither stop() undoes too much."""
+    before = {name: vars(Autotuner)[name] for name in ("prune_configs", "_bench", "check_disk_cache")}
+    first = enable_triton(3, H100)
+    with pytest.warns(UserWarning, match="Autotuner was enabled already"):
+        second = enable_triton(1, H100)
+    first.stop()
+    assert vars(Autotuner)["prune_configs"] is not before["prune_configs"], "the second call's"
+    second.stop()
+    assert {name: vars(Autotuner)[name] for name in before} == before
+
+
+def test_enabled_once_more_after_all() -> None:
+    with enable_triton(3, H100), pytest.warns(UserWarning, match="enabled already"):
         enable_triton(3, H100)
 
 

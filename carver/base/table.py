@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -237,6 +238,11 @@ class Bars:
     def say(self, text: str) -> None:
         if self.shown is not None:
             self.shown.console.print(text, highlight=False, markup=False)
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on: standard error is a terminal, or this is a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 @contextmanager

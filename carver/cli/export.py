@@ -8,13 +8,13 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import click
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..base.given import MOST_BYTES
+from ..base.given import MOST_BYTES, text_from
 from ..base.table import words
 from ..export import cutlass, plain, tilelang, vllm
 from ..kernels.declaration import DeclarationError
@@ -27,6 +27,7 @@ from ..run.records import Records
 from .options import (
     INPUT,
     ArchName,
+    Arguments,
     AsJson,
     Backend,
     KernelName,
@@ -35,6 +36,7 @@ from .options import (
     TopK,
     argument,
     command,
+    configs_option,
     device,
     group_of,
     option,
@@ -42,6 +44,7 @@ from .options import (
     per_operator,
     print_json,
 )
+from .reading import call_of, read_configs
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -93,6 +96,32 @@ _target("json", "Write configurations with their predicted times as JSON.", plai
 _target("csv", "Write configurations with their predicted times as CSV.", plain.to_csv)
 _target("triton", "Write keys of triton.Config, num_warps and num_stages among them, as JSON.",
         lambda hints, names: _listing(plain.configs(hints, names)), lambda _: "triton")  # fmt: skip
+
+
+def _export_kernel(
+    source: Annotated[str, argument("FILE.py:NAME")], arch: ArchName, args: Arguments = None,
+    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    output: Output = None, topk: TopK = 10,
+) -> None:  # fmt: skip
+    """Write the first configurations of any Triton kernel by its machine code, as Python to be pasted.
+
+    `carver inspect --help` shows the file of arguments.
+    """
+    from ..export import triton
+    from ..ranking.kernel import rank_kernel
+
+    call = call_of(source, args)
+    given = None if configs is None else read_configs(text_from(configs, ConfigError))
+    ranking = rank_kernel(
+        call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
+        values=call.values,
+    )  # fmt: skip
+    _write(triton.pasted(triton.configs(ranking[:topk])), output)
+
+
+_of_triton = export.commands["triton"]
+assert isinstance(_of_triton, click.Group)
+command(_export_kernel, "kernel", _of_triton, short_help="Any Triton kernel, by its machine code.")
 _target("tilelang", "Write the list that @tilelang.autotune takes, as JSON.",
         lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
 _target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -228,7 +227,7 @@ def _rank_any_kernel(
     call = call_of(source, args)
     given = None if configs is None else read_configs(text_from(configs, ConfigError))
     how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values, "profile": profile,
-           "progress": sys.stderr.isatty(), "compile": share(compile)}  # fmt: skip
+           "compile": share(compile)}  # fmt: skip
     found = devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None:

@@ -33,7 +33,7 @@ Make = Template | Callable[..., Template]
 """An operator with its device, or a function from the kernel's arguments to one: `lambda M, N, K: ...`."""
 
 ALIASES = BACKENDS["triton"].aliases
-LAUNCH = ("num_warps", "num_stages")
+LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
 
 @takes(ConfigError)
@@ -61,6 +61,17 @@ def configs(
     if not found:
         raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
     return found
+
+
+def pasted(configs: Iterable[triton.Config]) -> str:
+    """The configurations as Python, to be pasted into `triton.autotune(...)`."""
+    usual = {"num_ctas": 1, "maxnreg": None}
+    lines = []
+    for each in configs:
+        launch = {name: getattr(each, name, None) for name in LAUNCH}
+        words = [f"{name}={value}" for name, value in launch.items() if name not in usual or value != usual[name]]
+        lines.append(f"    triton.Config({', '.join([repr(each.kwargs), *words])}),\n")
+    return f"configs=[\n{''.join(lines)}]"
 
 
 def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) -> bool:

@@ -57,7 +57,8 @@ def enable_triton(
     `margin`: the first of the list is left only for a predicted gain above it; `strict`: an entry that is missing or
     stale is an error and not a line in the log.
 
-    Else as `carver.enable("triton")`. Raises ConfigError if Triton is missing or its tuner is enabled already.
+    Else as `carver.enable("triton")`: a second call takes the place of the first, with a warning. Without a GPU here,
+    and without `arch`, kernels are tuned as before, and the log says so. Raises ConfigError if Triton is missing.
     """
     picks = asked(pinned, record=record, margin=margin, strict=strict)
     return enabled(("triton",), topk, arch, picks)

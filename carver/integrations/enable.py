@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -133,7 +134,8 @@ def enable(*tools: str, topk: int | None = None, arch: Arch | str = "auto") -> E
     Without a name, of all that are installed. Only the first `topk` configurations of a list are timed (3 by default).
     With `topk=1`, or CARVER_TUNING=off, Triton's tuner times nothing, and the others only their one configuration.
 
-    Raises ConfigError for a tool that is unknown, not installed, or enabled already.
+    A second call takes the place of the first, with a warning. Without a GPU here, and without `arch`, lists are tuned
+    as before, and the log says so. Raises ConfigError for a tool that is unknown or not installed.
     """
     return enabled(tools or tuple(filter(_installed, TOOLS)), topk, arch)
 
@@ -157,19 +159,24 @@ def enabled(tools: Iterable[str], topk: int | None, arch: Arch | str, pinned: Pi
 
 
 def replaced(owner: Any, **methods: Callable[..., Any]) -> Callable[[], None]:
-    """Put methods in the place of an owner's; what restores them. Raises ConfigError where that was done already."""
+    """Put methods in the place of an owner's; what restores them. Where that was done already, the earlier ones are
+    taken back first, with a warning: a cell of a notebook may run again."""
+    for name in methods:
+        if earlier := getattr(getattr(owner, name), "_carver", None):
+            earlier()
+            what = f"{owner.__name__} was enabled already: from now on with the settings of this call, and its log"
+            warnings.warn(what, stacklevel=2)
     before = {name: getattr(owner, name) for name in methods}
-    if any(hasattr(method, "_carver") for method in before.values()):
-        raise ConfigError(f"{owner.__name__} is enabled already; stop() what the first call returned")
-    for name, method in methods.items():
-        wrapped = functools.wraps(before[name])(method)
-        wrapped._carver = True  # type: ignore[attr-defined]
-        setattr(owner, name, wrapped)
+    after = {name: functools.wraps(before[name])(method) for name, method in methods.items()}
 
     def restore() -> None:
         for name, method in before.items():
-            setattr(owner, name, method)
+            if getattr(owner, name) is after[name]:  # and not of a later call
+                setattr(owner, name, method)
 
+    for name, wrapped in after.items():
+        wrapped._carver = restore  # type: ignore[attr-defined]
+        setattr(owner, name, wrapped)
     return restore
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
 
+from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..export.triton import Feedback, Make, Pruner, device, make, pruner
 from ..export.triton import perf_model as triton_perf_model
@@ -16,13 +18,16 @@ __all__ = ["triton_perf_model", "triton_pruner"]
 
 
 def triton_pruner(
-    template: Make, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
-    propose: bool = False, compiled: int | None = None, kernel: Any = None,
+    template: Make | None = None, topk: int = 10, names: Mapping[str, str] | None = None, ignore: Sequence[str] = (),
+    propose: bool = False, compiled: int | None = None, kernel: Any = None, arch: Arch | str = "auto",
 ) -> Pruner:
-    """For `triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(op, topk=5))`, or in a dict:
-    `{"early_config_prune": carver.triton_pruner(op, topk=5)}`.
+    """For `triton.autotune(configs, key, prune_configs_by=carver.triton_pruner(topk=5))`, or in a dict:
+    `{"early_config_prune": carver.triton_pruner(topk=5)}`.
 
-    Keeps the `topk` configurations of the kernel's own list that are predicted fastest. `template` is an operator with
+    Keeps the `topk` configurations of the kernel's own list that are predicted fastest, and the first of the list. They
+    are predicted by their machine code: all are compiled, in parallel, for `arch`, by default the GPU of this machine.
+
+    With a `template` they are predicted by the model of that operator, and nothing is compiled. It is an operator with
     its device, or a function of the kernel's arguments that returns one:
 
         lambda M, N, K: carver.MatmulTemplate(M, N, K).with_arch("h200")
@@ -37,6 +42,12 @@ def triton_pruner(
       next.
     """
     tuner = None if kernel is None else partial(_tuner_of, kernel)
+    if template is None:
+        if names or ignore or propose or compiled is not None:
+            raise ConfigError("names, ignore, propose and compiled go with a template: triton_pruner(op, ...)")
+        return _by_code(counted("topk", topk, 1), arch, tuner)
+    if arch != "auto":
+        raise ConfigError("a template has its own device: op.with_arch(...)")
     if compiled is None:
         return pruner(template, topk, names, ignore, propose, tuner)
     if tuner is None:
@@ -49,6 +60,37 @@ def _tuner_of(kernel: Any) -> Any:
     return kernel() if isinstance(kernel, FunctionType) else kernel
 
 
+def _by_code(topk: int, arch: Arch | str, tuner: Callable[[], Any] | None) -> Pruner:
+    from .autotune import ranked
+    from .enable import device_of
+
+    feedback = Feedback()
+
+    def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+        own = tuner() if tuner else _asking()
+        given = {**named_args, **kwargs}
+        return ranked(_inner(own), configs, given, device_of(arch), topk, tuner=own, feedback=feedback)[0]
+
+    return Pruner(early_config_prune)
+
+
+def _asking() -> Any:
+    """Triton's tuner that called the pruner, which it does not hand over. Raises ConfigError where another called."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if hasattr(own := frame.f_locals.get("self"), "prune_configs"):
+            return own
+        frame = frame.f_back  # type: ignore[assignment]
+    raise ConfigError("no triton.autotune asks: name the kernel, triton_pruner(kernel=lambda: matmul)")
+
+
+def _inner(kernel: Any) -> Any:
+    """The kernel within Triton's tuner."""
+    while hasattr(kernel, "prune_configs"):
+        kernel = kernel.fn
+    return kernel
+
+
 def _compiled(screen: Pruner, template: Make, topk: int, tuner: Callable[[], Any]) -> Pruner:
     from .autotune import ranked
 
@@ -56,10 +98,8 @@ def _compiled(screen: Pruner, template: Make, topk: int, tuner: Callable[[], Any
 
     def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         given = {**named_args, **kwargs}
-        own = inner = tuner()
-        while hasattr(inner, "prune_configs"):  # Triton's tuner, which is asking
-            inner = inner.fn
+        own = tuner()
         first = screen(configs, named_args, **kwargs)
-        return ranked(inner, first, given, device(make(template, given)), topk, tuner=own, feedback=feedback)[0]
+        return ranked(_inner(own), first, given, device(make(template, given)), topk, tuner=own, feedback=feedback)[0]
 
     return Pruner(early_config_prune)

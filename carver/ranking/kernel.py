@@ -15,6 +15,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, NoCandidates, ProblemError
 from ..base.given import number, shown, takes, whole
+from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..compiled.arguments import Descriptor, Tensor, given
 from ..compiled.facts import Facts
@@ -145,7 +146,7 @@ def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
-    progress: bool = False, profile: Given | None = None, compile: str | float | None = None,
+    progress: bool | None = None, profile: Given | None = None, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
@@ -163,6 +164,8 @@ def rank_kernel(
       the list.
     - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
       `pool` given by the caller stay for the next call.
+    - `progress`: a bar on standard error; by default on a terminal and in a notebook. A configuration takes 0.3 to 2 s
+      of one core the first time, and milliseconds later.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
     - `compile`: the share of the list that is compiled, "all" for every one. None is half of a list of 20 or more and
       all of a shorter one. Those far apart come first, then the promising, by a model over the configurations that
@@ -193,6 +196,7 @@ def rank_kernel(
             bound[i] = candidate(kernel, every[i], each, grid, device, constants)
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
+    progress = is_watched() and pool is None if progress is None else progress
     bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     firsts: dict[Any, int] = {}
     first = {i: firsts.setdefault((each.key, each.grid, repr(each.args)), i) for i, each in bound.items()}

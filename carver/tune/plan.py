@@ -576,6 +576,6 @@ def ranked_by_code(
         blocks = by_config[tuple((name, known[name]) for name in configs[0])][0]
         return blocks(known) if callable(blocks) else blocks
 
-    ranking = rank_kernel(source, configs, args=args, grid=grid, arch=arch)
+    ranking = rank_kernel(source, configs, args=args, grid=grid, arch=arch, progress=False)
     kept = [replace(entries[first[hint.index]], predicted_ms=hint.predicted_ms) for hint in ranking]
     return kept, ranking.rejected
