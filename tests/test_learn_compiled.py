@@ -155,3 +155,17 @@ def test_a_time_does_not_depend_on_the_list_that_it_stands_in() -> None:
         assert estimate.limiter[rows].tolist() == own[1].limiter.tolist()
         assert work.facts["dram_bytes"][rows] == pytest.approx(own[0].facts["dram_bytes"])
     assert H100.matrix_clock_hz < H100.clock_hz
+
+
+def test_the_launch_can_be_left_out() -> None:
+    """4.2 us of each time, and of no other term; what is learnt then is not mixed with times that have it."""
+    whole, bare = ranked(512), ranked(512, launch=False)
+    by = {hint.index: hint for hint in whole}
+    for hint in bare:
+        assert by[hint.index].predicted_ms - hint.predicted_ms == pytest.approx(4.2e-3, rel=1e-6)
+        assert hint.terms_ms["launch"] == 0.0
+        assert hint.terms_ms["main loop"] == pytest.approx(by[hint.index].terms_ms["main loop"])
+    learnt = bare.learn({bare[0]: 0.01})
+    assert learnt[0].terms_ms["launch"] == 0.0 and "launch_s" not in str(learnt.profile["constants"])
+    starts = {ranking.learn({ranking[0]: 1.0}).profile["measured"][0]["start"] for ranking in (whole, bare)}
+    assert len(starts) == 2

@@ -211,6 +211,7 @@ def _rank_any_kernel(
     topk: Most = None,
     explain: Annotated[int | None, option(
         "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
+    no_launch: Annotated[bool, option("Leave out the time of the launch, as within a CUDA graph.")] = False,
     plot: Plot = None,
     roofline: Roofline = None,
     heatmap: Heatmap = None,
@@ -227,7 +228,7 @@ def _rank_any_kernel(
     call = call_of(source, args)
     given = None if configs is None else read_configs(text_from(configs, ConfigError))
     how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values, "profile": profile,
-           "compile": share(compile)}  # fmt: skip
+           "compile": share(compile), "launch": not no_launch}  # fmt: skip
     found = devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None:

@@ -80,6 +80,8 @@ class Compiled:
     facts: tuple[Facts, ...]
     source: str
     """Identifier of the code that was compiled: measurements of another teach nothing."""
+    constants: Mapping[str, float]
+    """Of the model: it starts from them."""
     work: Work
     estimate: Estimate
     notes: tuple[str, ...] = ()
@@ -134,7 +136,7 @@ class Compiled:
         )  # fmt: skip
 
     def learnable(self, rows: Sequence[int]) -> list[Part]:
-        facts, constants = [self.facts[row] for row in rows], priors(self.arch)
+        facts, constants = [self.facts[row] for row in rows], self.constants
         return [Part.made(
             rows, f"{self.subject} {self.source[:12]}", started(constants), [self.configs[row] for row in rows],
             self.subject.sizes, lambda k: price_compiled(facts, self.arch, k)[1].seconds, MOVABLE, constants,
@@ -146,7 +148,7 @@ def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
     constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
-    progress: bool | None = None, profile: Given | None = None, compile: str | float | None = None,
+    launch: bool = True, progress: bool | None = None, profile: Given | None = None, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
 
@@ -164,6 +166,7 @@ def rank_kernel(
       the list.
     - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
       `pool` given by the caller stay for the next call.
+    - `launch`: False leaves out the time of the launch, as for a kernel within a CUDA graph.
     - `progress`: a bar on standard error; by default on a terminal and in a notebook. A configuration takes 0.3 to 2 s
       of one core the first time, and milliseconds later.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
@@ -210,7 +213,7 @@ def rank_kernel(
     others = {i: others[at] for i, at in first.items() if at in others}
     ranking = rank_facts(
         name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
-        given=len(plain) - len(others), source=function_of(kernel).cache_key, profile=profile,
+        given=len(plain) - len(others), source=function_of(kernel).cache_key, profile=profile, launch=launch,
         arguments=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
         notes=(f"{len(bound) - len(others)} of {len(bound)} were compiled, the most promising",) if others else (),
     )  # fmt: skip
@@ -283,7 +286,7 @@ def rank_facts(
     name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], found: Iterable[Facts | CarverError], *,
     backend: str = "triton", source: str = "", arguments: Mapping[str, Any] = _NONE,
     places: Sequence[int] | None = None, reasons: Mapping[int, str] = _REASONS, given: int | None = None,
-    profile: Given | None = None, notes: tuple[str, ...] = (),
+    profile: Given | None = None, notes: tuple[str, ...] = (), launch: bool = True,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by what is known of their compiled code, whoever compiled it.
 
@@ -292,6 +295,8 @@ def rank_facts(
     - `source`: an identifier of the code. What is learnt of one source says nothing of another.
     - `arguments`: sizes and kinds of the arguments, in the form of profiles (`described`).
     - `places`: the place of each configuration in the user's list of `given`; `reasons`: why others of it are missing.
+
+    - `launch`: False leaves out the time of the launch, as for a kernel within a CUDA graph.
 
     Configurations of equal code are one candidate. Raises NoCandidates if none fits the device.
     """
@@ -311,10 +316,11 @@ def rank_facts(
     if not kept:
         raise NoCandidates(f"{name} on {arch.name}", rejected)
     every, first, same = zip(*kept.values(), strict=True)
-    work, estimate = price_compiled(every, arch)
+    constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
+    work, estimate = price_compiled(every, arch, constants)
     table = Compiled(
         Subject(name, FrozenDict(arguments)), arch, backend, tuple(configs[row] for row in first),
-        tuple(map(tuple, same)), every, source, work, estimate, notes,
+        tuple(map(tuple, same)), every, source, constants, work, estimate, notes,
     )  # fmt: skip
     order = np.argsort(estimate.seconds, kind="stable").tolist()
     total = len(configs) + len(reasons) if given is None else given
