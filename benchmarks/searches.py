@@ -31,7 +31,7 @@ from carver.base.errors import CompileError
 from carver.evaluate import simulate
 from carver.evaluate.tables import Case
 from carver.ranking.hint import Hint
-from carver.ranking.offers import own_backend
+from carver.ranking.recommend import own_backend
 from carver.run.bench import Bench, Candidate, candidates, measure, stratified
 from carver.run.compile import compile_source
 from carver.run.session import Settings, compiler_of

@@ -11,7 +11,7 @@ from carver.cost.models import MODELS
 from carver.kernels.declaration import Kernel, load
 from carver.problem.operator_file import operator_files
 from carver.problem.problem import Problem
-from carver.ranking.offers import offered_kernels
+from carver.ranking.recommend import offered_kernels
 
 KERNELS: tuple[Kernel, ...] = tuple(
     load(path)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import carver
-from carver.ranking.offers import offered_kernels
+from carver.ranking.recommend import offered_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 

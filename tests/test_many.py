@@ -19,8 +19,7 @@ from carver.cost.pricing import price, price_each
 from carver.kernels.declaration import kernel_named
 from carver.kernels.enumeration import enumerate_many, enumerate_space
 from carver.ops.template import Template
-from carver.ranking.offers import offered_kernels
-from carver.ranking.recommend import TOGETHER
+from carver.ranking.recommend import TOGETHER, offered_kernels
 
 
 def drawn(seed: int, count: int) -> Iterator[Template]:

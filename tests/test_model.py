@@ -21,8 +21,8 @@ from carver.cost.traffic import sector_waste
 from carver.cost.work import INDEPENDENT_OVERLAP, Work, on_pipe
 from carver.evaluate.tables import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
-from carver.ranking.offers import offered_kernels, unit_share
 from carver.ranking.rank import rank
+from carver.ranking.recommend import offered_kernels, unit_share
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}

@@ -24,7 +24,7 @@ from carver.kernels.expr import Expression
 from carver.kernels.scope import roles, size_scope, static_scope
 from carver.kernels.space import given_space
 from carver.problem.problem import Problem
-from carver.ranking.offers import offered_kernels
+from carver.ranking.recommend import offered_kernels
 
 H200 = carver.CUDA("h200")
 

@@ -11,7 +11,7 @@ import carver
 from carver.arch.occupancy import resident_blocks
 from carver.kernels.declaration import Kernel, kernels
 from carver.kernels.space import given_space
-from carver.ranking.offers import default_backend
+from carver.ranking.recommend import default_backend
 
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
 

@@ -21,8 +21,8 @@ from ..evaluate.tables import Case
 from ..kernels.declaration import Kernel
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space, given_space
-from ..ranking.offers import offered_kernels
 from ..ranking.rank import by_kernel, tunables_of
+from ..ranking.recommend import offered_kernels
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
 
 MOST_PROBLEMS = 120

@@ -20,8 +20,7 @@ from ..ops.reduction import ReductionTemplate
 from ..ops.template import Template
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..ranking.offers import own_backend
-from ..ranking.recommend import recommend
+from ..ranking.recommend import own_backend, recommend
 from ..run.bench import Bench, candidates, measure, stratified
 from ..run.records import Records
 from ..run.session import Settings

@@ -21,8 +21,8 @@ from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
 from ..ranking.fleet import rank_over, recommend_over
 from ..ranking.hint import Hint
-from ..ranking.offers import default_backend
 from ..ranking.rank import spellings
+from ..ranking.recommend import default_backend
 from .options import (
     DEVICES,
     PICTURE,

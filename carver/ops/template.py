@@ -19,10 +19,9 @@ from ..base.given import shown, takes
 from ..kernels.foreign import listed
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
-from ..ranking.offers import own_backend
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..ranking.recommend import recommend, recommend_problems
+from ..ranking.recommend import own_backend, recommend, recommend_problems
 
 if TYPE_CHECKING:
     from ..ranking.kernel import Call

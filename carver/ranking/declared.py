@@ -26,7 +26,7 @@ from .ranking import Ranking
 from .uncertainty import trust
 
 if TYPE_CHECKING:
-    from .profile import Part
+    from .profile import Given, Part
 
 
 
@@ -305,6 +305,15 @@ def _grids(space: Space, col: _Picked, tiles: list[float], split: list[int]) -> 
     ones = [1] * len(split)
     x, y, z = (*columns, ones, ones)[:3]
     return list(zip(x, y, z, strict=True))
+
+
+def recalled(ranking: Ranking, profile: Given | None) -> Ranking:
+    """The ranking with what an earlier profile says, if one is given."""
+    if profile is None:
+        return ranking
+    from .learn import with_profile
+
+    return with_profile(ranking, profile)
 
 
 def declared_in(ranking: Ranking) -> Declared:

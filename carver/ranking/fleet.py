@@ -13,10 +13,9 @@ from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..problem.problem import Problem
 from .declared import declared_in
 from .hint import Hint
-from .offers import offered_kernels
 from .rank import rank
 from .ranking import Ranking
-from .recommend import recommend
+from .recommend import offered_kernels, recommend
 
 CONSIDERED = 32
 """First candidates of each device among which one configuration for all is looked for."""

@@ -24,10 +24,9 @@ from ..problem.problem import Problem, counted
 from ..problem.problem import size as checked_size
 from .declared import declared_in
 from .hint import Hint
-from .offers import offered_kernels
 from .rank import rank
 from .ranking import Ranking
-from .recommend import recommend_problems
+from .recommend import offered_kernels, recommend_problems
 
 
 class Timed(Protocol):

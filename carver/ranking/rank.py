@@ -18,11 +18,10 @@ from ..kernels.declaration import Kernel, every, kernel_named
 from ..kernels.foreign import adopt, listed, renamed
 from ..kernels.space import Broken, given_space
 from ..problem.problem import Problem
-from .declared import Declared
-from .fastest import in_order
+from .declared import Declared, recalled
 from .hint import Hint
-from .offers import offered_kernels, too_large
 from .ranking import Ranking
+from .recommend import in_order, offered_kernels, too_large
 
 if TYPE_CHECKING:
     from .profile import Given
@@ -91,15 +90,6 @@ def rank(
     order = in_order(parts, len(given))
     table = Declared(problem, arch, backend, tuple(parts), notes)
     return recalled(Ranking(table, order, len(order), dict(rejected), reasons, len(given)), profile)
-
-
-def recalled(ranking: Ranking, profile: Given | None) -> Ranking:
-    """The ranking with what an earlier profile says, if one is given."""
-    if profile is None:
-        return ranking
-    from .learn import with_profile
-
-    return with_profile(ranking, profile)
 
 
 def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:
