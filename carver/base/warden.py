@@ -39,6 +39,7 @@ class _Asked(BaseException):
 
 def guard(start: Callable[[], None], parent: int) -> NoReturn:
     """Fork, call `start` in the child, which must not return, and end as the child does."""
+    folder = os.environ.pop(FOLDER, "")  # not for wardens that the child starts: they would remove it before its end
     _prctl(_SET_CHILD_SUBREAPER, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides
@@ -64,7 +65,7 @@ def guard(start: Callable[[], None], parent: int) -> NoReturn:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _kill_all(child)
-        if folder := os.environ.get(FOLDER):
+        if folder:
             _remove(folder)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
