@@ -75,6 +75,16 @@ extern "C" __global__ void tabled(float* y, int n) {
     for (int j = 0; j < table[n]; ++j) total += j;
     y[table[n + 1] + threadIdx.x] = total;
 }
+extern "C" __global__ void smoothed(const float* x, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x + 1;
+    y[i] = x[i - 1] + x[i] + x[i + 1];
+}
+extern "C" __global__ void delayed(const float* x, float* y, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int j = 0; j < n; ++j) total += x[j * 4096 + table[j & 63] + threadIdx.x];
+    y[threadIdx.x] = total;
+}
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
@@ -197,6 +207,22 @@ def test_constants_by_symbol(cubin: tuple[str, bytes]) -> None:
     assert most_passes(of) == 123
     [tile] = of.tiles
     assert tile.start % (1 << 40) == 4000
+
+
+def test_what_neighbours_load_again_is_asked_for_once(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "smoothed", 1000, 256, f32(256 * 1000 + 2), f32(256 * 1000 + 2))
+    assert moved(of)["load", "arg0"] == 3 * 4 * 256 * len(of.detail.block_ids)
+    facts = of.facts()
+    assert facts.bytes_of("load") == pytest.approx(4 * 256, rel=0.02)  # L1 answers the others
+    assert facts.read_bytes == pytest.approx(4 * 256 * 1000, rel=0.01)
+
+
+def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:
+    n, held = 5000, np.random.default_rng(3).integers(0, 2048, 64).astype(np.int32)
+    of = executed(cubin, "delayed", 1, 64, f32(n + 1, 4096), f32(64), i32(n), constants={"table": held})
+    assert most_passes(of) == n
+    assert moved(of)["load", "arg0"] == 4 * 64 * n
+    assert len(of.detail.log) < 2000  # of 5,000 passes
 
 
 def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tuple[str, bytes]) -> None:

@@ -61,11 +61,20 @@ def argument(given: dict[str, Any], tensors: dict[str, carver.Tensor]) -> Any:
     return None
 
 
+def content(given: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Of a tensor that stands in constant memory: delays that grow with the square of the channel."""
+    assert given["init"] == "shifts"
+    count = int(given["shape"][0])
+    return np.asarray(8.0 * (np.arange(count) / count) ** 2, given["dtype"])
+
+
 def binary(problem: dict[str, Any], config: dict[str, Any], code: bytes) -> carver.Binary:
     tensors = {name: tensor(given) for name, given in problem["tensors"].items()}
     return carver.Binary(
         code, config["symbol"], tuple(argument(each, tensors) for each in config["args"]), tuple(config["grid"]),
         tuple(config["block"]), config["shared_dynamic"],
+        constants={symbol: content(problem["tensors"][name]) for symbol, name in problem["constants"].items()},
+        names=tuple(each.get("t") or str(place) for place, each in enumerate(config["args"])),
     )  # fmt: skip
 
 

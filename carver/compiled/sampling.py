@@ -15,10 +15,11 @@ MORE = 8
 MOST_LANES = 30_000
 
 
-def sampled(count: int, loops: bool = True) -> tuple[Any, tuple[tuple[int, int], ...]]:
+def sampled(count: int, loops: bool = True, least: int = 0) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
-    consecutive ones. `loops`: whether programs have any."""
+    consecutive ones. `loops`: whether programs have any. `least`: so many are enough."""
     most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
+    most = min(most, least) if least else most
     if count <= most:
         return np.arange(count), ((0, count),)
     run = most // RUNS

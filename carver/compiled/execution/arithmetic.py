@@ -282,10 +282,32 @@ def half_constant(mods: set[str], dst: list[str], src: list[str], o: Operands) -
     return dst[:1], [], lambda: value
 
 
+def dot(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    """A sum of products of bytes, or of two halves of a word with two of its bytes."""
+    kinds = re.findall(r"\b([US])(8|16)\b", o.opcode)
+    if len(kinds) != 2 or len(src) < 3 or not mods & {"2A", "4A"}:
+        return None
+    first = 2 if "HI" in mods else 0
+
+    def part(word: Array, kind: tuple[str, str], place: int) -> Array:
+        bits = int(kind[1])
+        value = word >> bits * place & (1 << bits) - 1
+        return value - ((value >> bits - 1) << bits) if kind[0] == "S" else value
+
+    def summed(a: Array, b: Array, c: Array) -> Array:
+        count = 2 if "2A" in mods else 4
+        total = signed(c)
+        for place in range(count):
+            total = total + part(a, kinds[0], place) * part(b, kinds[1], place + (first if count == 2 else 0))
+        return total & WORD
+
+    return dst[:1], [o.get(token) for token in src[:3]], summed
+
+
 def to_predicates(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
     if len(o.parts) < 3 or not NUMBER.match(o.parts[-1]):
         return None
-    mask, file = int(o.parts[-1], 16), "P"
+    mask, file = int(o.parts[-1], 16), "UP" if o.parts[0].startswith("U") else "P"
     places = [place for place in range(7) if mask >> place & 1]
     return [f"{file}{place}" for place in places], [o.get(o.parts[1])], lambda x: (
         tuple(x >> place & 1 > 0 for place in places)
@@ -314,11 +336,12 @@ ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known
     "SGXT": extend, "IABS": absolute, "POPC": ones, "FLO": leading, "BREV": reversed_bits, "BMSK": mask_of,
     "I2F": to_float, "I2FP": to_float, "F2I": to_integer, "MUFU": reciprocal, "HFMA2": half_constant,
     "FADD": float_of(2, lambda a, b: a + b), "FMUL": float_of(2, lambda a, b: a * b),
-    "FFMA": float_of(3, lambda a, b, c: a * b + c), "R2P": to_predicates, "P2R": from_predicates,
+    "FFMA": float_of(3, lambda a, b, c: a * b + c), "R2P": to_predicates, "R2UP": to_predicates,
+    "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
 }  # fmt: skip
-STILL = ("POPC", "FLO", "BREV", "I2F", "I2FP", "F2I", "MUFU", "FADD", "FMUL", "FFMA")
+STILL = ("IDP", "POPC", "FLO", "BREV", "I2F", "I2FP", "F2I", "MUFU", "FADD", "FMUL", "FFMA")
 """Their results do not move evenly when their operands do."""
-MASKED = ("LOP3", "IABS", "P2R", "R2P", "SGXT", "PRMT", "BMSK")
+MASKED = ("LOP3", "IABS", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
 CARRY = 1 << 32
 
 

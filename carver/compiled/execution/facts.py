@@ -33,6 +33,10 @@ from .tiles import Tile, Walks, by_instruction, spread, tiles, walks
 
 DETAILED = 6
 """Blocks of the grid of which all threads are run."""
+MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
+"""Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
+OVERLAP, COVERED = 0.25, 0.99
+"""Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
 LANES = 32
 
 
@@ -42,10 +46,14 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
     `values`: contents of integer tensors by the name of the argument, where loops or branches depend on them. Raises
     CompileError for code that cannot be read or followed, ConfigError for arguments that are not the kernel's.
     """
-    kernels = elf.kernels(binary.code)
+    return execution(binary, arch, values).facts()
+
+
+def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
+    """A launch that was followed. Raises as `facts_of_binary` does."""
     code = sass.read(binary.code, binary.entry)
-    launch = Launch(binary, kernels[binary.entry], values or {})
-    return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes).facts()
+    launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
+    return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes)
 
 
 class Execution:
@@ -61,13 +69,15 @@ class Execution:
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         picks |= {thread // LANES * LANES for thread in picks} | {0}
-        blocks, self.ranges = sampled(self.count)
+        moves = sum(event.kind in ("global", "box") for event in self.detail.log)
+        enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
+        blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS))
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)))
         self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
     def facts(self) -> Facts:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
-        scale, most = self._shares()
+        scale, most = self.shares()
         passes = self.detail.passes.mean(axis=1) * scale[:, None]
         reader = Reader(self.code, self.detail, passes, rate)
         roles = reader.roles()
@@ -111,7 +121,7 @@ class Execution:
             **footprints(Touched.of(trace, sizes), self.arch, resident),
         )  # fmt: skip
 
-    def _shares(self) -> tuple[Array, Array]:
+    def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
         passes in the block that has most over the mean."""
         wide = self.wide.passes.mean(axis=2)
@@ -176,20 +186,25 @@ class Execution:
         blocks = len(self.wide.block_ids)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None}  # fmt: skip
+        shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             asked, stride, density, filled = tile.executions * tile.mean_bytes, math.nan, tile.density, tile.density
+            apart, covering = shift.get(tile.index, (0, None))
             if lies is not None and tile.place is not None:
                 share = tile.mean_bytes / max(tile.tile_bytes, 1.0)
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
-                    lies.start.astype(float), lies.stride.astype(float), lies.count.astype(float), lies.kept * share,
+                    lies.start - float(apart), lies.stride.astype(float), lies.count.astype(float), lies.kept * share,
                     lies.slot, lies.round.astype(float), lies.times.astype(float), counted=True,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.mean_bytes
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
                 density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])
+            if covering is not None and owner.get(covering.index, -1) == loop:
+                # an earlier load of the same pass brought it to L1: what is new is a small part, and it lies there
+                asked, stride = asked * abs(apart) / tile.span_bytes, 0.0
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
@@ -238,6 +253,27 @@ class Execution:
             yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
         if unknown := self.detail.unknown:
             yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
+
+
+def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, tuple[int, Tile]]:
+    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, and that one, where earlier ones
+    cover them but for a small part, as the neighbours of a stencil do. They count as the earlier ones."""
+    out: dict[int, tuple[int, Tile]] = {}
+    kept: list[tuple[Tile, Walks]] = []
+    for tile, lies in found:
+        if lies is None or tile.path != "pointer":
+            continue
+        near = []
+        for other, there in kept:
+            if (other.place, other.kind) == (tile.place, tile.kind) and np.array_equal(there.slot, lies.slot):
+                apart = int(np.median(lies.start - there.start))
+                if abs(apart) <= OVERLAP * min(tile.span_bytes, other.span_bytes):
+                    near.append((abs(apart), apart, other))
+        if sum(other.density for _, _, other in near) > COVERED:
+            out[tile.index] = min(near, key=lambda each: each[0])[1:]
+        else:
+            kept.append((tile, lies))
+    return out
 
 
 def leading(roles: Sequence[Role]) -> tuple[Role, tuple[int, ...]]:

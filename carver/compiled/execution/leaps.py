@@ -7,7 +7,7 @@ for how many passes its outcome goes on in the same way. The least of these is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +22,9 @@ PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Passes after which a loop may repeat: stages of a ring of buffers, say."""
 RING_PASSES = 9
 """Passes of a loop that waits for barriers in memory which are run, so that its whole ring of buffers is seen."""
+PATIENCE, PIECES = 12, 6
+"""Passes after which a loop is leapt over although some of its addresses do not move evenly, as those that it computes
+from a table: it is then run in so many pieces, and in between addresses move as they did last."""
 FOREVER = 1 << 50
 ENDLESS = 1 << 31
 
@@ -87,6 +90,8 @@ class Leaper:
         self.run = run
         self._marks: dict[int, list[Mark]] = {}
         self._names = {n: sorted(run.blocks[n].live) for n in run.program.heads}
+        self._rough = set[int]()
+        """Heads of loops that were leapt over although some addresses do not move evenly."""
         self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
 
     def _waits(self, head: int) -> bool:
@@ -107,19 +112,27 @@ class Leaper:
             del marks[0]
         if len(marks) <= self._least.get(fiber.block, 0):
             return
-        for period in PERIODS:
-            if len(marks) <= 3 * period:
+        steers = self.run.blocks[fiber.block].steers
+        for rough in (False, True):
+            if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
                 return
-            if (steps := moved([mark.values for mark in marks[-1 : -3 * period - 2 : -period]])) is None:
-                continue
-            bounds = [mark.at for mark in marks[-1 : -3 * period - 2 : -period]]
-            spans = [self.run.log[begin:end] for end, begin in pairwise(bounds)]
-            times, walked = repeats(spans)
-            if times <= 2:  # the last pass is run
-                continue
-            self._go(fiber, names, steps, spans[0], walked, times - 1)
-            marks.clear()
-            return
+            for period in PERIODS:
+                if len(marks) <= 3 * period:
+                    break
+                last = marks[-1 : -3 * period - 2 : -period]
+                steps = moved([mark.values for mark in last], [rough and name not in steers for name in names])
+                if steps is None:
+                    continue
+                spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
+                times, walked = repeats(spans, self.run.program.steering if rough else None)
+                if times <= 2:  # the last pass is run
+                    continue
+                if rough:
+                    self._rough.add(fiber.block)
+                    times = times if times > ENDLESS else max(times // PIECES, 3)
+                self._go(fiber, names, steps, spans[0], walked, times - 1)
+                marks.clear()
+                return
 
     def _go(
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
@@ -141,12 +154,20 @@ class Leaper:
                 fiber.values[name] = Column(held.bits + step * times & WORD, held.known)
 
 
-def moved(states: Sequence[Sequence[Value]]) -> list[Array | None] | None:
+def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Array | None] | None:
     """By how much each of several values moves from one state to the one before it in the list, the same between all;
-    None for a value that stays or is not known. None altogether where one does not move evenly."""
+    None for a value that stays or is not known. None altogether where one does not move evenly. One for which `rough`
+    holds need not: what is known of all goes on as it did last."""
     out: list[Array | None] = []
-    for columns in zip(*states, strict=True):
+    for columns, uneven in zip(zip(*states, strict=True), rough, strict=True):
         first = columns[0]
+        if uneven:
+            before = columns[1]
+            if first is None or before is None or first.bits.dtype == bool:
+                out.append(None)
+            else:
+                out.append(((first.bits - before.bits & WORD) ^ SIGN) - SIGN)
+            continue
         if first is None:
             if any(column is not None for column in columns):
                 return None
@@ -176,9 +197,12 @@ def _same(bits: Array, other: Array, known: Array | None) -> bool:
     return bool((equal if known is None else equal | ~known).all())
 
 
-def repeats(spans: Sequence[Sequence[Event]]) -> tuple[int, list[tuple[Array, ...]]]:
+def repeats(
+    spans: Sequence[Sequence[Event]], steering: Set[int] | None = None
+) -> tuple[int, list[tuple[Array, ...]]]:
     """For how many passes what was recorded goes on as it did in the last ones, newest first, and by how much the
-    values of each event move. 0 where they do not agree."""
+    values of each event move. 0 where they do not agree. With `steering`, only the outcomes at these addresses need go
+    on: other values move as they did last."""
     if len({len(span) for span in spans}) > 1:
         return 0, []
     most, walked = FOREVER, []
@@ -193,10 +217,12 @@ def repeats(spans: Sequence[Sequence[Event]]) -> tuple[int, list[tuple[Array, ..
         steps = []
         for columns in zip(*(each.values for each in events), strict=True):
             step = _walk(columns)
-            if step is None and first.kind in ("note", "global", "box"):
+            if step is None and steering is not None and (first.kind != "note" or first.where not in steering):
+                step = columns[0].bits - columns[1].bits if columns[0] and columns[1] else None
+            elif step is None and first.kind in ("note", "global", "box"):
                 return 0, []
             steps.append(np.zeros(1, np.int64) if step is None else step)
-        if first.kind == "note":
+        if first.kind == "note" and (steering is None or first.where in steering):
             most = min(most, _holds(events, steps))
         if most < 3:
             return 0, []

@@ -38,6 +38,7 @@ class Operands:
             [part.strip().replace(".reuse", "") for part in SPLIT.split(each.operands)] if each.operands else []
         )
         self.reads: set[str] = set()
+        self.opcode = each.opcode
 
     def get(self, token: str) -> Getter:
         if found := NUMBER.match(token):

@@ -50,6 +50,8 @@ class Op:
     writes: frozenset[str] = frozenset()
     guard: str = ""
     """A predicate, with "!" before it where it must fail."""
+    asks: frozenset[str] = frozenset()
+    """Predicates, the guard among them, that say which lanes take part."""
     target: int | None = None
     conditions: Sequence[Callable[[Any], Value]] = ()
     """Predicates that must hold as well."""

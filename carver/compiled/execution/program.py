@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,12 +22,14 @@ class Block:
     ops: those that are run, without the last one if it ends the block
     last: the one that ends it; None where the next block follows without one
     live: registers that are read behind its start, before they are written
+    steers: those of them on which branches and guards depend
     """
 
     places: range
     ops: tuple[Op, ...]
     last: Op | None
     live: frozenset[str]
+    steers: frozenset[str]
 
 
 class Program:
@@ -72,7 +74,30 @@ class Program:
     def sliced(self, shared: bool) -> list[Block]:
         """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
         count as well."""
-        roots = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
+        kinds = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
+        needed, live = self._needed({i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds})
+        steers = self._steering[1]
+        blocks = []
+        for n, places in enumerate(self.ranges):
+            last = self.ops[places[-1]]
+            ends = last.kind in ENDS
+            ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
+            blocks.append(Block(places, ops, last if ends else None, live[n], steers[n]))
+        return blocks
+
+    @cached_property
+    def steering(self) -> frozenset[int]:
+        """Addresses of the instructions on which branches and guards depend."""
+        return frozenset(self.ops[i].address for each in self._steering[0] for i in each)
+
+    @cached_property
+    def _steering(self) -> tuple[list[list[int]], list[frozenset[str]]]:
+        return self._needed({i: op.reads if op.kind in ENDS else op.asks for i, op in enumerate(self.ops)
+                             if op.kind in ENDS or op.kind in (*ACCESSES, "shared")})  # fmt: skip
+
+    def _needed(self, roots: Mapping[int, frozenset[str]]) -> tuple[list[list[int]], list[frozenset[str]]]:
+        """By basic block: the instructions that some need, and these; and what is read behind the block's start.
+        `roots`: the registers that each of those asks for."""
         count = len(self.ranges)
         live = [frozenset[str]()] * count
         needed: list[list[int]] = [[] for _ in range(count)]
@@ -88,11 +113,13 @@ class Program:
             kept = []
             for i in reversed(self.ranges[n]):
                 op = self.ops[i]
-                if op.kind in roots or not wanted.isdisjoint(op.writes):
-                    kept.append(i)
-                    if not op.guard:
-                        wanted -= op.writes
-                    wanted |= op.reads
+                if (asked := roots.get(i)) is None and wanted.isdisjoint(op.writes):
+                    continue
+                kept.append(i)
+                reads = op.reads if asked is None or not wanted.isdisjoint(op.writes) else asked
+                if not op.guard:
+                    wanted -= op.writes
+                wanted |= reads
             needed[n] = kept[::-1]
             if wanted != live[n]:
                 live[n] = frozenset(wanted)
@@ -100,10 +127,4 @@ class Program:
                     if not queued[m]:
                         work.append(m)
                         queued[m] = True
-        blocks = []
-        for n, places in enumerate(self.ranges):
-            last = self.ops[places[-1]]
-            ends = last.kind in ENDS
-            ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
-            blocks.append(Block(places, ops, last if ends else None, live[n]))
-        return blocks
+        return needed, live

@@ -71,6 +71,8 @@ class Run:
         self.unknown: Counter[str] = Counter()
         self.blocks = program.sliced(shared)
         self._leaper = Leaper(self)
+        self.done = 0
+        """Instructions that were executed, for all lanes of a fiber at once."""
         self._go()
 
     @property
@@ -118,6 +120,7 @@ class Run:
         block = self.blocks[n]
         self.ran(n, fiber.warps)
         self.log.append(Event("block", n, fiber.lanes, (), fiber.warps))
+        self.done += len(block.ops)
         for each in block.ops:
             self._do(each, fiber)
         following = n + 1 if n + 1 < len(self.blocks) else None

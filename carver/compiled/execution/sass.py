@@ -71,7 +71,8 @@ def decode(each: Instruction) -> Op:
 
     def op(what: str, run: Any = None, writes: Sequence[str] = (), **more: Any) -> Op:
         reads = frozenset(o.reads | ({guard.lstrip("!")} if guard else set()))
-        return Op(each.address, what, run, reads, frozenset(filter(real, writes)), guard, **more)
+        asks = frozenset(name for name in reads if IS_PREDICATE.match(name))
+        return Op(each.address, what, run, reads, frozenset(filter(real, writes)), guard, asks, **more)
 
     if kind in ("EXIT", "KILL"):
         return op("exit", conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
@@ -144,7 +145,8 @@ def decode(each: Instruction) -> Op:
         o.reads = set(read)
 
         def poison(thread: Thread) -> None:
-            if all(thread.get(name) is not None for name in read):  # else its result would not be known in any case
+            # products of matrices are data, and so is what comes of data
+            if not kind.endswith("MMA") and all(thread.get(name) is not None for name in read):
                 thread.lost(each.opcode, written)
             for name in written:
                 thread.set(name, None)

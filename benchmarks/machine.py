@@ -1,0 +1,171 @@
+"""Kernels of several languages, ranked from their machine code, against their measured times and the chip's counters.
+
+    python benchmarks/machine.py predict FOLDER --out FILE.jsonl [--arch h100] [--only NAME] [--every N]
+    python benchmarks/machine.py score FILE.jsonl [--half even|odd]
+
+FOLDER has `problems.json.gz` and `cubins.tar.xz` (`adapters/machine_table.py`). `predict` prices every N-th
+configuration, and those with counters, from the cubin and its launch alone, and writes a line for each as it is done; a
+second call goes on where the first ended. `score` prints the slowdown of the first picks, a random pick beside them,
+and what was counted by Nsight Compute beside what the evaluator says: instructions by pipe, bytes of DRAM and L2.
+Rules of the evaluator may be changed after looking at problems of even place in the order of their names; the others
+are only scored. `--half` gives one of the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+from adapters.machine_table import binary, codes, problems  # noqa: E402
+
+from carver.arch.devices import load  # noqa: E402
+from carver.base.errors import CarverError  # noqa: E402
+from carver.compiled.execution.facts import execution  # noqa: E402
+from carver.compiled.isa import rates  # noqa: E402
+from carver.cost.models.compiled import price_compiled  # noqa: E402
+
+PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
+NEAR, FAR = 0.01, 0.15
+
+
+def executed(of: Any) -> dict[str, float]:
+    """Warp instructions of the whole grid, by pipe."""
+    table = rates.table(of.code.isa)
+    scale, _ = of.shares()
+    warps = (of.detail.passes.mean(axis=1) * scale[:, None]).sum(axis=1) * of.count
+    out = dict.fromkeys(("all", *PIPES), 0.0)
+    for i, each in enumerate(of.code.instructions):
+        count = float(warps[of.program.block_of[i]])
+        group = table.group(each.opcode)
+        out["all"] += count
+        for pipe in PIPES:
+            tensor = pipe == "tensor" and group.role in ("matrix", "warpgroup matrix")
+            if each.predicate not in ("!PT", "!UPT") and (pipe in group.lanes or tensor):
+                out[pipe] += count
+    return out
+
+
+def counted(ncu: dict[str, float]) -> dict[str, float]:
+    """The same, and bytes, by the chip's counters."""
+    pipes = {pipe: ncu.get(f"sm__inst_executed_pipe_{pipe}.sum", 0.0) for pipe in PIPES}
+    dram = ncu["dram__bytes_read.sum"] + ncu["dram__bytes_write.sum"]
+    return {"all": ncu.get("smsp__inst_executed.sum", 0.0), **pipes, "dram": dram, "l2": ncu["lts__t_bytes.sum"]}
+
+
+def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
+    done = {(row["problem"], row["config"]) for row in read(out)} if out.exists() else set()
+    held = codes(folder)
+    for place, problem in enumerate(problems(folder)):
+        ran = [config for config in problem["configs"] if "ms" in config]
+        chosen = [c for i, c in enumerate(ran) if i % every == 0 or "ncu" in c]
+        for config in chosen if only in problem["problem"] else []:
+            if (problem["problem"], json.dumps(config["config"])) in done:
+                continue
+            begun = time.process_time()
+            row = {"problem": problem["problem"], "place": place, "config": json.dumps(config["config"]),
+                   "ms": config["ms"], "all_ms": [c["ms"] for c in ran] if config is chosen[0] else []}  # fmt: skip
+            try:
+                of = execution(binary(problem, config, held[config["cubin"]]), arch)
+                facts = of.facts()
+                row["cpu_s"] = time.process_time() - begun
+                work, estimate = price_compiled([facts], arch)
+                row |= {"predicted_ms": float(estimate.seconds[0]) * 1e3, "assumed": facts.assumed,
+                        "notes": [n for n in facts.notes if "not known" in n]}  # fmt: skip
+                if "ncu" in config:
+                    steps = float(work.grid[0] * work.steps[0])
+                    moved = {key: float(getattr(work, f"{key}_bytes")[0]) * steps for key in ("dram", "l2")}
+                    row["said"], row["counted"] = {**executed(of), **moved}, counted(config["ncu"])
+            except CarverError as error:
+                row["error"] = str(error)
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(row["problem"], row["config"], row["ms"], row.get("error") or row["predicted_ms"], flush=True)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def random_of(times: np.ndarray[Any, Any], picks: int) -> float:
+    """Geometric mean of the slowdown of the best of so many random picks, exactly."""
+    order, count = np.sort(times), len(times)
+    chance = np.array([math.comb(count - 1 - i, picks - 1) for i in range(count)], float) / math.comb(count, picks)
+    return float(np.exp((chance * np.log(order / order[0])).sum()))
+
+
+def score(rows: list[dict[str, Any]], half: str) -> None:
+    names = sorted({row["problem"] for row in rows})
+    slow1, slow3, first, chance1, chance3, cpu = [], [], [], [], [], []
+    print(f"{'problem':40} configs  k=1    k=3    random 1, 3  predicted/measured: first, quartiles")
+    for name in names:
+        mine = [row for row in rows if row["problem"] == name and "predicted_ms" in row]
+        if half and (mine[0]["place"] % 2 == 0) != (half == "even"):
+            continue
+        ms, said = (np.array([row[key] for row in mine]) for key in ("ms", "predicted_ms"))
+        order, ratio = np.argsort(said, kind="stable"), said / ms
+        slow1.append(ms[order[0]] / ms.min())
+        slow3.append(ms[order[:3]].min() / ms.min())
+        first.append(ratio[order[0]])
+        chance1.append(random_of(ms, 1))
+        chance3.append(random_of(ms, 3))
+        cpu += [row["cpu_s"] for row in mine]
+        quartiles = " ".join(f"{q:.2f}" for q in np.quantile(ratio, [0.25, 0.5, 0.75]))
+        lost = sum(bool(row["notes"]) for row in mine)
+        unknown = f"  ({lost} with something not known)" if lost else ""
+        print(f"{name:40} {len(mine):5}  {slow1[-1]:.3f}  {slow3[-1]:.3f}  {chance1[-1]:.2f}, {chance3[-1]:.2f}    "
+              f"{first[-1]:.2f}  {quartiles}{unknown}")  # fmt: skip
+
+    def mean(of: list[float]) -> float:
+        return float(np.exp(np.log(of).mean()))
+
+    near = sum(0.8 <= ratio <= 1.25 for ratio in first)
+    total = f"{mean(slow1):.3f}  {mean(slow3):.3f}  {mean(chance1):.2f}, {mean(chance3):.2f}"
+    print(f"{'geometric mean':40} {'':5}  {total}")
+    print(f"first picks within 0.8 to 1.25 of the measured time: {near} of {len(first)}")
+    print(f"seconds of CPU a configuration: median {np.median(cpu):.2f}, mean {np.mean(cpu):.2f}")
+    counters(rows, half)
+
+
+def counters(rows: list[dict[str, Any]], half: str) -> None:
+    shown = [r for r in rows if "counted" in r and (not half or (r["place"] % 2 == 0) == (half == "even"))]
+    print(f"\nagainst the counters of {len(shown)} launches: within, and quartiles of said / counted")
+    for key in ("all", *PIPES, "dram", "l2"):
+        ratios = [r["said"][key] / r["counted"][key] for r in shown if r["counted"][key] > 1e-3 * r["counted"]["all"]]
+        if ratios:
+            limit = FAR if key in ("dram", "l2") else NEAR
+            close = sum(abs(ratio - 1) <= limit for ratio in ratios)
+            quartiles = " ".join(f"{q:.3f}" for q in np.quantile(ratios, [0, 0.25, 0.5, 0.75, 1]))
+            print(f"{key:8} {close:3} of {len(ratios):3} within {limit:.0%}   {quartiles}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    each = commands.add_parser("predict")
+    each.add_argument("folder", type=Path)
+    each.add_argument("--out", type=Path, required=True)
+    each.add_argument("--arch", default="h100")
+    each.add_argument("--only", default="")
+    each.add_argument("--every", type=int, default=1)
+    each = commands.add_parser("score")
+    each.add_argument("file", type=Path)
+    each.add_argument("--half", choices=("even", "odd"), default="")
+    given = parser.parse_args()
+    if given.command == "predict":
+        predict(given.folder, given.out, load(given.arch), given.only, given.every)
+    else:
+        score(read(given.file), given.half)
+
+
+if __name__ == "__main__":
+    main()
