@@ -16,11 +16,13 @@ from carver.arch.devices import load
 from carver.base.errors import CompileError, DeviceError
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import Execution, facts_of_binary
+from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.program import Program
-from carver.compiled.execution.sass import decoded
+from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa import elf, sass
+from carver.compiled.isa.code import Instruction
 
 SOURCE = """
 extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
@@ -223,6 +225,54 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
     assert most_passes(of) == n
     assert moved(of)["load", "arg0"] == 4 * 64 * n
     assert len(of.detail.log) < 2000  # of 5,000 passes
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "given", "wanted"),
+    [
+        ("IMAD.HI.U32", "R8, P1, R7, R6, R8", {"R7": -1, "R6": -1, "R8": 0, "R9": 2}, {"R8": 0, "P1": True}),
+        ("IMAD.HI.U32", "R8, R7, R6, R8", {"R7": 1 << 31, "R6": 6, "R8": 0, "R9": 10}, {"R8": 13}),
+        ("IMAD.WIDE", "R8, R7, 0x10, R4", {"R7": 0xFFFFFFFF, "R4": 0x30, "R5": 1}, {"R8": 0x20, "R9": 1}),
+        ("LEA.HI", "R24, P4, R32, R17, RZ, 0x3", {"R32": 7 << 29, "R17": 0xFFFFFFFC}, {"R24": 3, "P4": True}),
+        ("LEA.HI.SX32", "R3, R4, R5, 0x1b", {"R4": 0xFFFFFFE0, "R5": 10}, {"R3": 9}),
+        ("IADD3", "R3, P0, R4, -R5, RZ", {"R4": 5, "R5": 3}, {"R3": 2, "P0": True}),
+        ("IADD3", "R3, P0, R4, -R5, RZ", {"R4": 3, "R5": 5}, {"R3": 0xFFFFFFFE, "P0": False}),
+        ("SHF.R.S64", "R3, R4, 0x4, R5", {"R4": 0x20, "R5": 0xFFFFFFFF}, {"R3": 0xF0000002}),
+        ("SHF.L.U64.HI", "R3, R4, 0x4, R5", {"R4": 0xF0000000, "R5": 1}, {"R3": 0x1F}),
+        ("LOP3.LUT", "P0, RZ, R4, 0x7, RZ, 0xc0, !PT", {"R4": 8}, {"P0": False}),
+        ("PRMT", "R3, R4, 0x5410, R5", {"R4": 0x11112222, "R5": 0x33334444}, {"R3": 0x44442222}),
+        ("SGXT", "R3, R4, 0x8", {"R4": 0x80}, {"R3": 0xFFFFFF80}),
+        ("FLO.U32", "R3, R4", {"R4": 0x1000}, {"R3": 12}),
+        ("I2F.U64.RP", "R3, R4", {"R4": 1, "R5": 1}, {"R3": 0x4F800001}),
+        ("F2I.U64.TRUNC", "R4, R3", {"R3": 0x4F800001}, {"R4": 512, "R5": 1}),
+        ("HFMA2", "R5, -RZ, RZ, 0, 2.384185791015625e-07", {}, {"R5": 4}),
+        ("R2P", "PR, R5, 0x5", {"R5": 0x4}, {"P0": False, "P2": True}),
+        ("ISETP.LT.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": True}),
+        ("ISETP.LT.U32.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": False}),
+        ("IMNMX", "R3, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 7}, {"R3": 0xFFFFFFFF}),
+        ("IDP.4A.S8.S8", "R3, R4, R5, R6", {"R4": 0x0102FF04, "R5": 0x01010101, "R6": 10}, {"R3": 16}),
+    ],
+)
+def test_integer_instructions(opcode: str, operands: str, given: dict[str, int], wanted: dict[str, int | bool]) -> None:
+    class Registers(dict[str, Column]):
+        def set(self, name: str, value: Column | None) -> None:
+            self[name] = value  # type: ignore[assignment]
+
+        def note(self, address: int, how: str, *values: Column) -> None:
+            assert values
+
+    held = Registers({name: number(value) for name, value in given.items()})
+    op = decode(Instruction(0, "", opcode, operands))
+    assert op.run is not None
+    op.run(held)
+    assert wanted.keys() == op.writes
+    found = {name: held[name].bits.item() for name in wanted}
+    assert found == wanted
+    held = Registers()  # nothing is known
+    if op.reads:
+        op.run(held)
+        columns = [held[name] for name in wanted]
+        assert all(each is None or (each.known is not None and not each.known.any()) for each in columns)
 
 
 def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tuple[str, bytes]) -> None:

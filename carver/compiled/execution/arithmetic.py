@@ -40,9 +40,13 @@ def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) ->
         return [dst[0], after(dst[0]), *dst[1:2]], [a, b, low, high, *carry], wide
     if "HI" in mods:
         low, high = o.pair(src[2])
-        return dst[:1], [a, b, low, high], lambda a, b, low, high: (
-            (extended(a) * extended(b) >> 32) + high + (((extended(a) * extended(b) & WORD) + low) >> 32) & WORD
-        )  # fmt: skip
+
+        def upper(a: Array, b: Array, low: Array, high: Array) -> Any:
+            product = extended(a) * extended(b)
+            out = (product >> 32 & WORD) + high + ((product & WORD) + low >> 32)
+            return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
+
+        return dst[:2], [a, b, low, high], upper
     rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3]]
     return dst[:1], [a, b, *rest], lambda a, b, *rest: a * b + sum(rest) & WORD
 
@@ -81,10 +85,14 @@ def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kn
         by = int(rest[-1], 16) if NUMBER.match(rest[-1]) and len(rest) > 2 else 0
         rest = rest[:-1] if NUMBER.match(rest[-1]) and len(rest) > 2 else rest
         a, b = o.get(rest[0]), o.get(rest[1])
-        if "SX32" in mods:
-            return dst[:1], [a, b, *carry], lambda a, b, *c: (signed(a) >> 32 - by) + b + sum(c) & WORD
-        c = o.get(rest[2]) if len(rest) > 2 else o.get("RZ")
-        return dst[:1], [a, b, c, *carry], lambda a, b, c, *p: (a >> 32 - by | c << by) + b + sum(p) & WORD
+        third = o.get(rest[2]) if len(rest) > 2 else o.get("RZ")
+
+        def high(a: Array, b: Array, c: Array, *carried: Array) -> Any:
+            shifted = signed(a) >> 32 - by if "SX32" in mods else a >> 32 - by | c << by
+            out = (shifted & WORD) + b + sum(carried)
+            return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
+
+        return dst[:2], [a, b, third, *carry], high
     by = int(rest[2], 16) if len(rest) > 2 and NUMBER.match(rest[2]) else 0
 
     def low(a: Array, b: Array, *carried: Array) -> Any:
@@ -218,24 +226,35 @@ def words_of(values: Array) -> Array:
 
 
 def to_float(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if mods & {"F64", "F16"} or mods & {"S8", "U8", "S16", "U16", "S64", "U64"}:
+    if mods & {"F64", "F16"} or mods & {"S8", "U8", "S16", "U16"}:
         return None
 
-    def converted(x: Array) -> Array:
-        exact = (x if "U32" in mods else signed(x)).astype(np.float64)
-        near = exact.astype(np.float32)
+    def near(exact: Array) -> Array:
+        out = exact.astype(np.float32)
         if "RP" in mods:
-            near = np.where(near < exact, np.nextafter(near, np.float32(np.inf)), near)
-        return words_of(near)
+            out = np.where(out < exact, np.nextafter(out, np.float32(np.inf)), out)
+        return words_of(out)
 
-    return dst[:1], [o.get(src[0])], converted
+    if mods & {"S64", "U64"}:
+        high = unsigned if "U64" in mods else signed
+        return dst[:1], [*o.pair(src[0])], lambda low, up: near(low + high(up) * 2.0**32)
+    word = unsigned if "U32" in mods else signed
+    return dst[:1], [o.get(src[0])], lambda x: near(word(x).astype(np.float64))
 
 
 def to_integer(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if mods & {"F64", "F16", "S64", "U64"}:
+    if mods & {"F64", "F16"}:
         return None
-    low, high = (0.0, 2.0**32 - 1) if "U32" in mods else (-(2.0**31), 2.0**31 - 1)
     rounded = next((f for m, f in (("FLOOR", np.floor), ("CEIL", np.ceil), ("TRUNC", np.trunc)) if m in mods), np.rint)
+    if mods & {"S64", "U64"}:
+        least = 0.0 if "U64" in mods else -(2.0**63)
+
+        def long(x: Array) -> Any:
+            value = np.clip(np.nan_to_num(rounded(floats(x))), least, 2.0**63 - 1024).astype(np.int64)
+            return value & WORD, value >> 32 & WORD
+
+        return [dst[0], after(dst[0])], [o.get(src[0])], long
+    low, high = (0.0, 2.0**32 - 1) if "U32" in mods else (-(2.0**31), 2.0**31 - 1)
     return dst[:1], [o.get(src[0])], lambda x: (
         np.clip(np.nan_to_num(rounded(floats(x))), low, high).astype(np.int64) & WORD
     )  # fmt: skip
@@ -356,12 +375,24 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
         return lambda *values: [("masked", *(value for value in values if value.dtype != bool))]
     if kind == "IMAD" and "HI" in mods:
         extended = unsigned if "U32" in mods else signed
-        return lambda a, b, low, high: [("cut", extended(a) * extended(b) + low, 32)]
+
+        def upper(a: Array, b: Array, low: Array, high: Array) -> Sequence[Doubt]:
+            product = extended(a) * extended(b)
+            out = (product >> 32 & WORD) + high
+            return [("cut", product + low, 32), ("GE", out, CARRY)] if carries else [("cut", product + low, 32)]
+
+        return upper
     if kind == "IMAD" and "WIDE" in mods:
         return lambda a, b, low, high, *carried: [("GE", (a * b & WORD) + low, CARRY)]
     if kind == "LEA":
         if "HI" in mods:
-            return lambda a, *_: [("cut", signed(a) if "SX32" in mods else a, 32 - by)]
+
+            def high(a: Array, b: Array, c: Array, *_: Array) -> Sequence[Doubt]:
+                shifted = signed(a) >> 32 - by if "SX32" in mods else a >> 32 - by | c << by
+                cut = ("cut", signed(a) if "SX32" in mods else a, 32 - by)
+                return [cut, ("GE", (shifted & WORD) + b, CARRY)] if carries else [cut]
+
+            return high
         return (lambda a, b, *_: [("GE", (a << by & WORD) + b, CARRY)]) if carries else None
     if kind in ("IADD3", "IADD") and carries:
         return lambda *terms: [("GE", sum(terms), CARRY * n) for n in range(1, len(dst))]

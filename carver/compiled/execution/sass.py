@@ -140,6 +140,8 @@ def decode(each: Instruction) -> Op:
         return extremum(each, mods, o, op)
     count = results(parts) if parts else 0
     found = ARITHMETIC[plain](mods, parts[:count], parts[count:], o) if plain in ARITHMETIC and parts else None
+    if found is not None and not set(filter(real, parts[:count])) <= set(found[0]):  # a form with one result more
+        found = None
     if found is None:
         written, read = poisoned(each), sass.registers(each.opcode, each.operands)[0]
         o.reads = set(read)
