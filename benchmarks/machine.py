@@ -6,7 +6,8 @@
 FOLDER has `problems.json.gz` and `cubins.tar.xz` (`adapters/machine_table.py`). `predict` prices every N-th
 configuration, and those with counters, from the cubin and its launch alone, and writes a line for each as it is done; a
 second call goes on where the first ended. `score` prints the slowdown of the first picks, a random pick beside them,
-and what was counted by Nsight Compute beside what the evaluator says: instructions by pipe, bytes of DRAM and L2.
+and what was counted by Nsight Compute beside what the evaluator says: instructions by pipe, bytes that are read from
+DRAM (those written stay in L2 at the end of a launch, where they fit) and bytes of L2.
 Rules of the evaluator may be changed after looking at problems of even place in the order of their names; the others
 are only scored. `--half` gives one of the two.
 """
@@ -32,7 +33,7 @@ from carver.arch.devices import load  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
 from carver.compiled.execution.facts import execution  # noqa: E402
 from carver.compiled.isa import rates  # noqa: E402
-from carver.cost.models.compiled import price_compiled  # noqa: E402
+from carver.cost.models.compiled import _pages, price_compiled, priors, shape_of  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
 NEAR, FAR = 0.01, 0.15
@@ -58,8 +59,8 @@ def executed(of: Any) -> dict[str, float]:
 def counted(ncu: dict[str, float]) -> dict[str, float]:
     """The same, and bytes, by the chip's counters."""
     pipes = {pipe: ncu.get(f"sm__inst_executed_pipe_{pipe}.sum", 0.0) for pipe in PIPES}
-    dram = ncu["dram__bytes_read.sum"] + ncu["dram__bytes_write.sum"]
-    return {"all": ncu.get("smsp__inst_executed.sum", 0.0), **pipes, "dram": dram, "l2": ncu["lts__t_bytes.sum"]}
+    bytes_ = {"dram read": ncu["dram__bytes_read.sum"], "l2": ncu["lts__t_bytes.sum"]}
+    return {"all": ncu.get("smsp__inst_executed.sum", 0.0), **pipes, **bytes_}
 
 
 def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
@@ -83,7 +84,9 @@ def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
                         "notes": [n for n in facts.notes if "not known" in n]}  # fmt: skip
                 if "ncu" in config:
                     steps = float(work.grid[0] * work.steps[0])
-                    moved = {key: float(getattr(work, f"{key}_bytes")[0]) * steps for key in ("dram", "l2")}
+                    shape = shape_of(facts, arch)
+                    moved = {"dram read": float(work.l3_bytes[0]) * steps / _pages(facts, arch, priors(arch)),
+                             "l2": float(work.fill_bytes[0]) * steps + shape.store_bytes * of.count}  # fmt: skip
                     row["said"], row["counted"] = {**executed(of), **moved}, counted(config["ncu"])
             except CarverError as error:
                 row["error"] = str(error)
@@ -139,13 +142,13 @@ def score(rows: list[dict[str, Any]], half: str) -> None:
 def counters(rows: list[dict[str, Any]], half: str) -> None:
     shown = [r for r in rows if "counted" in r and (not half or (r["place"] % 2 == 0) == (half == "even"))]
     print(f"\nagainst the counters of {len(shown)} launches: within, and quartiles of said / counted")
-    for key in ("all", *PIPES, "dram", "l2"):
+    for key in ("all", *PIPES, "dram read", "l2"):
         ratios = [r["said"][key] / r["counted"][key] for r in shown if r["counted"][key] > 1e-3 * r["counted"]["all"]]
         if ratios:
-            limit = FAR if key in ("dram", "l2") else NEAR
+            limit = FAR if key in ("dram read", "l2") else NEAR
             close = sum(abs(ratio - 1) <= limit for ratio in ratios)
             quartiles = " ".join(f"{q:.3f}" for q in np.quantile(ratios, [0, 0.25, 0.5, 0.75, 1]))
-            print(f"{key:8} {close:3} of {len(ratios):3} within {limit:.0%}   {quartiles}")
+            print(f"{key:9} {close:3} of {len(ratios):3} within {limit:.0%}   {quartiles}")
 
 
 def main() -> None:
