@@ -74,7 +74,7 @@ def key(subject: str, problem: int, config: Config) -> str:
 def recorded(out: Path) -> dict[str, dict[str, Any]]:
     if not out.exists():
         return {}
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = [json.loads(line) for line in text_of(out, ConfigError).splitlines()]
     return {key(row["kernel"], row["problem"], row["config"]): row for row in rows}
 
 
