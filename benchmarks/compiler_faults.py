@@ -6,8 +6,8 @@ Each run has caches of its own. In a first process one tool fails in one way whi
 second process nothing fails, with the caches that the first one left. A run counts as good where every thread of
 the first process ends with a ranking or with an error of carver's, the second process ranks as one that was never
 disturbed, and no process or folder of the run is left. `pool`: the kernel is imported by compiling processes;
-`copies`: a function makes it, so that it is compiled in copies of the process; `source`: CUDA C++ by nvcc, HIP by
-clang, both read as machine code. Exits with 1 if a run was not good. No GPU is used.
+`copies`: a function makes it, so that it is compiled in copies of the process; `source`: CUDA C++ by nvcc, read as
+machine code. Exits with 1 if a run was not good. No GPU is used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).resolve().parent.parent
-WAYS = {"pool": ("ptxas", "nvdisasm"), "copies": ("ptxas", "nvdisasm"), "source": ("nvcc", "nvdisasm", "clang")}
+WAYS = {"pool": ("ptxas", "nvdisasm"), "copies": ("ptxas", "nvdisasm"), "source": ("nvcc", "nvdisasm")}
 """The tools that each way of compiling needs."""
 FAULTS = ("killed", "killed midway", "hung", "garbled", "silent", "full disk", "missing")
 THREADS = (1, 2, 8)
 VARIABLES = {
     "ptxas": "TRITON_PTXAS_PATH", "nvdisasm": "TRITON_NVDISASM_PATH", "nvcc": "CARVER_NVCC",
-    "clang": "CARVER_HIP_CLANG",
 }  # fmt: skip
 LIMIT_S = 90.0
 """Of a process of a run; what hangs is given up by carver after HUNG_S."""
@@ -74,9 +73,9 @@ def rank():
         add = space["made"]()
     else:
         source = carver.Kernel(open("add.cu").read(), "add", block=256)
-        arch = "mi300x" if tool == "clang" else "h100"
         return [(config["PER"], carver.rank_kernel(
-            source, [config], args=(x, np.int32(1 << 16)), grid=(256 // config["PER"],), block=256, arch=arch
+            source, [config], args=(x, np.int32(1 << 16)), grid=(256 // config["PER"],), block=256, arch="h100",
+            seconds=hung_s,
         )[0].predicted_ms) for config in ({"PER": 1}, {"PER": 4})]
     grid = lambda c: ((1 << 16) // c["BLOCK"],)
     found = carver.rank_kernel(add, configs, args={"x": x, "n": 1 << 16}, grid=grid, arch="h100", seconds=hung_s)
@@ -104,7 +103,7 @@ def real(tool: str) -> str:
         import triton
 
         return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / tool)
-    found = os.environ.get(VARIABLES[tool]) or shutil.which(tool) or shutil.which(f"{tool}-19")
+    found = os.environ.get(VARIABLES[tool]) or shutil.which(tool)
     return found or (f"/usr/local/cuda/bin/{tool}" if tool == "nvcc" else "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -139,6 +140,19 @@ def test_a_command_is_ended_in_time_with_all_that_it_started() -> None:
     while left("sleep 76543") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left("sleep 76543")
+
+
+def test_temporary_files_stay_while_the_child_works_and_go_with_it(tmp_path: Path) -> None:
+    """A command that a child runs to its end takes none of the child's files along."""
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp())
+        (folder / "kept").touch()
+        finished(["true"], 10.0)
+        return {"refused": f"{folder} {(folder / 'kept').exists()}"}
+
+    [(_, reply)] = Copies(answer, 1).replies({"0": {"n": 0}}, 20.0)
+    folder, _, there = reply["refused"].partition(" ")
+    assert there == "True" and not Path(folder).exists()
 
 
 @pytest.mark.parametrize(
