@@ -45,8 +45,8 @@ class Crew:
         meanwhile: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[str, Reply, str]]:  # fmt: skip
         """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
-        times that others took. [s] `meanwhile` is called while the first are at work."""
-        waiting, took = list(jobs)[::-1], list[float]()
+        times that others took. [s] `meanwhile` is called again and again once a job ended well."""
+        waiting, took, well = list(jobs)[::-1], list[float](), False
         with selectors.DefaultSelector() as selector:
 
             def give() -> None:
@@ -69,7 +69,8 @@ class Crew:
                 for _ in range(self.processes):
                     give()
                 while self._busy:
-                    meanwhile()
+                    if well:
+                        meanwhile()
                     limit = min(seconds, bound(took))
                     due = min(child.since for child in self._busy) + limit - time.monotonic()
                     for ready, _ in selector.select(max(min(due, LOOK_S), 0.0)):
@@ -86,6 +87,7 @@ class Crew:
                         said = child.printed()
                         key = free(child, open_before)
                         took.append(time.monotonic() - child.since)
+                        well = well or (reply.outcome == "ok" and "refused" not in reply.data.get("reply", {}))
                         if self.keep and child.pid:
                             self._idle.append(child)
                         else:

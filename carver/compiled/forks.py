@@ -4,8 +4,8 @@ A copy is made for each request and ends with its reply. A compiler that hangs, 
 therefore only one refused candidate. Copies never touch the GPU. For kernels that are not loaded, and for systems
 without fork, there is `pool`.
 
-The first compilation of a process takes some tenths of a second longer than others: it is done once beforehand
-(`warm`), and copies inherit the result.
+The first compilation of a process takes some tenths of a second longer than others: it is done once (`warm`), and
+copies inherit the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..base.child import Child, Handler, forking
+from ..base.child import Child, Handler
 from ..base.children import Crew
 from ..base.host import cores_available
 from .isa.rates import table
@@ -41,8 +41,8 @@ class Copies:
     """Has each request answered in a copy of this process: by `answer`, so many at a time.
 
     One copy is made of this process, whose threads may hold locks that no copy of theirs would release; it has none of
-    them, and makes a copy of its own for each request. `warm` is done once in each of the two. `beside` does what else
-    is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the requests is given up.
+    them, and makes a copy of its own for each request. `warm` is done in it once a request was answered well, for later
+    copies to inherit. `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the requests is given up.
     """
 
     def __init__(
@@ -61,9 +61,6 @@ class Copies:
         if not left:
             return
         with Child(lambda: self._relayed) as copy:
-            copy.start()
-            with forking:
-                self.warm()
             for reply in copy.stream({"stream": {"requests": left, "seconds": seconds}}, seconds + SLACK_S):
                 if reply.outcome != "ok":
                     for key in left:

@@ -117,7 +117,7 @@ def read_many(cubins: Sequence[bytes], kernel: str | None = None) -> list[Code]:
             codes[i] = _code(each, [_moved(line, start * INSTRUCTION_BYTES) for line in lines[start:end]])
             start = end
         if start != len(lines):
-            raise CompileError(f"nvdisasm printed {len(lines)} instructions of {start} that there are")
+            raise CompilerFailed(f"nvdisasm printed {len(lines)} instructions of {start} that there are")
     return [codes[i] for i in range(len(chosen))]
 
 
