@@ -42,7 +42,8 @@ class Copies:
 
     One copy is made of this process, whose threads may hold locks that no copy of theirs would release; it has none of
     them, and makes a copy of its own for each request. `warm` is done in it once a request was answered well, for later
-    copies to inherit. `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the requests is given up.
+    copies to inherit. `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than
+    the rest of the requests is given up.
     """
 
     def __init__(
