@@ -89,7 +89,7 @@ ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dat
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     made = Script()
-    monkeypatch.setattr("carver.run.session.Worker", lambda *_, **__: made)
+    monkeypatch.setattr("carver.run.session.Child", lambda *_, **__: made)
     return made
 
 
