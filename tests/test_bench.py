@@ -163,7 +163,7 @@ def test_what_is_reported_again_has_the_predictions_of_its_hint(
     script: Script, tmp_path: Path, grid: Ranking
 ) -> None:
     def report(predicted_ms: float, rank: int) -> Any:
-        hint = replace(grid[0], problem=problem(), predicted_ms=predicted_ms, rank=rank)
+        hint = replace(grid[0], subject=problem(), predicted_ms=predicted_ms, rank=rank)
         with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1)) as b:
             (m,) = measure(b, [replace(candidate(tmp_path, "ok"), hint=hint)])
         return m
@@ -346,7 +346,7 @@ def test_hints_for_another_device_are_refused(grid: Ranking, tmp_path: Path, scr
         for device in ("cpu", "cuda"):  # said before a device is opened, which could not help
             with pytest.raises(DeviceError, match=r"of the backend 'triton' .* no source of; carver\.autotune times"):
                 benchmark(list(fused), device, records=db, progress=False)
-        other = replace(grid[0], problem=problem())
+        other = replace(grid[0], subject=problem())
         with pytest.raises(ConfigError, match="one benchmark measures one problem"):
             benchmark([grid[0], other], "cpu", records=db)
 
@@ -359,7 +359,7 @@ def cpu_hints(grid: Ranking, template: carver.ranking.ranking.Ranking | Any, cou
     rows = [i * (len(space) - 1) // max(count - 1, 1) for i in range(count)]
     return [
         replace(
-            grid[0], rank=i, index=row, backend="cpu", kernel=kernel.name, arch=device, problem=template.problem,
+            grid[0], rank=i, index=row, backend="cpu", kernel=kernel.name, arch=device, subject=template.problem,
             config=space.config(row), predicted_ms=1.0 + i,
         )
         for i, row in enumerate(rows)

@@ -409,7 +409,7 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
             r = reading("vector.float32", "fma", "FLOP/s", [1e9] * 9)
             return Reply("ok", "", {**Microbenchmarks({r.name: r}).to_dict(), "hz": job["hz"], "state": {}})
 
-    monkeypatch.setattr(calibrating, "Worker", Half)
+    monkeypatch.setattr(calibrating, "Child", Half)
     found = calibrate("cpu", kernels=False)
     assert found.micro.left_out == ("clock: timeout: still running clock",)
     assert list(found.micro.readings) == ["vector.float32"]
