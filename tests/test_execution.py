@@ -81,6 +81,16 @@ extern "C" __global__ void smoothed(const float* x, float* y) {
     int i = blockIdx.x * 256 + threadIdx.x + 1;
     y[i] = x[i - 1] + x[i] + x[i + 1];
 }
+extern "C" __global__ void flagged(volatile int* flag, float* y) {
+    while (flag[blockIdx.x] == 0) {}
+    y[threadIdx.x] = 1;
+}
+extern "C" __global__ void triangle(const float* x, float* y) {
+    float total = 0;
+#pragma unroll 1
+    for (int j = 0; j < (int)blockIdx.x; ++j) total += x[j * 32 + threadIdx.x];
+    y[(blockIdx.y * gridDim.x + blockIdx.x) * 32 + threadIdx.x] = total;
+}
 extern "C" __global__ void delayed(const float* x, float* y, int n) {
     float total = 0;
 #pragma unroll 1
@@ -194,7 +204,8 @@ def test_loaded_numbers_are_unknown_until_they_are_given(cubin: tuple[str, bytes
     args = (f32(1000), at, f32(4096), i32(32))
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"))
     assert of.detail.assumed
-    assert [tile.place for tile in of.tiles].count(None) == 1  # x; at and y are known
+    [lost] = [tile for tile in of.tiles if tile.place is None]  # of x; at and y are known
+    assert (lost.kind, lost.tile_bytes, lost.executions) == ("load", 128.0, 1.0)
     held = np.arange(33)[::-1].copy()
     held[32] = 7
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
@@ -217,6 +228,21 @@ def test_what_neighbours_load_again_is_asked_for_once(cubin: tuple[str, bytes]) 
     facts = of.facts()
     assert facts.bytes_of("load") == pytest.approx(4 * 256, rel=0.02)  # L1 answers the others
     assert facts.read_bytes == pytest.approx(4 * 256 * 1000, rel=0.01)
+
+
+def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> None:
+    across, down = 64, 300  # of which 4,224 blocks are run, and only a few of those in all threads
+    of = executed(cubin, "triangle", (across, down), 32, f32(64, 32), f32(across * down, 32))
+    facts = of.facts()
+    assert not np.isin(of.detail.block_ids, of.wide.block_ids).all()
+    assert max(loop.trips for loop in facts.loops) == pytest.approx((across - 1) / 2, rel=0.02)
+    assert facts.bytes_of("load") == pytest.approx(128 * (across - 1) / 2, rel=0.02)
+
+
+def test_a_loop_that_waits_for_another_block_ends(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "flagged", 1, 32, carver.Tensor("int32", (1,)), f32(32))
+    assert of.detail.assumed
+    assert moved(of)["store", "arg1"] == 128
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:
@@ -250,6 +276,8 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
         ("ISETP.LT.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": True}),
         ("ISETP.LT.U32.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": False}),
         ("IMNMX", "R3, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 7}, {"R3": 0xFFFFFFFF}),
+        ("VIADDMNMX", "R3, R4, 0x5, R6, !PT", {"R4": 4, "R6": 7}, {"R3": 9}),
+        ("VIADDMNMX.U32", "R3, R4, -0x5, R6, PT", {"R4": 4, "R6": 7}, {"R3": 7}),
         ("IDP.4A.S8.S8", "R3, R4, R5, R6", {"R4": 0x0102FF04, "R5": 0x01010101, "R6": 10}, {"R3": 16}),
     ],
 )

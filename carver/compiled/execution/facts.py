@@ -126,7 +126,11 @@ class Execution:
         passes in the block that has most over the mean."""
         wide = self.wide.passes.mean(axis=2)
         same = np.isin(self.wide.block_ids, self.detail.block_ids)
-        here, all_ = wide[:, same].mean(axis=1) if same.any() else wide.mean(axis=1), wide.mean(axis=1)
+        if same.sum() == len(self.detail.block_ids):
+            here = wide[:, same].mean(axis=1)
+        else:  # what those threads do in the detailed blocks, of which the wide run has only some
+            here = Run(self.program, self.launch, self.detail.block_ids, self.wide.threads).passes.mean(axis=(1, 2))
+        all_ = wide.mean(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(wide.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
 

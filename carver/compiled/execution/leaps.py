@@ -72,6 +72,8 @@ class Execution(Protocol):
     program: Program
     blocks: list[Block]
     log: list[Event]
+    assumed: set[int]
+    leaves: set[int]
 
     def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
 
@@ -97,8 +99,7 @@ class Leaper:
     def _waits(self, head: int) -> bool:
         """Whether the loop that begins with a block waits for a barrier in memory."""
         program = self.run.program
-        ends = [n for n, out in enumerate(program.after) if head in out and n >= head]
-        inside = program.ops[program.ranges[head][0] : program.ranges[max(ends)][-1] + 1]
+        inside = program.ops[program.ranges[head][0] : program.ranges[self._end(head)][-1] + 1]
         return any(op.kind == "barrier" for op in inside)
 
     def leap(self, fiber: Lanes) -> None:
@@ -130,17 +131,31 @@ class Leaper:
                 if rough:
                     self._rough.add(fiber.block)
                     times = times if times > ENDLESS else max(times // PIECES, 3)
-                self._go(fiber, names, steps, spans[0], walked, times - 1)
+                if times > ENDLESS:
+                    self._leave(fiber.block)
+                else:
+                    self._go(fiber, names, steps, spans[0], walked, times - 1)
                 marks.clear()
                 return
+
+    def _leave(self, head: int) -> None:
+        """Have a loop end that waits for what another block writes: a branch on what is not known is taken there."""
+        program = self.run.program
+        inside = program.ops[program.ranges[head][0] : program.ranges[self._end(head)][-1] + 1]
+        found = {op.address for op in inside if op.kind == "branch"} & self.run.assumed - self.run.leaves
+        if not found:
+            at = program.ops[program.ranges[head][0]].address
+            raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")
+        self.run.leaves |= found
+
+    def _end(self, head: int) -> int:
+        """The last block from which control comes back to the head of a loop."""
+        return max(n for n, out in enumerate(self.run.program.after) if head in out and n >= head)
 
     def _go(
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
         walked: Sequence[tuple[Array, ...]], times: int,
     ) -> None:  # fmt: skip
-        if times > ENDLESS:
-            at = self.run.program.ops[self.run.program.ranges[fiber.block][0]].address
-            raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")
         for event, each in zip(span, walked, strict=True):
             if event.kind == "block":
                 each_pass = prod(walk.times for walk in event.walks)

@@ -68,6 +68,8 @@ class Run:
         self._passes = np.zeros((len(program.ranges), count * len(self.warps)))
         self.log: list[Event] = []
         self.assumed: set[int] = set()
+        self.leaves: set[int] = set()
+        """Those of them that are taken, since a loop would not end."""
         self.unknown: Counter[str] = Counter()
         self.blocks = program.sliced(shared)
         self._leaper = Leaper(self)
@@ -133,7 +135,7 @@ class Run:
             taken = Column(sure, None if (sure == possible).all() else sure == possible)
         if taken.known is not None and not taken.known.all() and not op.rare:
             self.assumed.add(op.address)
-        goes = taken.possible if op.rare else taken.sure
+        goes = taken.possible if op.rare or op.address in self.leaves else taken.sure
         if op.kind == "exit":
             return fiber.parted(~goes, following)
         if op.kind in ("return", "indirect"):

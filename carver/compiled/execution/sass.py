@@ -136,7 +136,7 @@ def decode(each: Instruction) -> Op:
     plain = kind[1:] if kind.startswith("U") and kind[1:] in (*ARITHMETIC, "PLOP3") else kind
     if plain == "PLOP3":
         return predicate_logic(o, op)
-    if plain in ("IMNMX", "VIMNMX", "UIMNMX", "UVIMNMX"):
+    if plain in ("IMNMX", "VIMNMX", "UIMNMX", "UVIMNMX", "VIADDMNMX"):
         return extremum(each, mods, o, op)
     count = results(parts) if parts else 0
     found = ARITHMETIC[plain](mods, parts[:count], parts[count:], o) if plain in ARITHMETIC and parts else None
@@ -255,10 +255,13 @@ def extreme(x: Array, y: Array, least: Array) -> Array:
 def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
     parts = o.parts
     cast = unsigned if "U32" in mods else signed
-    target, a, b, least = parts[0], o.get(parts[1]), o.get(parts[2]), o.get(parts[-1])
+    target, a, b, least = parts[0], o.get(parts[1]), o.get(parts[-2]), o.get(parts[-1])
+    added = o.get(parts[2]) if each.mnemonic == "VIADDMNMX" else None
 
     def run(thread: Thread) -> None:
         x, y, p = a(thread), b(thread), least(thread)
+        if added is not None:
+            x = next(iter(applied(lambda first, second: first + second & WORD, [x, added(thread)])), None)
         if x is None or y is None or p is None:
             return thread.set(target, None)
         left, right = Column(cast(x.bits), x.known), Column(cast(y.bits), y.known)

@@ -20,7 +20,7 @@ EXACT = 4
 """So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
 MOST_POINTS = 512
 """Of a walk inside of another one."""
-SECTOR_BYTES = 32
+SECTOR_BYTES, WARP = 32, 32
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
             seen.append((run.tid[lanes[mine]][order], address[mine][order]))
             bytes_ += _distinct(seen[-1][1], width)
     if not seen:
-        return Tile(index, kind, "pointer", None, executions=executions / len(run.block_ids))
+        return _lost(index, kind, events, run)
     if place is None:  # of shared memory, by a generic address
         return None
     sizes = [_distinct(address, width) for _, address in seen]
@@ -168,6 +168,18 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         sectors=sectors / warps, executions=executions / len(run.block_ids),
     )  # fmt: skip
+
+
+def _lost(index: int, kind: str, events: Sequence[Event], run: Run) -> Tile:
+    """A tile at addresses that are not known: what its lanes ask for, taken to lie together in each warp."""
+    width, lanes, executions = run.program.ops[index].width_bytes, 0, 0
+    for event in events:
+        here = spread_box(event)
+        lanes += times(event) * len(here)
+        executions += times(event) * len(np.unique(run.slot[here]))
+    size = float(lanes * width) / max(executions, 1)
+    row = float(min(width * WARP, size))
+    return Tile(index, kind, "pointer", None, size, size, row, row, executions=executions / len(run.block_ids))
 
 
 def _distinct(address: Array, width: int) -> float:
