@@ -35,7 +35,7 @@ setup(
     # private names; carver/base/shipped.py finds them there and in a checkout.
     package_dir={"carver._arch": "arch", "carver._templates": "templates"},
     package_data={
-        "carver": ["py.typed"],
+        "carver": ["py.typed", "view/assets/*", "skill/*.md"],
         "carver._arch": ["**/*.toml"],
         "carver._templates": ["**/*.toml", "**/*.cu", "**/*.cuh", "**/*.c", "**/*.h"],
     },

@@ -1,4 +1,4 @@
-"""The support matrix, written into the README by
+"""The support matrix, written into docs/devices.md by
 
     python tests/docs_tables.py
 
@@ -108,5 +108,5 @@ def written(page: str) -> str:
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(written(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "devices.md"
+    page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

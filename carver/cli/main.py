@@ -25,7 +25,8 @@ GROUPS = {
     "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},
     "Devices": {"archs": "system.list_archs", "arch": "system"},
     "Caches and this installation": {
-        "cache": "system", "profile": "system", "doctor": "system", "bench-call": "system", "bench-query": "system",
+        "cache": "system", "profile": "system", "doctor": "system", "skill": "system", "bench-call": "system",
+        "bench-query": "system",
     },
 }  # fmt: skip
 """Where each command is: the module, and the name in it if it is not the command's. It is imported when it is asked

@@ -414,6 +414,13 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
     return {"import_ms": float(imports), "first_ms": float(firsts)}
 
 
+@command
+def skill() -> None:
+    """Print what a coding agent reads about carver: what to ask, what the JSON means, when not to."""
+    text = (Path(__file__).resolve().parents[1] / "skill" / "SKILL.md").read_text(encoding="utf-8")
+    click.echo(text, nl=False)
+
+
 LINES = (
     ("import carver", "import_ms", "ms"), ("the first query of a process", "first_ms", "ms"),
     ("a new shape", "new_shape_ms", "ms"), ("the same shape again", "repeated_us", "us"),
