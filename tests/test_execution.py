@@ -321,3 +321,8 @@ def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tu
 def test_arguments_that_are_not_the_kernels(cubin: tuple[str, bytes]) -> None:
     with pytest.raises(CompileError, match="3 parameters"):
         facts_of_binary(Binary(cubin[1], "grid_sum", (f32(8),), 1, 32), load(ARCH[cubin[0]]))
+
+
+def test_code_of_other_vendors_is_one_sentence() -> None:
+    with pytest.raises(CompileError, match="MI300X.* is not followed: a binary is ranked for NVIDIA GPUs"):
+        facts_of_binary(Binary(b"\t.text\n", "add"), load("mi300x"))

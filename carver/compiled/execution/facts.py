@@ -12,6 +12,7 @@ import numpy as np
 
 from ...arch.descriptor import Arch
 from ...arch.occupancy import blocks_that_fit
+from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
 from ..footprint import Touched
@@ -51,6 +52,11 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
 
 def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
+    if arch.vendor != "nvidia":
+        raise CompileError(
+            f"machine code of {arch.title} is not followed: a binary is ranked for NVIDIA GPUs from compute capability "
+            "7.5 on; on AMD's, rank Triton kernels"
+        )
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
     return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes)
