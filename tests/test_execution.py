@@ -324,5 +324,5 @@ def test_arguments_that_are_not_the_kernels(cubin: tuple[str, bytes]) -> None:
 
 
 def test_code_of_other_vendors_is_one_sentence() -> None:
-    with pytest.raises(CompileError, match="MI300X.* is not followed: a binary is ranked for NVIDIA GPUs"):
+    with pytest.raises(CompileError, match=r"MI300X.* is not followed: a binary is ranked for NVIDIA GPUs"):
         facts_of_binary(Binary(b"\t.text\n", "add"), load("mi300x"))
