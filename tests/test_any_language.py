@@ -13,11 +13,20 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import ConfigError, NoCandidates
+from carver.base.errors import ConfigError, DeviceError, NoCandidates
+from carver.compiled.isa.sass import tool
 from carver.export.kernel_tuner import restriction
 from carver.integrations.enable import TOOLS, Enabled
 
-pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+
+def _disassembler() -> bool:
+    try:
+        return tool().is_file()
+    except DeviceError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not shutil.which("nvcc") or not _disassembler(), reason="no nvcc or no nvdisasm")
 T = carver.Tensor
 N = 1 << 24
 

@@ -693,5 +693,5 @@ def test_records_of_this_machines_cpu_are_evaluated(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     words = ["matmul", "64", "64", "64", "--dtype", "float32", "--arch", "cpu", "--topk", "3", "--seconds", "5"]
     assert run("bench", *words, "--rounds", "1", "--json").exit_code == 0
-    found = answer("evaluate", str(tmp_path / "records.sqlite"), "--workers", "1")
+    found = answer("evaluate", str(tmp_path / "store.sqlite"), "--workers", "1")
     assert [row["problems"] for row in found["rows"]] == [1] and not found["remarks"]

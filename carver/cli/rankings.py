@@ -66,10 +66,10 @@ DRAWN = 300
 
 def _recommend_over(
     template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
-    plot: Path | None, roofline: Path | None, heatmap: Any, as_json: bool,
+    plot: Path | None, roofline: Path | None, heatmap: Any, html: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    if kernel or profile is not None:
-        raise ConfigError("--kernel and --profile are of one device: give one --arch")
+    if kernel or profile is not None or html is not None:
+        raise ConfigError("--kernel, --profile and --html are of one device: give one --arch")
     fleet = recommend_over(template.problem, archs, backend)
     show_over(fleet, f"{template.problem} on {len(fleet.rankings)} devices", plot, roofline, heatmap, as_json)
 
@@ -231,8 +231,8 @@ def _rank_any_kernel(
            "compile": share(compile), "launch": not no_launch}  # fmt: skip
     found = devices_of(arch)
     if len(found) > 1:
-        if profile is not None or explain is not None:
-            raise ConfigError("--profile and --explain are of one device: give one --arch")
+        if profile is not None or explain is not None or html is not None:
+            raise ConfigError("--profile, --explain and --html are of one device: give one --arch")
         fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how))
         title = f"{fleet.best[0].subject} on {len(fleet.rankings)} devices"
         show_over(fleet, title, plot, roofline, heatmap, as_json)

@@ -303,10 +303,16 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
 
 
 def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
-    """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]"""
+    """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]
+
+    At the clock of the datasheet, or the one that the device holds under load where that is higher.
+    """
     peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
     unit = matrix_unit(problem, arch) if problem.contracts else None
-    return peaks | ({"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate)} if unit else {})
+    if unit is None:
+        return peaks
+    above = max(arch.sustained_of(unit) / arch.clock_of(unit), 1.0)
+    return peaks | {"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate) * above}
 
 
 def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
