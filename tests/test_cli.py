@@ -397,7 +397,8 @@ def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...]
 def test_every_command_takes_json_but_those_that_write_for_a_target() -> None:
     every = [(path[:2], {o for p in command.params for o in p.opts}) for path, command in leaves(main)]
     without = {path for path, options in every if "--json" not in options}
-    assert without == {("export", target) for target in ("json", "csv", "triton", "tilelang", "cutlass", "cute-dsl")}
+    targets = ("json", "csv", "triton", "tilelang", "cutlass", "cute-dsl")
+    assert without == {("skill",), *(("export", target) for target in targets)}
 
 
 def test_the_keys_of_json_are_those_of_the_page() -> None:
