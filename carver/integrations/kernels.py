@@ -14,7 +14,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import takes
-from ..base.table import progress_bars
+from ..base.table import is_watched, progress_bars
 from ..compiled import store
 from ..compiled.arguments import Tensor
 from ..compiled.binary import Binary, Struct, TensorMap
@@ -39,7 +39,7 @@ def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, arch: Arch | str | os.PathLike[str], args: Any = None,
     grid: Any = None, block: Any = None, constants: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None, screen: Any = None, compiled: int = SCREENED,
-    profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool | None = None,
     **more: Any,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by its machine code, for a device that need not be in the machine.
@@ -80,7 +80,8 @@ def rank_kernel(
         name, backend, source = name_of(kernel), language_of(kernel, device), source_of(kernel)
         known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
-    found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=progress)
+    watched = is_watched() if progress is None else progress
+    found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=watched)
     return rank_facts(
         name, device, [every[place] for place in places], found, backend=backend, source=source,
         arguments=described(known, values or {}), places=places, given=len(every), profile=profile,
