@@ -255,5 +255,15 @@ def progress_bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=transient) as shown:
+    # in a notebook rich draws by ipywidgets; without them it warns and shows empty boxes, where plain text would do
+    with Progress(*columns, console=Console(stderr=True, force_jupyter=_draws_widgets()), transient=transient) as shown:
         yield Bars(shown)
+
+
+def _draws_widgets() -> bool | None:
+    """What rich asks: None leaves it to find out whether this is a notebook."""
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return None
