@@ -84,8 +84,8 @@ def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
                         "notes": [n for n in facts.notes if "not known" in n]}  # fmt: skip
                 if "ncu" in config:
                     steps = float(work.grid[0] * work.steps[0])
-                    shape = shape_of(facts, arch)
-                    moved = {"dram read": float(work.l3_bytes[0]) * steps / _pages(facts, arch, priors(arch)),
+                    shape, loads = shape_of(facts, arch), [a for a in facts.accesses if a.kind != "store"]
+                    moved = {"dram read": float(work.l3_bytes[0]) * steps / _pages(loads, arch, priors(arch)),
                              "l2": float(work.fill_bytes[0]) * steps + shape.store_bytes * of.count}  # fmt: skip
                     row["said"], row["counted"] = {**executed(of), **moved}, counted(config["ncu"])
             except CarverError as error:

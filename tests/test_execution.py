@@ -97,6 +97,8 @@ extern "C" __global__ void delayed(const float* x, float* y, int n) {
     for (int j = 0; j < n; ++j) total += x[j * 4096 + table[j & 63] + threadIdx.x];
     y[threadIdx.x] = total;
 }
+extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
+extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
@@ -164,6 +166,13 @@ def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
     wanted = [math.ceil((n - 256 * b - 32 * w) / (blocks * 256)) for b in range(blocks) for w in range(8)]
     assert most_passes(of) == pytest.approx(np.mean(wanted))
     assert not of.detail.unknown
+
+
+@pytest.mark.parametrize(("entry", "passes"), [("every_fourth", 4.0), ("from_the_second", 1.25)])
+def test_loads_pass_over_the_banks_of_l1(cubin: tuple[str, bytes], entry: str, passes: float) -> None:
+    """Words 16 bytes apart meet four to a bank. A row that begins inside a sector has five; L1 gives four a clock."""
+    of = executed(cubin, entry, 1, 64, f32(512), f32(64))
+    assert list(of.code.conflicts.values()) == [passes]
 
 
 def test_division_by_an_argument_and_ragged_edges(cubin: tuple[str, bytes]) -> None:

@@ -367,11 +367,16 @@ def _lines(facts: Facts) -> Iterator[str]:
     if facts.assumed:
         yield TAKEN
     yield from facts.notes
+    alike: dict[tuple[str, str, str, float], list[float]] = {}
     for access in facts.accesses:
         where = f"by {access.path}" if access.path != "pointer" else "by pointers"
+        key = access.kind, access.argument or "?", where, access.run_bytes
+        alike.setdefault(key, []).append(access.program_bytes)
+    for (kind, argument, where, run_bytes), each in alike.items():
+        many = f" in {len(each)} places of the code" if len(each) > 1 else ""
         yield (
-            f"{access.kind} {access.argument or '?'} {where}: {access.program_bytes:,.0f} bytes per program, "
-            f"{access.run_bytes:,.0f} of them contiguous"
+            f"{kind} {argument} {where}{many}: {math.fsum(each):,.0f} bytes per program, "
+            f"{run_bytes:,.0f} of them contiguous"
         )
 
 

@@ -146,11 +146,12 @@ class Execution:
         return (self.wide.passes.max(axis=2) * counts[:, None]).sum(axis=0)
 
     def _conflicts(self, code: Code) -> dict[int, float]:
-        """Passes of accesses of shared memory over the banks, by instruction, in the mean of the warps of a block."""
+        """Passes of accesses over the banks of shared memory and L1, by instruction, in the mean of the warps of a
+        block."""
         found = {}
         for index, events in by_instruction(self.detail, ("shared", "global")).items():
             each, op = code.instructions[index], self.program.ops[index]
-            if op.kind == "global" and op.access != "copy":
+            if op.access == "atomic":
                 continue
             ratios = [ratio for event in events[:2] for ratio in self._ratios(each, op.access, event)]
             if ratios and (mean := float(np.mean(ratios))) != 1.0:

@@ -27,7 +27,8 @@ SPILLS = frozenset({"STL", "LDL"})
 """Of local memory, where an address may lie in between."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
-GLOBAL = frozenset({"LDG", "LD", "STG", "ST", *COPIES})
+THROUGH_L1 = frozenset({"LDG", "LD", "STG", "ST"})
+GLOBAL = THROUGH_L1 | COPIES
 """Through L1, which is the same banks as shared memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
 Lanes: TypeAlias = Any
@@ -223,7 +224,12 @@ def _passes(each: Instruction, place: str, held: Mapping[str, Lanes]) -> float |
 
 def passes_of(each: Instruction, address: Lanes) -> float:
     """Passes of an access over the banks of shared memory and L1, over those that its bytes need without conflicts;
-    `address`: of each lane."""
+    `address`: of each lane.
+
+    A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 a filter of
+    7 x 7 (`live_tuners.json`) and one of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
+    loads. Where lanes meet in banks, what they take covers that.
+    """
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         address, width = address[: 8 * max(width // 4, 1)], 16
@@ -231,10 +237,12 @@ def passes_of(each: Instruction, address: Lanes) -> float:
     least = len(address) // together
     if each.mnemonic == "LDS" and together < LANES and _paired(address):
         together *= 2
-    passes = 0
+    passes = 0.0
     for lanes in address.reshape(-1, together):
         words = np.unique(lanes[:, None] // WORD_BYTES + np.arange(max(width // WORD_BYTES, 1)))
-        passes += int(np.bincount(words % BANKS).max())
+        banks = int(np.bincount(words % BANKS).max())
+        sectors = len(np.unique(words * WORD_BYTES // SECTOR_BYTES)) if each.mnemonic in THROUGH_L1 else 0
+        passes += max(sectors * SECTOR_BYTES / LINE_BYTES, 1.0) if banks == 1 else banks
     return passes / least
 
 
