@@ -27,6 +27,7 @@ if typing.TYPE_CHECKING:
     from .integrations.autotune import enable_triton
     from .integrations.enable import enable
     from .integrations.kernels import inspect, rank_kernel
+    from .integrations.search import search
     from .integrations.triton import triton_perf_model, triton_pruner
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import ConvTemplate
@@ -42,6 +43,7 @@ if typing.TYPE_CHECKING:
     from .ops.op import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
     from .ranking.kernel import Call
+    from .ranking.space import SearchSpace
     from .run.inspected import CodeFacts
     from .tune import (
         JIT,
@@ -49,7 +51,6 @@ if typing.TYPE_CHECKING:
         AutotuneResult,
         Kernel,
         Param,
-        SearchSpace,
         TensorSupplyType,
         autotune,
         check_bucket,
@@ -64,6 +65,7 @@ _LATE = {
     "integrations.autotune": ("enable_triton",),
     "integrations.enable": ("enable",),
     "integrations.kernels": ("inspect", "rank_kernel"),
+    "integrations.search": ("search",),
     "integrations.triton": ("triton_perf_model", "triton_pruner"),
     "ops.attention": ("FlashAttentionTemplate",),
     "ops.conv": ("ConvTemplate",),
@@ -79,10 +81,11 @@ _LATE = {
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("Call",),
+    "ranking.space": ("SearchSpace",),
     "run.inspected": ("CodeFacts",),
     "tune": (
-        "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "SearchSpace",
-        "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
+        "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "TensorSupplyType",
+        "autotune", "check_bucket", "jit", "set_autotune_inputs",
     ),
 }  # fmt: skip
 """Modules that are imported when one of their names is first used."""
@@ -117,5 +120,5 @@ __all__ = [
     "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate",
     "Routing", "SearchSpace", "Struct", "Tensor", "TensorMap", "TensorSupplyType", "arch_names", "autotune",
     "check_bucket", "enable", "enable_triton", "inspect", "jit", "load_arch", "rank_kernel", "recommend_many",
-    "set_autotune_inputs", "triton_perf_model", "triton_pruner",
+    "search", "set_autotune_inputs", "triton_perf_model", "triton_pruner",
 ]  # fmt: skip

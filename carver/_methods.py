@@ -17,6 +17,7 @@ from .ops.template import Template
 from .ranking.explain import Explanation
 from .ranking.hint import Hint
 from .ranking.ranking import Ranking
+from .ranking.steps import Search
 
 if TYPE_CHECKING:
     from .tune import AutotuneResult
@@ -25,6 +26,7 @@ METHODS: Mapping[type, Mapping[str, str]] = {
     Hint: {"explain": "_methods.explain_hint", "_repr_html_": "view.table.hint_html"},
     Explanation: {"plot": "view.plots.plot_explanation"},
     Template: {"tune": "_methods.tune", "equivalent_function": "_methods.equivalent_function"},
+    Search: {"plot": "view.plots.plot_search"},
     Ranking: {
         "explain": "_methods.explain", "learn": "ranking.learn.learn", "benchmark": "run.bench.benchmark",
         "plot": "view.plots.plot_terms", "plot_roofline": "view.plots.plot_roofline",

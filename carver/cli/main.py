@@ -17,7 +17,7 @@ from ..base.table import WIDTH
 
 GROUPS = {
     "Choose configurations": {
-        "recommend": "rankings", "rank": "rankings", "explain": "rankings", "portfolio": "export",
+        "recommend": "rankings", "rank": "rankings", "search": "search", "explain": "rankings", "portfolio": "export",
     },
     "Look at kernels": {"inspect": "rankings", "compare": "compare", "check": "export"},
     "Use them elsewhere": {"export": "export", "pins": "pins"},

@@ -23,6 +23,7 @@ from .ties import TIED
 
 if TYPE_CHECKING:
     from .profile import Learnt, Part
+    from .steps import Search
 
 MOST_TIED = 256
 """Of the first candidates, those that are looked at for ties."""
@@ -106,6 +107,8 @@ class Ranking(Sequence[Hint]):
     undecided: tuple[int, ...] = ()
     """Places of configurations that were neither compiled nor refused: the compiler failed at its work, or ran out of
     time. Another time, or another machine, may give code."""
+    search: Search | None = None
+    """How a search came to what is ranked; None for a list."""
     _hints: dict[int, Hint] = field(default_factory=dict, repr=False)
     """Hints that were accessed, by row; a slice shares them."""
 

@@ -49,15 +49,21 @@ SCALES: Mapping[str, Scale] = {
     "warps": Scale(0.2387, 0.2087, 0.0353),
     "stages": Scale(0.0406, 0.3577, 0.0317),
     "word": Scale(0.5, 0.5, 0.05),
+    "count": Scale(0.5, 0.5, 0.05),
     "programs": Scale(0.1435, 0.2774, 0.0504),
     "thread": Scale(0.3187, 0.2185, 0.2936),
     "waves": Scale(0.4702, 0.5640, 0.0649),
 }
 """By kind of an axis. The maximum of the likelihood of the prices of half of the autotuned lists of 20 to 60 entries in
-`tests/data`; `python benchmarks/few_compiles.py fit` repeats it, and `score` reports the other half."""
+`tests/data`; `python benchmarks/few_compiles.py fit` repeats it, and `score` reports the other half. Those lists have
+no words and no counts (numbers that are none of a tile): these two have the prior's scales."""
 JOINT_VARIANCE = 0.2313
 NOISE = 0.0382
 """Standard deviation of a price about these functions. [ln s]"""
+
+
+_TILES: Mapping[str, str] = {"num_warps": "warps", "num_stages": "stages"}
+"""Kinds by name of what is no tile."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,15 @@ class Axes:
         return len(self.columns)
 
 
-def axes_of(configs: Sequence[Mapping[str, Any]], programs: Sequence[float], multiprocessors: int) -> Axes:
+def axes_of(
+    configs: Sequence[Mapping[str, Any]], programs: Sequence[float], multiprocessors: int,
+    given: Mapping[str, str] = _TILES,
+) -> Axes:  # fmt: skip
     """The tunables that differ between configurations, numbers in doublings and stages as they are, and what follows
-    from them for a grid of so many `programs` each."""
+    from them for a grid of so many `programs` each.
+
+    `given`: kinds of tunables by name; of others a number is one of a tile, but for num_warps and num_stages.
+    """
     columns: list[FloatArray] = []
     kinds: list[str] = []
     tile = np.zeros(len(configs))
@@ -85,14 +97,14 @@ def axes_of(configs: Sequence[Mapping[str, Any]], programs: Sequence[float], mul
         words = list(dict.fromkeys(map(repr, values)))
         if len(words) < 2:
             continue
-        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        kind = given.get(name, "tile")
+        if kind == "word" or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             columns += [np.array([float(repr(value) == word) for value in values]) for word in words]
             kinds += ["word"] * len(words)
             continue
         numbers = np.array(values, float)
         doublings = np.log2(np.maximum(numbers, 0.5))
-        kind = {"num_warps": "warps", "num_stages": "stages"}.get(name, "tile")
-        columns.append(numbers if kind == "stages" else doublings)
+        columns.append(numbers if kind == "stages" else doublings if kind != "count" else np.log2(1.0 + numbers))
         kinds.append(kind)
         if kind == "tile":
             tile = tile + doublings
@@ -139,10 +151,17 @@ def spread(axes: Axes, count: int) -> list[int]:
 def predicted(axes: Axes, known: Mapping[int, float], places: Sequence[int]) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of ln(price) at `places`, given ln(price) of some configurations."""
     seen = list(known)
-    level = float(np.mean(list(known.values())))
-    root = np.linalg.cholesky(covariance(axes, seen, seen) + LEVEL**2 + NOISE**2 * np.eye(len(seen)))
-    reach = np.linalg.solve(root, covariance(axes, seen, places) + LEVEL**2)
-    mean = level + reach.T @ np.linalg.solve(root, np.array(list(known.values())) - level)
+    return _posterior(axes, covariance(axes, seen, seen), covariance(axes, seen, places), list(known.values()))
+
+
+def _posterior(
+    axes: Axes, among: FloatArray, across: FloatArray, values: Sequence[float]
+) -> tuple[FloatArray, FloatArray]:
+    """The same by covariances among what is known, and of that with the places."""
+    level = float(np.mean(values))
+    root = np.linalg.cholesky(among + LEVEL**2 + NOISE**2 * np.eye(len(among)))
+    reach = np.linalg.solve(root, across + LEVEL**2)
+    mean = level + reach.T @ np.linalg.solve(root, np.array(values) - level)
     return mean, np.sqrt(np.maximum(_prior(axes) + LEVEL**2 - (reach**2).sum(axis=0), NOISE**2))
 
 
@@ -172,17 +191,22 @@ def proposals(
         return list(places[:count])
     best = min(known.values())
     chance = compiles(axes, {i: price is None for i, price in prices.items()}, places)
+    values, free = list(known.values()), np.array([place not in known for place in places])
+    among, across = covariance(axes, list(known), list(known)), covariance(axes, list(known), places)
     chosen: list[int] = []
-    for _ in range(min(count, len(places))):
-        mean, deviation = predicted(axes, known, places)
+    while len(chosen) < count and free.any():
+        mean, deviation = _posterior(axes, among, across, values)
         far = (best - mean) / deviation
-        gain = chance * deviation * (far * norm.cdf(far) + norm.pdf(far))
-        gain[[place in known for place in places]] = -1.0
+        gain = np.where(free, chance * deviation * (far * norm.cdf(far) + norm.pdf(far)), -1.0)
         at = int(gain.argmax())
         if gain[at] < least:
             break
         chosen.append(places[at])
-        known[places[at]] = float(mean[at])
+        values.append(float(mean[at]))
+        free[at] = False
+        own, row = covariance(axes, [places[at]], [places[at]]), across[:, [at]]
+        among = np.block([[among, row], [row.T, own]])
+        across = np.vstack([across, covariance(axes, [places[at]], places)])
     return chosen
 
 
@@ -196,26 +220,34 @@ class Price:
     """A hash of its machine code."""
 
 
-def explored(
-    axes: Axes, price: Callable[[list[int]], Mapping[int, Price]], most: int, batch: int, least: float = 0.0
-) -> dict[int, Price]:
+Pricer = Callable[[list[int]], Mapping[int, Price]]
+"""Compiles the configurations at some places; fewer prices than places where it was stopped."""
+
+
+def explored(axes: Axes, price: Pricer, most: int, batch: int, least: float = 0.0) -> dict[int, Price]:
     """Prices of at most `most` configurations, those far apart first, then the promising ones.
 
-    `price` compiles the places that it is given, about `batch` at a time. It ends earlier where none promises `least`.
-    [ln s] Where every two that differ in one axis alone have equal code, one place on that axis stands for all.
+    `price` is given about `batch` places at a time. It ends earlier where none promises `least`. [ln s]
     """
     starts = spread(axes, min(STARTS, most))
     starts += [place for place in _beside(axes, starts[0], "stages") if place not in starts][: most - len(starts)]
     prices = dict(price(starts))
     while len(prices) < most:
-        stand = _stand_ins(axes, prices)
-        left = [place for place in range(len(axes)) if place not in prices and place not in stand]
-        seconds = {place: known.seconds for place, known in prices.items()}
-        chosen = proposals(axes, seconds, left, min(batch, most - len(prices)), least)
+        chosen = promising(axes, prices, range(len(axes)), min(batch, most - len(prices)), least)
         if not chosen:
             break
         prices |= price(chosen)
     return prices
+
+
+def promising(
+    axes: Axes, prices: Mapping[int, Price], places: Sequence[int], count: int, least: float = 0.0
+) -> list[int]:
+    """The `proposals` among `places` that have no price yet. Where every two that differ in one axis alone have equal
+    code, one place on that axis stands for all."""
+    stand = _stand_ins(axes, prices)
+    left = [place for place in places if place not in prices and place not in stand]
+    return proposals(axes, {place: known.seconds for place, known in prices.items()}, left, count, least)
 
 
 def _beside(axes: Axes, place: int, kind: str) -> list[int]:

@@ -6,10 +6,11 @@
 docs/tuning.md is the guide.
 """
 
+from ..ranking.space import SearchSpace
 from ..run.inputs import TensorSupplyType, set_autotune_inputs
 from ..run.spec import Kernel, Param
 from .built import JIT, jit
-from .configs import GEMM_GRID_288, SearchSpace
+from .configs import GEMM_GRID_288
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
 from .result import AutotuneResult
 from .tuner import AutoTuner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +11,11 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
-from ..base.given import asked, fits, shown
+from ..base.given import asked
 from ..compiled.triton import plain_config
 from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
+from ..ranking.space import SearchSpace
 
 Config = dict[str, Any]
 Hooks = tuple[Callable[..., Any] | None, Callable[..., Any] | None]
@@ -39,40 +39,6 @@ class Entry:
         rest = dict(self.config)
         shown = {**hint.config, **rest} if (hint := rest.pop("hint", None)) is not None else rest
         return {k: v if isinstance(v, int | float | str | bool | None) else str(v) for k, v in shown.items()}
-
-
-class SearchSpace:
-    """The product of the values of each tunable, without what constraints reject; enumerated when iterated.
-
-        SearchSpace(block=[64, 128], stages=range(1, 4)).where(lambda block, stages: block * stages <= 256)
-    """
-
-    def __init__(self, **values: Iterable[Any]) -> None:
-        if odd := [name for name, each in values.items() if not fits(each, "Iterable[Any]", {})]:
-            raise ConfigError(f"tunable {odd[0]!r} takes a list of values, got {shown(values[odd[0]])}")
-        self.values = {name: tuple(each) for name, each in values.items()}
-        if empty := [name for name, each in self.values.items() if not each]:
-            raise ConfigError(f"tunable {empty[0]!r} has no values")
-        self.rules: tuple[Callable[..., bool], ...] = ()
-
-    def where(self, allowed: Callable[..., bool]) -> SearchSpace:
-        """The same space with one more constraint: a function whose arguments are the tunables that it reads."""
-        wanted = list(inspect.signature(allowed).parameters)
-        if unknown := [name for name in wanted if name not in self.values]:
-            raise ConfigError(f"a constraint asks for {unknown[0]!r}; {nearest(unknown[0], self.values)}")
-        narrowed = SearchSpace(**self.values)
-        narrowed.rules = (*self.rules, allowed)
-        return narrowed
-
-    def __iter__(self) -> Iterator[Config]:
-        wanted = [(allowed, list(inspect.signature(allowed).parameters)) for allowed in self.rules]
-        for combination in itertools.product(*self.values.values()):
-            config = dict(zip(self.values, combination, strict=True))
-            if all(allowed(*(config[name] for name in each)) for allowed, each in wanted):
-                yield config
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 GEMM_GRID_288 = SearchSpace(

@@ -16,12 +16,13 @@ from ..base.errors import ConfigError
 from ..base.given import asked, shown
 from ..base.table import words
 from ..ops.template import Template
+from ..ranking.space import SearchSpace
 from ..run.buffers import is_torch
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
 from .built import JIT
-from .configs import SearchSpace, expand, frozen, once, takes_config
+from .configs import expand, frozen, once, takes_config
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
 from .result import AutotuneResult

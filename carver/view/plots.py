@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..ranking.explain import Explanation
     from ..ranking.ranking import Ranking
+    from ..ranking.steps import Search
 
 Over = Literal["best", "median", "fixed"]
 LETTER_INCHES = 0.6 * 9 / 72
@@ -313,6 +314,28 @@ def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
         show(**{name: values[0] for name, values in menus.items()})
     else:
         interact(show, **menus)
+
+
+def plot_search(search: Search, ax: Axes | None = None) -> Axes:
+    """The best predicted time so far of a search against configurations compiled; each of them as a point. [ms]"""
+    if not search.best:
+        raise ConfigError("nothing to plot: the search has no price")
+    ax = ax or new_axes(4.0)
+    priced = [(i, step) for i, step in enumerate(search.steps, 1) if step.predicted_ms is not None]
+    colours = {"seed": ORANGE, "spread": GREY, "mended": RED}
+    for origin in dict.fromkeys(step.origin for _, step in priced):
+        own = [(i, step.predicted_ms or 0.0) for i, step in priced if step.origin == origin]
+        ax.scatter([i for i, _ in own], [ms for _, ms in own], s=18, color=colours.get(origin, BLUE), label=origin)
+    counts, seconds, best = zip(*search.best, strict=True)
+    ax.step([*counts, len(search.steps)], [*best, best[-1]], where="post", color=BLUE, lw=1.2, label="best so far")
+    ax.set_yscale("log")
+    log_ticks(ax, "y")
+    ax.set_xlabel(f"configurations compiled, in {seconds[-1]:.0f} s")
+    ax.set_ylabel("predicted time [ms]")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=9)
+    title(ax, f"best {best[-1]:.4g} ms", f"ended: {search.ended}")
+    return ax
 
 
 def _stacked(ax: Axes, terms: Sequence[Mapping[str, float]], texts: Sequence[str]) -> None:
