@@ -124,7 +124,7 @@ class Matmul:
 
 
 def timed(arch: carver.Arch, sizes: tuple[int, ...], config: triton.Config, ms: float) -> Row:
-    """A row of the CSV form in docs/tables.md."""
+    """A row of the CSV form in docs/reference/tables.md."""
     tunables = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     return {
         "operator": "matmul", "arch": arch.name, "backend": "triton", **dict(zip("MNK", sizes, strict=True)),

@@ -65,7 +65,7 @@ class Subject(NamedTuple):
     backend: str
     problem: Problem
     columns: Row
-    """The problem's arguments, as docs/tables.md has them."""
+    """The problem's arguments, as docs/reference/tables.md has them."""
     tunables: Mapping[str, tuple[int, ...]]
     """Those of which the project's tuner tries fewer values than the declaration has."""
     tile: tuple[str, str]

@@ -46,7 +46,7 @@ class Subject(Protocol):
     problems: Sequence[Row]
 
     def columns(self, problem: Row) -> Row:
-        """The operator and its arguments, as docs/tables.md has them."""
+        """The operator and its arguments, as docs/reference/tables.md has them."""
 
     def configs(self, problem: Row, arch: carver.Arch) -> list[Config]: ...
 

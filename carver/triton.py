@@ -19,7 +19,7 @@ from .integrations.autotune import enable_triton
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--topk", type=int, default=3, show_default=True, help="Configurations that Triton times; 1 times none.")
-@click.option("--pinned", is_flag=True, help="Time nothing, and take the same in every process: see docs/pins.md.")
+@click.option("--pinned", is_flag=True, help="Time nothing, and the same in every process; see docs/howto/pins.md.")
 @click.option("--table", type=click.Path(path_type=Path), help="File or folder of a table of pins; implies --pinned.")
 @click.option("--record", is_flag=True, help="Put what the table lacks into it; implies --pinned.")
 @click.option("--margin", type=float, help="With pins: leave a list's first only for a predicted gain above this.")

@@ -1,4 +1,4 @@
-"""The reference in docs/kernels.md, and what the commands of its example answer, written into it by
+"""The reference in docs/howto/kernels.md, and what the commands of its example answer, written into it by
 
     python tests/docs_kernels.py
 
@@ -29,7 +29,7 @@ from carver.kernels.compiler import COMPILERS
 from carver.kernels.vocabulary import MEANINGS
 from carver.problem.operator_file import operator_files
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "kernels.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "kernels.md"
 MARK = "<!-- from here on made by: python tests/docs_kernels.py -->\n"
 
 
@@ -166,7 +166,7 @@ def answered(text: str) -> str:
 
 def answer(command: str, where: Path) -> str:
     """What a command says to somebody whose own folder is the parent of `where`."""
-    here = {"CARVER_CONFIG_DIR": str(where.parent), "COLUMNS": "100", "PYTHONPATH": str(PAGE.parents[1])}
+    here = {"CARVER_CONFIG_DIR": str(where.parent), "COLUMNS": "100", "PYTHONPATH": str(PAGE.parents[2])}
     run = command.replace("carver ", f"{sys.executable} -m carver ", 1).replace("\n", " ")
     env = os.environ | here
     done = subprocess.run(run, shell=True, env=env, cwd=where, capture_output=True, text=True, check=False)

@@ -1,10 +1,10 @@
-"""The support matrix, written into docs/devices.md by
+"""The support matrix, written into docs/howto/devices.md by
 
     python tests/docs_tables.py
 
 It says on which devices, with which kernels, the model was compared with measured times. A row is an ISA of which a
-device was measured; the others are gathered by what runs on them. What was measured is what docs/accuracy.md has a line
-of; what runs is what carver says of a device and a backend.
+device was measured; the others are gathered by what runs on them. What was measured is what
+docs/evidence/accuracy.md has a line of; what runs is what carver says of a device and a backend.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ VENDORS = {"nvidia": "other NVIDIA", "amd": "other AMD", "apple": "Apple", "x86"
 
 
 def measured() -> Iterator[tuple[str, str]]:
-    """(backend, device) of every line of the table by table in docs/accuracy.md."""
-    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    """(backend, device) of every line of the table by table in docs/evidence/accuracy.md."""
+    text = (ROOT / "docs" / "evidence" / "accuracy.md").read_text(encoding="utf-8")
     head = re.search(r"^\| table \| backend \| device \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert head is not None
     for line in head[1].splitlines():
@@ -108,5 +108,5 @@ def written(page: str) -> str:
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "devices.md"
+    page = ROOT / "docs" / "howto" / "devices.md"
     page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -319,7 +319,7 @@ def test_a_number_of_a_card_is_a_card() -> None:
 
 
 def test_one_device_stands_for_each_isa_and_the_page_names_it() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "devices.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "howto" / "devices.md").read_text()
     stated: dict[str, str] = {}
     for row in re.findall(r"^\| `.*$", page.partition("## An ISA")[2].partition("## What")[0], re.M):
         cells = [re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")]

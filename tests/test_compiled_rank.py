@@ -560,7 +560,7 @@ def test_the_ranking_of_any_kernel_is_what_the_page_shows(
 ) -> None:
     if triton.__version__ != "3.6.0":
         pytest.skip(f"the page shows what Triton 3.6.0 compiles, here is {triton.__version__}")
-    page = (Path(__file__).parent.parent / "docs" / "any_kernel.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "howto" / "any_kernel.md").read_text(encoding="utf-8")
     kernel, asks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "mykernels.py").write_text(kernel, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -298,7 +298,7 @@ def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> N
 
 
 def test_the_page_of_faults_names_tests_that_exist() -> None:
-    text, module = (HERE.parent / "docs" / "faults.md").read_text(encoding="utf-8"), ""
+    text, module = (HERE.parent / "docs" / "evidence" / "faults.md").read_text(encoding="utf-8"), ""
     named = re.findall(r"`(test_\w+)(?:::(test_\w+))?`", text)
     assert len(named) > 40
     for first, second in named:

@@ -1,4 +1,4 @@
-"""docs/kernels.md: its reference is the code's, its example runs and says what the page says."""
+"""docs/howto/kernels.md: its reference is the code's, its example runs and says what the page says."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_the_wheel_holds_all_data_and_nothing_else(built: tuple[Path, Path], clo
 def test_the_sdist_is_the_repository(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[1]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    for wanted in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs/model.md",
+    for wanted in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs/developers/model.md",
                    "arch/h200_sxm.toml", "templates/matmul/op.toml", "templates/common/carver.cuh",
                    "tests/test_packaging.py"):  # fmt: skip
         assert wanted in names

@@ -29,7 +29,7 @@ def test_a_first_pick_is_predicted_near_what_libraries_reach(row: dict[str, str]
 
 
 def test_the_page_has_every_row_and_source() -> None:
-    page = (HERE.parent / "docs" / "published_rates.md").read_text(encoding="utf-8")
+    page = (HERE.parent / "docs" / "evidence" / "published_rates.md").read_text(encoding="utf-8")
     sources = dict(re.findall(r"^\* `([\w-]+)`: (.+)$", page, re.M))
     assert {row["source"] for row in ROWS} == sources.keys()
     table = re.findall(r"^\| (\w+) \| (\w+) \| ([\d x]+) \| ([\d.]+) \|", page, re.M)

@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-PAGES = ["README.md", "carver/skill/SKILL.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+DOCS = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+PAGES = ["README.md", "carver/skill/SKILL.md", *(f"docs/{page}" for page in DOCS)]
 
 
 def run(page: str, **names: Any) -> dict[str, Any]:
@@ -53,17 +54,17 @@ def test_the_tour_runs() -> None:
 
 
 def test_fused_chains_of_the_page_run() -> None:
-    names = run("docs/fusion.md", carver=carver)
+    names = run("docs/howto/fusion.md", carver=carver)
     assert names["f"].saved_bytes.keys() == {"S", "P"}
 
 
 def test_the_tutorial_runs() -> None:
-    names = run("docs/tutorial.md")
+    names = run("docs/start/tutorial.md")
     assert sorted([*names["ranking"].indices, *names["ranking"].reasons]) == list(range(18))
     assert names["fewer_sms"][0].predicted_ms > names["best"].predicted_ms
 
 
-@pytest.mark.parametrize(("page", "topk"), [("README.md", "5"), ("docs/tutorial.md", "3")])
+@pytest.mark.parametrize(("page", "topk"), [("README.md", "5"), ("docs/start/tutorial.md", "3")])
 def test_samples_are_what_the_command_prints(page: str, topk: str) -> None:
     [sample] = re.findall(r"```text\n(.*?)\n```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert sample == printed("recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "--topk", topk)
@@ -76,7 +77,7 @@ def test_the_picture_of_the_first_page_is_what_its_command_draws() -> None:
 
 
 def test_the_support_matrix_is_what_was_measured() -> None:
-    page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "howto" / "devices.md").read_text(encoding="utf-8")
     assert written(page) == page, "make it anew: python tests/docs_tables.py"
 
 
@@ -88,7 +89,7 @@ ACCURACY = [
 
 
 def test_the_accuracy_table_has_four_rows_that_the_long_one_has() -> None:
-    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "accuracy.md").read_text(encoding="utf-8")
     plain = [re.sub("[¹²³⁴⁵⁶⁷]", "", line) for line in page.splitlines()]
     assert len(ACCURACY) == 4
     for row in ACCURACY:
@@ -116,18 +117,17 @@ def test_the_skill_is_printed_as_it_is() -> None:
 
 def test_the_index_for_programs_names_every_page() -> None:
     text = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
-    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert set(re.findall(r"\((\w+)\.html\)", text)) == pages
+    assert sorted(re.findall(r"\(([\w/]+)\.html\)", text)) == [page.removesuffix(".md") for page in DOCS]
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^::: carver\.([^\W_]\w*)$", page, re.MULTILINE)) == sorted(carver.__all__)
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    nav = re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(nav) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    nav = re.findall(r"^ +- (?:.*: )?([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(nav) == DOCS
 
 
 def test_links_lead_somewhere() -> None:
@@ -159,6 +159,6 @@ def test_commands_exist(page: str) -> None:
 def test_measuring_programs_are_indexed_and_those_that_are_named_exist() -> None:
     programs = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
     assert set(re.findall(r"`(\w+\.py)`", (ROOT / "benchmarks" / "README.md").read_text())) == programs
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "tests" / "data").glob("*/README.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "data").glob("*/README.md")]
     named = {name for page in pages for name in re.findall(r"(?:benchmarks|tests)/\w+\.py", page.read_text())}
     assert len(named) > 40 and not [name for name in named if not (ROOT / name).is_file()]

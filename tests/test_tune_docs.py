@@ -7,8 +7,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-GUIDE = (DOCS / "tuning.md").read_text(encoding="utf-8")
-CAPABILITIES = (DOCS / "capabilities.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "howto" / "tuning.md").read_text(encoding="utf-8")
+CAPABILITIES = (DOCS / "reference" / "capabilities.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in CAPABILITIES.splitlines()

@@ -371,7 +371,8 @@ def _tables(
     if not chosen:
         known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"
         raise ConfigError(f"no kernel {kernel!r} in {', '.join(map(str, paths))}: {known}" if every else (
-            f"no measured table in {', '.join(map(str, paths))} that carver can read; docs/tables.md lists the forms"
+            f"no measured table in {', '.join(map(str, paths))} that carver can read; "
+            "docs/reference/tables.md lists the forms"
         ))  # fmt: skip
     names = " ".join(path.name for path in paths)
     words = [f"--kernel {kernel}"] * bool(kernel) + [f"--start {start}"] * (start != "shipped")
@@ -452,8 +453,8 @@ def evaluate(
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and the slowdown of the first k picks is printed.
 
-    PATH is a file or a folder of carver's own tables, CSV, records, or results of Kernel Tuner; docs/tables.md has the
-    forms.
+    PATH is a file or a folder of carver's own tables, CSV, records, or results of Kernel Tuner;
+    docs/reference/tables.md has the forms.
 
     Each figure has two others for comparison: the slowdown of k random configurations, and that of the one
     configuration that is best over all problems in hindsight.
@@ -490,7 +491,9 @@ def evaluate(
     if any(remark.broken for remark in remarks):
         sys.exit(2)
     if not rows and not won:
-        raise ConfigError(f"no measured table under {path} that carver can rank; docs/tables.md lists the forms")
+        raise ConfigError(
+            f"no measured table under {path} that carver can rank; docs/reference/tables.md lists the forms"
+        )
 
 
 def tell(remark: Remark) -> None:

@@ -456,7 +456,7 @@ def kernel_tuner_cases(path: Path) -> Iterator[Case | str]:
     beside = path.with_suffix(".toml")
     if not beside.is_file():
         raise ProblemError(f"Kernel Tuner does not write which operator its kernel computes: {beside.name} beside it "
-                           "says so; docs/tables.md has an example")  # fmt: skip
+                           "says so; docs/reference/tables.md has an example")  # fmt: skip
     facts = toml_of(text_of(beside, ConfigError), beside.name, ConfigError)
     names = facts.pop("names", {})
     text = text_of(path, ConfigError).strip()

@@ -3,7 +3,7 @@
     with carver.set_autotune_inputs(a, b):
         kernel = matmul(4096, 4096, 4096)      # a function under @carver.autotune(configs=...) and @carver.jit
 
-docs/tuning.md is the guide.
+docs/howto/tuning.md is the guide.
 """
 
 from ..ranking.space import SearchSpace
