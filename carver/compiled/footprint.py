@@ -160,8 +160,8 @@ class _Walks:
     count: FloatArray
     program: FloatArray
     round: FloatArray
-    access: Any
-    """Which of the program's loads or stores of this geometry it is."""
+    loop: Any
+    """In which of the program's loops it is, from 0 on; 0 is outside of all."""
     anywhere: Any
     """Whether its tiles lie anywhere."""
     size_bytes: float
@@ -234,18 +234,18 @@ class Footprint:
         first, item = accesses[0], accesses[0].item_bytes
         start, stride, count, program, round_ = (np.concatenate([getattr(a, name) for a in accesses]) for name in WALK)
         kept = np.concatenate([a.kept for a in accesses])
-        which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])
+        loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
         mean = float(kept[here].mean()) if here.any() else 0.0
         size = tile_elements(first) * item * fetched(first, self.trace.accesses)
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
         if together is None:  # else it knows its walks by their places
-            start, stride, count, program, round_, which, lost = (
-                column[here] for column in (start, stride, count, program, round_, which, lost)
+            start, stride, count, program, round_, loop, lost = (
+                column[here] for column in (start, stride, count, program, round_, loop, lost)
             )
         return _Walks(
-            size * mean, start, stride, count, program, round_, which, lost, size_bytes, together, item, mean
+            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item, mean
         )
 
     @property
@@ -275,12 +275,13 @@ class Footprint:
         return tuple(out)
 
     def again(self) -> float:
-        """Bytes that programs touch by one access after another touched them, as in a second pass over a row."""
+        """Bytes that programs touch in one loop after another touched them, as in a second pass over a row. What one
+        loop reads twice comes back at once."""
         total = 0.0
         for g in (g for groups in self.walks.values() for g in groups):
-            program, accesses = g.program.astype(np.int64), int(g.access.max(initial=0)) + 1
-            if accesses > 1:
-                each = _distinct_by(g, program * accesses + g.access, ~g.anywhere).sum()
+            program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
+            if loops > 1:
+                each = _distinct_by(g, program * loops + g.loop, ~g.anywhere).sum()
                 total += g.tile_bytes * float(each - _distinct_by(g, program, ~g.anywhere).sum())
         return total * self.scale
 

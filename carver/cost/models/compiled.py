@@ -57,7 +57,9 @@ _READ = READS | {"dram_run_bytes", "l2_merge", "l2_usable", "math_efficiency", "
 MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and not name.startswith("chain_"))
 """Constants that a fit to measurements may change: those that predicted times depend on."""
 
-ARITHMETIC = ("fma", "fma_heavy", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "tma", "branch", "vmem")
+ARITHMETIC = (
+    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "adu", "tma", "branch", "vmem",
+)  # fmt: skip
 """Arithmetic and other pipes besides the tensor cores; `issue` and the shared-memory port have their own terms."""
 PORT = ("lsu", "lds")
 BLOCK_START_CLK = 300.0
@@ -96,6 +98,10 @@ DRAM_BYTES, PAGE_BYTES = 64, 51
 """Least that DRAM reads or writes at a time, and what else it could move while it opens a page. Source: sectors that
 are read at random on an H100 take 3.4 to 3.7 times as long as their bytes in a row, whether a table has 64, 134 or
 268 MB, and atomics on them twice that (`edges.jsonl.gz` in `tests/data/h100`)."""
+KEEN = 8.0
+"""How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
+launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what
+comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
@@ -336,7 +342,7 @@ def _missed_bytes(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
     once = sum(_different(*each) for each in f.anywhere)
-    even = f.read_bytes - once + f.again_bytes * _lost(f, f.live_bytes, usable_bytes) + _again(f, f.reuse, usable_bytes)
+    even = f.read_bytes - once + f.again_bytes * _lost(f.live_bytes, usable_bytes) + _again(f.reuse, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     return max(even, 0.0) * _pages([a for a in loads if not a.anywhere], arch, k) + sum(
         _beyond(*each, usable_bytes) for each in f.anywhere
@@ -354,16 +360,13 @@ def _beyond(asked_bytes: float, size_bytes: float, usable_bytes: float) -> float
     return max(_different(asked_bytes, size_bytes), asked_bytes * (1.0 - min(usable_bytes / size_bytes, 1.0)))
 
 
-def _again(f: Facts, reuse: Sequence[tuple[float, float]], usable_bytes: float) -> float:
-    return sum(n * _lost(f, meanwhile, usable_bytes) for n, meanwhile in reuse)
+def _again(reuse: Sequence[tuple[float, float]], usable_bytes: float) -> float:
+    return sum(n * _lost(meanwhile, usable_bytes) for n, meanwhile in reuse)
 
 
-def _lost(f: Facts, meanwhile_bytes: float, usable_bytes: float) -> float:
-    """Share of bytes that are gone when they are read again. Those of neighbours in time come back after anything up to
-    a wave: the mean from 0 on. Source of the curve: a gather on an H100 whose second operand comes back after 6, 13 or
-    25 MB, and which takes 1, 4 or 13 % longer (`zoo_more.jsonl.gz` in `tests/data/h100`)."""
-    far = max(meanwhile_bytes / max(usable_bytes, 1.0), 1e-9)
-    return 1.0 - (float(np.arctan(far)) / far if meanwhile_bytes <= f.live_bytes else 1.0 / (1.0 + far**2))
+def _lost(meanwhile_bytes: float, usable_bytes: float) -> float:
+    """Share of bytes that are gone when they are read again after so many others."""
+    return 1.0 / (1.0 + math.pow(max(meanwhile_bytes, 1.0) / max(usable_bytes, 1.0), -KEEN))
 
 
 def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
@@ -373,7 +376,7 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     atomics = [a for a in f.accesses if a.kind == "atomic"]
     once = sum(_different(*each) for each in f.atomics_anywhere)
     lost = sum(_beyond(*each, usable) for each in f.atomics_anywhere)
-    even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch) + _again(f, f.rewritten, usable)
+    even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch) + _again(f.rewritten, usable)
     return even + lost * _pages([a for a in atomics if a.anywhere], arch, k)
 
 
