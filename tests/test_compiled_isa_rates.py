@@ -34,6 +34,9 @@ def test_a_table_extends_a_file_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "common").mkdir()
     (tmp_path / "common" / "more.toml").write_text('[[group]]\nopcodes = ["X"]\nsource = "s"\n')
     assert load(path).group("X.E").source == "s"
+    own = tmp_path / "own.toml"
+    own.write_text(path.read_text() + '[[group]]\nopcodes = ["X"]\nsource = "its own"\n')
+    assert load(own).group("X.E").source == "its own"
 
 
 def test_an_instruction_set_is_in_one_table() -> None:

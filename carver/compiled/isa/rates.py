@@ -109,15 +109,20 @@ def table(isa: str) -> Table:
 
 @cache
 def load(path: Path) -> Table:
-    """Read a table with the groups of the files in common/ that it extends. Raises ArchError for an unknown key,
-    latency, role or file."""
+    """Read a table with the groups of the files in common/ that it extends, but for opcodes that it lists itself.
+
+    Raises ArchError for an unknown key, latency, role or file.
+    """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     latency, entries = dict(data["latency_clk"]), [*data.get("group", ())]
     known = {file.stem: file for file in path.parent.joinpath("common").glob("*.toml")}
+    own = {opcode for entry in entries for opcode in entry.get("opcodes", ())}
     for name in data.get("extends", ()):
         if name not in known:
             raise ArchError(f"{path.name} extends {name!r}, which is not in common/; {nearest(name, known)}")
-        entries += tomllib.loads(known[name].read_text(encoding="utf-8"))["group"]
+        for entry in tomllib.loads(known[name].read_text(encoding="utf-8"))["group"]:
+            if others := [opcode for opcode in entry["opcodes"] if opcode not in own]:
+                entries.append({**entry, "opcodes": others})
     groups = tuple(_group(path, entry, latency) for entry in entries)
     compiled = tuple(
         (text, re.compile(re.escape(text).replace(r"\*", r"[^.]*") + r"(?:\.|$)"), group)
