@@ -207,6 +207,21 @@ class Arch:
         return 2 if self.vendor == "amd" and self.warp_size == 32 else 1
 
     @property
+    def matrix_on_vector(self) -> bool:
+        """Whether matrix instructions occupy the vector units, so that the time of both adds up.
+
+        WMMA of RDNA does: LLVM schedules it on the vector ALU (SISchedule.td, gfx11 and gfx12), and libraries reach
+        0.75 of the peak of RDNA 3 and 0.62 of RDNA 4, whose products take half the time beside the same other work
+        (published_rates.csv). MFMA of CDNA and tensor cores are units of their own.
+        """
+        return self.vendor == "amd" and self.warp_size == 32
+
+    @property
+    def power_limited(self) -> bool:
+        """Whether products of all units draw more power than the device may, so that its clock falls."""
+        return self.sustained_matrix_clock_hz < self.matrix_clock_hz
+
+    @property
     def max_warps_per_sm(self) -> int:
         return self.max_threads_per_sm // self.warp_size
 
@@ -289,8 +304,12 @@ class Arch:
         return self.clock_hz if row.dtype == "float64" else self.matrix_clock_hz
 
     def sustained_of(self, row: Matrix) -> float:
-        """The clock that the device holds under load of a matrix instruction. [Hz]"""
+        """The clock that the device holds while all its units run a matrix instruction. [Hz]"""
         return self.sustained_clock_hz if row.dtype == "float64" else self.sustained_matrix_clock_hz
+
+    def highest_of(self, row: Matrix) -> float:
+        """The clock of a matrix instruction while the power limit does not hold it back. [Hz]"""
+        return max(self.sustained_of(row), self.clock_of(row))
 
     def flops_per_s(self, dtype: str) -> float:
         """Peak of the faster of matrix and vector units: the roof of a roofline. [FLOP/s]"""

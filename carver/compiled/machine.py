@@ -127,10 +127,12 @@ def span_of(given: Mapping[str, Any]) -> Span:
     return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "cached_clk")}})
 
 
-def matrix_rates(arch: Arch) -> list[list[Any]]:
-    """FLOPs a clock and SM of each matrix instruction, as `read_machines` takes them: what is kept up under load."""
+def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
+    """FLOPs a clock and SM of each matrix instruction, as `read_machines` takes them: at the highest clock, or where
+    all units run it and the power limit holds it back (`limited`)."""
+    clock_of = arch.sustained_of if limited else arch.highest_of
     return [
-        [m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm * arch.sustained_of(m) / arch.clock_of(m)]
+        [m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm * clock_of(m) / arch.clock_of(m)]
         for m in arch.matrix
     ]
 

@@ -22,6 +22,11 @@ FEW_BLOCKS = 4.0
 """With more resident blocks than this, mostly some block works while others wait. The exponent that joins throughput
 and latency then grows with the number of blocks, as in a queue with that many customers."""
 
+FLOP_PJ, SMEM_PJ, L2_PJ = 1.0, 2.5, 12.5
+"""Energy of an operation of a product of halves with a float32 sum, and of a byte from 32 KB and from 1 MB of SRAM.
+Only their ratios count. Source: Horowitz, Computing's Energy Problem, ISSCC 2014: 1.1 pJ a product of halves, 0.9 a sum
+of float32, 20 and 100 pJ for 8 bytes, at 45 nm. Wires shrink less than logic, so bytes cost no less on newer nodes."""
+
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
 READS = frozenset({
@@ -150,6 +155,11 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     least = work.grid * work.steps * work.math_clk / (sms * clk)  # all pipes busy, in the last wave too
     terms["tail wave"] = terms["tail wave"] + np.maximum(least - own, 0.0)
     own = np.maximum(own, least)
+    if work.power_clk is not None:
+        powered = work.power_clk + np.where(work.power_clk > 0, moving_clk(work, arch), 0.0)
+        powered = work.grid * work.steps * powered / (arch.sm_count * clk)
+        terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
+        own = np.maximum(own, powered)
     terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = np.add.reduce(list(terms.values()))
@@ -209,6 +219,15 @@ def dram_seconds(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     dram: FloatArray = (work.dram_bytes * steps + work.store_bytes * work.grid) / rate
     dram = dram * (1.0 + k["dram_burst"] * work.fill_bytes / work.warps / KIB / np.sqrt(work.steps))
     return np.maximum(dram, work.l3_bytes * steps / arch.l3_bytes_per_s) if arch.l3_bytes else dram
+
+
+def moving_clk(work: Work, arch: Arch) -> FloatArray:
+    """Time of products that take as much energy as a step's bytes on their way from L2 and through shared memory, where
+    the power limit slows the products. [clk]"""
+    unit = arch.matrix_unit("float16")
+    assert unit is not None
+    energy_pj = L2_PJ * work.fill_bytes + SMEM_PJ * work.smem_clk * arch.smem_bytes_per_clk
+    return energy_pj / (FLOP_PJ * unit.flops_per_clk_per_sm) * arch.matrix_clock_hz / arch.sustained_matrix_clock_hz
 
 
 def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -222,12 +222,23 @@ def _peak(problem: Problem, arch: Arch, kind: int) -> float:
         unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
     if unit is None:
         return compiled_peak(arch, vector_dtype(problem, arch)) * arch.sustained_clock_hz / arch.clock_hz
-    return unit.flops_per_clk_per_sm * arch.sustained_of(unit) / arch.clock_hz
+    return unit.flops_per_clk_per_sm * arch.highest_of(unit) / arch.clock_hz
 
 
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
     """`peak` for the instruction kind of each candidate."""
     return np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))
+
+
+def held_back(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
+    """By which factor the power limit slows the products of each candidate's instruction while all units run it."""
+    return np.choose(np.asarray(kind, np.int64), _held_back(problem.sizeless, arch))
+
+
+@lru_cache(maxsize=256)
+def _held_back(problem: Problem, arch: Arch) -> tuple[float, ...]:
+    units = [warp_matrix_unit(problem, arch), *[matrix_unit(problem, arch)] * 2]
+    return (1.0, *(arch.highest_of(unit) / arch.sustained_of(unit) if unit else 1.0 for unit in units))
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:

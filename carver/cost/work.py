@@ -64,6 +64,9 @@ class Work:
     """Part of the step that follows its loads rather than overlapping with them."""
     wait_clk: FloatArray | float = 0.0
     """Waits between the products. They lengthen the block's own chain, but other blocks fill them."""
+    power_clk: FloatArray | None = None
+    """Time on the SM's arithmetic pipes where all SMs run them and the power limit slows the products of matrix
+    units; 0 without such, None where no limit is known."""
     alternates: bool = False
     """Whether in each step the products wait for arithmetic on the sums of the step before."""
     chain_overlap: FloatArray | None = None

@@ -24,7 +24,7 @@ from ...problem.problem import Problem
 from .. import spills
 from ..model import Model, Part
 from ..spills import spill_slowdown
-from ..tile import instruction_rows, issue_per_clk, peaks
+from ..tile import held_back, instruction_rows, issue_per_clk, peaks
 from ..traffic import reused_share, sector_waste
 from ..work import INDEPENDENT_OVERLAP, Work, joined
 from .stream import EXCHANGE_CLK
@@ -37,6 +37,8 @@ LOCKSTEP_OVERLAP = 1.1
 
 COPY_BYTES = 16
 
+WORD_BYTES = 4
+"""Of shared memory, that a lane takes for a number of any smaller size."""
 LSE_BYTES = 8
 """Maximum and sum of a row, in float32, that each part of split keys stores for the kernel that joins the parts."""
 
@@ -187,6 +189,10 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     chain_clk = chain_clk + sum(way.products) * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
+    if arch.matrix_on_vector:
+        between = np.maximum(vector_clk + values_read_clk(arch, c), exp_clk)
+        math_clk = np.where(kind == MMA, products_clk + between, math_clk)
+    power_clk = (math_clk + products_clk * (held_back(problem, arch, kind) - 1.0)) * (kind > VECTOR)
 
     # shared-memory port: keys and values are written, fragments of all operands are read
     tile_q, tile_kv = tm * (head * eq + way.keeps_both * value * ev), tk * (head * ek + value * ev)
@@ -245,6 +251,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         products_apart=c.products_apart,
         start_loads=c.start_loads + (TABLE_LOADS if "page" in problem.options else 0.0),
         math_clk=math_clk * busy,
+        power_clk=power_clk * busy if arch.power_limited else None,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
         smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
         issue_clk=instructions / issue_per_clk(arch) * busy,
@@ -266,6 +273,14 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
             / np.maximum(heads_kv * group * problem.attended_pairs * split, 1.0),
         },
     )  # fmt: skip
+
+
+def values_read_clk(arch: Arch, c: Attention) -> FloatArray:
+    """Clocks of the port of shared memory in which warps read a step's values one number at a time, against the order
+    of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and gfx1201;
+    why they add to the products: `models.compiled._beside_products`."""
+    copies = 2 if arch.isa.startswith("gfx11") else 1
+    return c.warps_m * c.tile_k * c.value * copies * WORD_BYTES / arch.smem_bytes_per_clk
 
 
 def softmax_clk(

@@ -19,7 +19,7 @@ from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ..spills import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
-from ..tile import Block, converts_per_clk, instruction_rows, issue_per_clk, peak, peaks
+from ..tile import Block, converts_per_clk, held_back, instruction_rows, issue_per_clk, peak, peaks
 from ..work import INDEPENDENT_OVERLAP, joined
 
 ASYNC_BYTES = 4
@@ -58,6 +58,7 @@ class Step:
     exposed: FloatArray
     products_apart: FloatArray
     math_clk: FloatArray
+    power_clk: FloatArray
     chain_clk: FloatArray
     chain_overlap: FloatArray
     smem_clk: FloatArray
@@ -106,13 +107,15 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         resident = np.minimum(resident, t.resident_most)
     slots = issue_per_clk(arch)
     flops = tile_flops(t)
-    math_clk = arithmetic(t, k, flops)
+    products_clk = math_clk = arithmetic(t, k, flops)
     lane_reads, lane_clk = read_by_lanes(t, k)
     chain_clk = chain(t, k, math_clk, lane_clk)
     fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
     smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
     fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
     instr = instructions(t, k, fragments) + lane_reads + fma
+    if arch.matrix_on_vector:
+        math_clk = math_clk + np.where(t.instruction == MMA, instr / slots, 0.0)
     apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
@@ -145,6 +148,8 @@ def one_step(space: Space, k: Mapping[str, float]) -> Step:
         exposed=t.exposed_loads,
         products_apart=t.products_apart,
         math_clk=math_clk,
+        power_clk=(math_clk + products_clk * (held_back(space.problem, arch, t.instruction) - 1.0))
+        * (t.instruction > VECTOR),
         chain_clk=chain_clk,
         chain_overlap=chain_overlap(t, k),
         smem_clk=smem_clk,

@@ -117,6 +117,8 @@ class Shape:
 
     steps: float
     tensor_clk: float
+    limited_clk: float
+    """The same where the power limit holds all of them back."""
     pipes_clk: float
     port_clk: float
     issue_clk: float
@@ -149,7 +151,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     def pipes(names: Sequence[str]) -> list[float]:
         return [total.pipe_clk.get(name, 0.0) * warps for name in names]
 
-    tensor = tensor_clk(total, arch, warps)
+    tensor, limited = (tensor_clk(total, matrix_rates(arch, held), warps) for held in (False, True))
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
     turns = max(warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0) - 1.0
     moved, cached, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0, 0.0
@@ -163,10 +165,14 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
             rows = LINE_BYTES / min(max(access.span_bytes, arch.sector_bytes), LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     issue = pipes(("issue",))[0]
+    valu, lds = pipes(("valu", "lds"))
+    between = _between(total, tensor, issue, turns + 1.0)
+    if arch.matrix_on_vector:
+        between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
     return Shape(
-        steps=max(facts.steps, 1.0), total=total, outside=outside, tensor_clk=tensor, issue_clk=issue,
-        pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)), port_clk=sum(pipes(PORT)) + factors + passes,
-        between_clk=_between(total, tensor, issue, turns + 1.0),
+        steps=max(facts.steps, 1.0), total=total, outside=outside, tensor_clk=tensor, limited_clk=limited,
+        issue_clk=issue, pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)),
+        port_clk=sum(pipes(PORT)) + factors + passes, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
         atomic_sectors=_atomic_sectors(facts, total, moved, arch),
@@ -201,9 +207,20 @@ def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) ->
     return min(issue_clk, idle_clk * turns) if tensor_clk else 0.0
 
 
-def tensor_clk(total: Total, arch: Arch, warps: int) -> float:
-    """Clocks of a block on an SM's tensor cores."""
-    rates = {Matrix(*kind): flops for *kind, flops in matrix_rates(arch)}
+def _beside_products(total: Total, tensor_clk: float, valu_clk: float, lds_clk: float, turns: float) -> float:
+    """The same where products run on the vector units, as on RDNA: all vector instructions, and the reads of shared
+    memory that a lone warp waits for.
+
+    Source for the reads: a flash attention written for an RX 9070 XT takes 1.30 times as long where values are read
+    from shared memory against the order of their rows as where they were transposed before (carlushuang/gcnasm 24).
+    """
+    idle_clk = max(total.alone(0.0) * turns - tensor_clk, 0.0)
+    return max(valu_clk, min(valu_clk + lds_clk, idle_clk)) if tensor_clk else 0.0
+
+
+def tensor_clk(total: Total, listed: Sequence[Sequence[Any]], warps: int) -> float:
+    """Clocks of a block on an SM's tensor cores, of these rates (`matrix_rates`)."""
+    rates = {Matrix(*kind): flops for *kind, flops in listed}
     warp, block = (
         sum(flops / rate(Matrix(*kind.split()), rates) for kind, flops in found.items())
         for found in (total.matrix, total.block_matrix)
@@ -266,6 +283,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         steps=steps,
         ahead=np.full(len(shapes), np.inf),
         math_clk=np.maximum(math, 1.0),
+        power_clk=(each("limited_clk") / k["math_efficiency"] + each("between_clk")) if arch.power_limited else None,
         chain_clk=np.ones(len(shapes)),
         smem_clk=each("port_clk") / k["smem_efficiency"],
         issue_clk=each("issue_clk"),

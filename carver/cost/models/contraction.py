@@ -47,6 +47,7 @@ def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
         exposed=step.exposed,
         products_apart=step.products_apart,
         math_clk=step.math_clk,
+        power_clk=step.power_clk if space.arch.power_limited else None,
         chain_clk=step.chain_clk,
         chain_overlap=step.chain_overlap,
         smem_clk=step.smem_clk,
