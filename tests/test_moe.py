@@ -273,3 +273,13 @@ def test_blocks_of_scales_that_no_step_stays_within() -> None:
     for device in ("h100", "mi300x"):
         with pytest.raises(NoCandidates, match="a step stays within one block of scales"):
             carver.ScaledMatmulTemplate(64, 4096, 4096, scale_block="1x32").with_arch(device).recommend_hints(1)
+
+
+def test_few_tokens_of_few_bits_take_few_warps_on_rdna() -> None:
+    """vLLM's file of E=128, N=768 for a Radeon 8060S has 16 columns and one or two warps for 1 to 32 tokens; another
+    sweep (vllm-project/vllm 44331) found one warp best, of 128 deep. Both agree that four are too many."""
+    for tokens in (1, 4, 16):
+        layer = carver.MoETemplate(tokens, 256, 8, 2048, 512, "bfloat16", (1, 128), weight_dtype="int4")
+        first = layer.with_arch("radeon_8060s").recommend_hints(1)[0].config
+        assert first["num_warps"] <= 2 and first["BLOCK_N"] == 16 and first["BLOCK_K"] == 128
+        assert layer.with_arch("h200").recommend_hints(1)[0].config["num_warps"] >= 4
