@@ -9,11 +9,16 @@ each kernel, with the arguments written there and random values. Ways: Triton's 
 need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which the first one
 makes. Then all configurations are timed well: rounds in another order each, L2 cleared before each run. Every line is
 written as it comes.
+
+With `--layers 20` there follow decoders of so many layers, compiled by PyTorch: in deterministic mode, with
+`carver.export.inductor.pinned` (two processes), and with max-autotune. They are compiled side by side, and measured one
+after another: milliseconds of a replayed CUDA graph, a hash of the output's bits in two runs, and of what was taken.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
 import json
@@ -22,6 +27,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -99,6 +105,62 @@ def grid_of(row: Mapping[str, Any], configs: Sequence[Any]) -> Any:
     return grid
 
 
+ARMS = ("deterministic", "pinned", "pinned again", "max-autotune", "pinned, Triton's matmuls")
+TOKENS = 1024
+
+
+def compiled(options: argparse.Namespace) -> None:
+    """One process: a decoder compiled by Inductor in one of its ways."""
+    import torch
+    from inductor_blocks import BLOCKS, HEAD, Block, nothing_kept
+
+    from carver.export import inductor
+
+    config, arm = torch._inductor.config, options.way
+    torch.manual_seed(0)
+    sizes = {**BLOCKS["llama_3_8b"], "hidden": 2048, "inner": 5632, "heads": 16, "kv_heads": 4}
+    layers = torch.nn.ModuleList(Block(**sizes) for _ in range(options.layers)).to("cuda", torch.bfloat16).eval()
+    x = torch.randn(TOKENS, sizes["hidden"], device="cuda", dtype=torch.bfloat16)
+    angles = torch.outer(torch.arange(TOKENS), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
+    cos, sin = angles.cos().bfloat16(), angles.sin().bfloat16()
+
+    def decoder(y: torch.Tensor) -> torch.Tensor:
+        for layer in layers:
+            y = layer(y, cos, sin)
+        return y
+
+    waiting()
+    if arm.startswith("pinned"):
+        ways: Any = inductor.pinned(library="Triton" not in arm)
+    elif arm == "deterministic":
+        ways = config.patch(deterministic=True)
+    else:
+        ways = config.patch(max_autotune=True)
+    with torch.no_grad(), nothing_kept(), ways as log:
+        began = time.monotonic()
+        run = torch.compile(decoder)
+        first = run(x)
+        torch.cuda.synchronize()
+        row: dict[str, Any] = {"arm": arm, "layers": options.layers, "compile_s": time.monotonic() - began}
+        if arm.startswith("pinned"):
+            row |= {"hash": log.hash, "refused": log.refused, "taken": [str(pin) for pin in log.picks.values()]}
+            row["lists"] = [len(pin.candidates) for pin in log.picks.values()]
+        write(options.out, row)
+        waiting()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = run(x)
+        times = [lists.queued(graph.replay, [0.5])[0] for _ in range(5)]
+        bits = [sha256(y.view(torch.int16).cpu().numpy().tobytes()).hexdigest()[:16] for y in (first, found)]
+        write(options.out, {"arm": arm, "ms": sorted(times)[2], "times_ms": times, "bits": bits,
+                            "torch": torch.__version__, "gpu": torch.cuda.get_device_name()})  # fmt: skip
+
+
+def waiting() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
 def write(out: Path, row: Mapping[str, Any]) -> None:
     with out.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
@@ -106,14 +168,16 @@ def write(out: Path, row: Mapping[str, Any]) -> None:
 
 def one(options: argparse.Namespace) -> None:
     """One process: what a way of tuning chooses for each list, and seconds of its first call."""
+    if options.way in ARMS:
+        compiled(options)
+        return
     import torch
 
     wanted = chosen(options.lists)
     for row in wanted:
         importlib.import_module(row["kernel"].rpartition(".")[0])
     torch.ones(1, device="cuda").sum().item()
-    print("ready", flush=True)
-    sys.stdin.readline()
+    waiting()
     if options.way == "timed":
         timed(wanted, options)
         return
@@ -165,6 +229,13 @@ def timed(wanted: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> N
                             "gpu": torch.cuda.get_device_name()})  # fmt: skip
 
 
+def go(process: Any) -> None:
+    process.done = False
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
 def run(options: argparse.Namespace) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as home:
@@ -173,11 +244,13 @@ def run(options: argparse.Namespace) -> None:
         for i in range(options.times):
             ways += [("triton", i, ""), ("carver", i, "")]
             ways += [("pinned", i, f"pins{i}")] if i < 2 else [("pinned, table", i, "pins0")]
+        arms = [(arm, 0, "") for arm in ARMS] if options.layers else []
         started = []
-        for way, i, table in ways:
+        for way, i, table in ways + arms:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
                        str(options.out.resolve()), "--lists", str(options.lists), "--table", f"{home}/{table}",
-                       "--rounds", str(options.rounds), "--limit", "25"]  # fmt: skip
+                       "--rounds", str(options.rounds), "--limit", "25",
+                       "--layers", str(options.layers)]  # fmt: skip
             command += ["--margin", str(options.margin)] if options.margin is not None else []
             pipe = subprocess.PIPE
             started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=shared))
@@ -185,14 +258,29 @@ def run(options: argparse.Namespace) -> None:
             assert process.stdout is not None
             process.stdout.readline()
         print(f"{len(started)} processes are ready after {time.monotonic() - began:.0f} s", flush=True)
-        for process, (way, i, _) in zip(started, ways, strict=True):
-            left = options.limit - (time.monotonic() - began)
+        decoders = started[len(ways) :]
+
+        def ended(process: Any, what: str, until: float) -> None:
             try:
-                process.communicate("go\n", timeout=max(left, 0.1))
+                process.communicate("go\n", timeout=max(until - (time.monotonic() - began), 0.1))
             except (subprocess.TimeoutExpired, BrokenPipeError):
                 process.kill()
                 process.wait()
-            print(way, i, "ended with", process.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
+            print(what, "ended with", process.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
+
+        for process, (way, i, _) in zip(started, ways, strict=False):
+            ended(process, f"{way} {i}", options.limit - (options.kept if decoders else 0.0))
+        for process in decoders:
+            go(process)
+        late = threading.Timer(
+            max(options.limit - 10 - (time.monotonic() - began), 1), lambda: [p.kill() for p in decoders if not p.done]
+        )
+        late.start()
+        for process in decoders:
+            process.done = bool(process.stdout.readline())  # it is compiled, or was ended
+        late.cancel()
+        for process, arm in zip(decoders, ARMS, strict=False):
+            ended(process, arm, options.limit)
         for path in Path(home).glob("pins0/*.json"):
             (options.out.parent / f"pins_{path.name}").write_bytes(path.read_bytes())
 
@@ -209,6 +297,8 @@ def main() -> None:
         made.add_argument("--rounds", type=int, default=3)
         made.add_argument("--limit", type=float, default=110.0, help="seconds for all")
         made.add_argument("--margin", type=float)
+        made.add_argument("--layers", type=int, default=0, help="of decoders that are compiled; 0 is none")
+        made.add_argument("--kept", type=float, default=50.0, help="seconds of all that are kept for them")
         made.add_argument("--way", default="triton")
         made.add_argument("--run", type=int, default=0)
         made.add_argument("--table", default="")

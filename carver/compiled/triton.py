@@ -367,7 +367,7 @@ def built_by_triton(kernel: Any, given: Specialised, target: Target) -> Any:
     except CompileError:
         raise
     except Exception as error:  # whatever stage refuses a kernel, in Python or in LLVM, it is this candidate's answer
-        raise _refusal(error) from error
+        raise refusal(error) from error
 
 
 LDS_BYTES = {"gfx950": 163_840}
@@ -402,7 +402,7 @@ def _within_lds(target: Target) -> Iterator[None]:
         kind.add_stages = add
 
 
-def _refusal(error: Exception) -> CompileError:
+def refusal(error: Exception) -> CompileError:
     """The answer of a compiler that raised this: CompilerFailed where it was killed, or where the machine lacked
     something, which says nothing of the candidate. Raises OSError and MemoryError, from whatever depth."""
     inner: BaseException | None = error
@@ -442,7 +442,7 @@ def _with_ir(built: Any, target: Target) -> Any:
         try:
             return triton.compile(built.src, GPUTarget(**target.__dict__), options)
         except Exception as error:
-            raise _refusal(error) from error
+            raise refusal(error) from error
 
 
 def _hashable(value: Any) -> Any:
@@ -458,11 +458,11 @@ def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str
     """
     from triton.runtime import driver
 
-    driver.set_active(_Absent(target))
+    driver.set_active(Absent(target))
     try:
         return out_of(run(**given, grid=(1,), warmup=True), target)
     except Exception as error:
-        raise _refusal(error) from error
+        raise refusal(error) from error
 
 
 def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> None:
@@ -474,13 +474,13 @@ def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> Non
     from triton.runtime import driver
 
     launcher, function = driver.active.launcher_cls, function_of(kernel)
-    driver.set_active(_Absent(target))
+    driver.set_active(Absent(target))
     function.device_caches[0]  # the first look makes them, and sets what compiles
     function.compile = lambda source, **_: launcher(source, SimpleNamespace(metadata=None))
     kernel.run(**given, grid=(1,), warmup=True)
 
 
-class _Absent:
+class Absent:
     """What Triton asks a driver before it compiles, of a GPU that is not there."""
 
     def __init__(self, target: Target) -> None:

@@ -34,6 +34,7 @@ from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
 from ..ranking.ties import choose
 from . import Exported, chosen, distinct, first, imported
+from .inductor_kernels import Kernels
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -43,9 +44,12 @@ from_config = from_inductor
 PACKAGE = ("PyTorch Inductor", "torch>=2.10")
 TEMPLATES = ("triton::mm", "triton::bmm")
 """Inductor's templates of a plain Triton matmul. Others (persistent, decomposed) keep the lists they have."""
+TRITON = "triton::"
 OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
 OF = "matmul/triton"
 """What the handler's profile is of."""
+TIES = 10
+"""Hints among which a pinned choice is made: more are not tied with the first."""
 HINT = "carver"
 """Among a choice's annotations, the hint that it was made from."""
 
@@ -62,13 +66,16 @@ class Replaced:
 
 
 @takes(ConfigError)
-def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None) -> InductorChoices:
+def choices(
+    arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None, pinned: bool = False
+) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
     A matmul whose types carver does not know keeps Inductor's list, and so do all while
     `max_autotune_gemm_search_space` is "EXHAUSTIVE"; the log has the reason. The handler's `measured` is
     for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile` on, which is
-    what an earlier one learnt (its `profile`, or a file of it).
+    what an earlier one learnt (its `profile`, or a file of it). `pinned`: one candidate for each matmul, ties resolved
+    by the stated order, and no list of another Triton template beside it.
     """
     device = CUDA() if arch == "auto" else load(arch)
     counted("topk", topk, 1)
@@ -92,7 +99,7 @@ def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = No
 
         def uuid(self) -> str:
             given = sha256(f"{to_toml(device)}{start or ''}".encode()).hexdigest()[:16]
-            return f"carver {__version__} {given} {topk}"
+            return f"carver {__version__} {given} {'pinned' if pinned else topk}"
 
         def measured(self, timings: Mapping[Any, float], *_: object) -> None:
             """Learn from the times, in ms, of those choices that are carver's; inf is one that did not run."""
@@ -107,10 +114,12 @@ def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = No
             kwarg_overrides: dict[str, dict[str, Any]] | None = None,
         ) -> list[Any]:  # fmt: skip
             lists = {uid: list(found) for uid, found in template_choices.items()}
+            if pinned and op_name in OPERATORS and any(lists.get(uid) for uid in TEMPLATES):
+                lists = {uid: found for uid, found in lists.items() if uid in TEMPLATES or not uid.startswith(TRITON)}
             for uid, theirs in lists.items():
                 if op_name in OPERATORS and uid in TEMPLATES and theirs:
                     lists[uid] = self._own(theirs, kernel_inputs, op_name)
-                elif uid.startswith("triton::") and theirs:
+                elif uid.startswith(TRITON) and theirs:
                     why = f"{op_name} by {uid} is another kernel than a plain matmul"
                     self.log.append(Replaced(op_name, "", len(theirs), len(theirs), why))
             same: dict[str, Any] = {uid: iter(found) for uid, found in lists.items()}
@@ -122,7 +131,10 @@ def choices(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = No
                 return theirs
             try:
                 op = _problem(inputs).with_arch(device)
-                [hints] = first([op.problem], device, topk, "triton", lambda hint: hint.split_k == 1, self.profile)
+                most = TIES if pinned else topk
+                [hints] = first([op.problem], device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
+                if pinned:
+                    hints = [cast(Hint, choose(hints).hint)]
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs
@@ -158,6 +170,31 @@ def tuned(
     finally:
         if handler.measured in told:
             told.remove(handler.measured)
+
+
+@contextmanager
+@takes(ConfigError)
+def pinned(
+    arch: Arch | str = "auto", margin: float | None = None, library: bool = True
+) -> Iterator[Kernels]:  # fmt: skip
+    """Inside, Inductor is in deterministic mode, and the kernels that it writes itself are chosen by their machine code
+    from whole lists: nothing is timed, and every process chooses the same.
+
+    Matmuls stay with the vendor's library, which Inductor takes in this mode where it has the choice; with
+    `library=False` they are Triton's, with carver's configuration. `margin`: what Inductor takes with no timing is left
+    only for a predicted gain above it. Yields what was taken: `picks`, their `hash`, and why others were `refused`.
+    """
+    handler: Any = choices(arch, pinned=True)
+    kernels = Kernels(CUDA() if arch == "auto" else load(arch), margin)
+    from torch._inductor import config
+    from torch._inductor.virtualized import V
+
+    own = {} if library else {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
+    with (
+        V.set_choices_handler(handler), config.patch({"inductor_choices_class": lambda: handler, **own}),
+        kernels.chosen(),
+    ):  # fmt: skip
+        yield kernels
 
 
 @takes(ConfigError)
