@@ -23,6 +23,7 @@ from ..isa.matrix import Matrix
 from ..machine import Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
+from . import dispatch
 from .lanes import Array
 from .launch import Launch
 from .leaps import Event
@@ -52,11 +53,10 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
 
 def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
+    if arch.vendor == "amd":
+        return Execution(*dispatch.read(binary, values or {}), arch, binary.shared_bytes)
     if arch.vendor != "nvidia":
-        raise CompileError(
-            f"machine code of {arch.title} is not followed: a binary is ranked for NVIDIA GPUs from compute capability "
-            "7.5 on; on AMD's, rank Triton kernels"
-        )
+        raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
     return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes)
@@ -71,15 +71,16 @@ class Execution:
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
         places = np.unique(np.linspace(0, self.count - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])
         chosen = np.arange(self.count) if self.count <= DETAILED else places
-        self.detail = Run(program, launch, chosen, np.arange(threads), shared=True)
+        self.detail = Run(program, launch, chosen, np.arange(threads), shared=True, warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
-        picks |= {thread // LANES * LANES for thread in picks} | {0}
+        picks |= {thread // code.warp_size * code.warp_size for thread in picks} | {0}
         moves = sum(event.kind in ("global", "box") for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS))
-        self.wide = Run(program, launch, blocks, np.array(sorted(picks)))
-        self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
+        self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
+        conflicts = {} if code.isa.startswith("gfx") else self._conflicts(code)
+        self.code = replace(code, conflicts=conflicts, sectors=self._sectors(code))
 
     def facts(self) -> Facts:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
@@ -135,7 +136,8 @@ class Execution:
         if same.sum() == len(self.detail.block_ids):
             here = wide[:, same].mean(axis=1)
         else:  # what those threads do in the detailed blocks, of which the wide run has only some
-            here = Run(self.program, self.launch, self.detail.block_ids, self.wide.threads).passes.mean(axis=(1, 2))
+            again = Run(self.program, self.launch, self.detail.block_ids, self.wide.threads, warp=self.code.warp_size)
+            here = again.passes.mean(axis=(1, 2))
         all_ = wide.mean(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(wide.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)

@@ -129,6 +129,14 @@ def merged(where: Column, new: Value, old: Value, count: int) -> Value:
     return Column(bits, None if known.all() else known)
 
 
+def _as_mask(column: Column) -> Column:
+    if column.bits.dtype == bool:
+        return column
+    whole = (column.bits == 0) | (column.bits == WORD)
+    known = whole if column.known is None else whole & column.known
+    return Column(column.bits != 0, None if known.all() else known)
+
+
 def gathered(parts: Sequence[Value], counts: Sequence[int], order: Array) -> Value:
     """One column of several, whose lanes follow each other, put in order."""
     if all(part is None for part in parts):
@@ -137,7 +145,10 @@ def gathered(parts: Sequence[Value], counts: Sequence[int], order: Array) -> Val
     first = full[0]
     if all(len(each.bits) == 1 and each.known is None and each.bits[0] == first.bits[0] for each in full):
         return first
-    kind = next(part.bits.dtype for part in parts if part is not None)
+    kinds = {part.bits.dtype for part in parts if part is not None}
+    if len(kinds) > 1:  # a mask of lanes, and a number that stands for all of them or none
+        full = [_as_mask(each) for each in full]
+    kind = np.dtype(bool) if len(kinds) > 1 else next(iter(kinds))
     bits = np.concatenate([np.broadcast_to(each.bits.astype(kind), n) for each, n in zip(full, counts, strict=True)])
     known = None
     if any(each.known is not None for each in full):

@@ -62,6 +62,12 @@ class Launch:
         for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=False)):
             name = binary.names[place] or f"arg{place}"
             self._put(kernel.parameters_at + offset, size, value, name, offset, values)
+        self.banks = dict(kernel.banks)
+        if self.sm:
+            self._fill(kernel, binary.constants)
+
+    def _fill(self, kernel: elf.Kernel, constants: Mapping[str, Any]) -> None:
+        """What NVIDIA's driver puts beside the parameters, and constants by symbol."""
         new = self.sm >= BLACKWELL
         at = SIZES_AT if new else 0
         for i, n in enumerate((*self.block, *self.grid)):
@@ -71,8 +77,7 @@ class Launch:
             if where < kernel.parameters_at:
                 self.words.setdefault(where // 4, PARAMETERS & WORD)
                 self.words.setdefault(where // 4 + 1, PARAMETERS >> 32)
-        self.banks = dict(kernel.banks)
-        for symbol, held in binary.constants.items():
+        for symbol, held in constants.items():
             if symbol not in kernel.constants:
                 raise ConfigError(
                     f"the code has no constant {symbol!r}; it has {', '.join(kernel.constants) or 'none'}"
@@ -82,6 +87,10 @@ class Launch:
             raw = np.ascontiguousarray(held).tobytes()
             data[start : start + len(raw)] = raw
             self.banks[bank] = bytes(data)
+
+    def registers(self, places: Mapping[str, Array]) -> dict[str, Column]:
+        """What registers hold at the start; `places`: of each lane's block and thread."""
+        return {}
 
     def _put(self, at: int, size: int, value: Any, name: str, offset: int, values: Mapping[str, Any]) -> None:
         if isinstance(value, Tensor):

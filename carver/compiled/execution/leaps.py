@@ -7,7 +7,7 @@ for how many passes its outcome goes on in the same way. The least of these is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple, Protocol
@@ -85,13 +85,15 @@ class Mark(NamedTuple):
     """Length of the log."""
     lanes: Array
     values: Sequence[Value]
+    rewritten: Mapping[str, Value]
+    """Of registers that the lanes which take part write before they read."""
 
 
 class Leaper:
     def __init__(self, run: Execution) -> None:
         self.run = run
         self._marks: dict[int, list[Mark]] = {}
-        self._names = {n: sorted(run.blocks[n].live) for n in run.program.heads}
+        self._names = {n: sorted(run.blocks[n].live - run.blocks[n].rewritten) for n in run.program.heads}
         self._rough = set[int]()
         """Heads of loops that were leapt over although some addresses do not move evenly."""
         self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
@@ -108,7 +110,8 @@ class Leaper:
         marks = self._marks.setdefault(fiber.block, [])
         if marks and not np.array_equal(marks[-1].lanes, fiber.lanes):
             marks.clear()
-        marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names]))
+        rewritten = {name: fiber.values.get(name) for name in self.run.blocks[fiber.block].rewritten}
+        marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names], rewritten))
         if len(marks) > 4 * PERIODS[-1]:
             del marks[0]
         if len(marks) <= self._least.get(fiber.block, 0):
@@ -135,8 +138,21 @@ class Leaper:
                     self._leave(fiber.block)
                 else:
                     self._go(fiber, names, steps, spans[0], walked, times - 1)
+                    self._lose(fiber, last[0].rewritten, last[1].rewritten)
                 marks.clear()
                 return
+
+    def _lose(self, fiber: Lanes, now: Mapping[str, Value], before: Mapping[str, Value]) -> None:
+        """What the next pass writes before it reads is not known until then, in lanes where it changes."""
+        for name, held in now.items():
+            was = before[name]
+            if held is None or was is None or held.bits.dtype != was.bits.dtype:
+                fiber.values.pop(name, None)
+                continue
+            same = np.broadcast_to(held.bits == was.bits, len(fiber.lanes))
+            if not same.all():
+                known = same if held.known is None else same & held.known
+                fiber.values[name] = Column(held.bits, known)
 
     def _leave(self, head: int) -> None:
         """Have a loop end that waits for what another block writes: a branch on what is not known is taken there."""
@@ -191,6 +207,8 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
         if any(column is None or not _alike(column.known, first.known) for column in columns):
             return None
         bits = [column.bits for column in columns if column is not None]
+        if any(each.dtype != bits[0].dtype for each in bits):
+            return None
         if bits[0].dtype == bool:
             if not all(_same(bits[0], each, first.known) for each in bits[1:]):
                 return None

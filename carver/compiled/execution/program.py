@@ -23,6 +23,7 @@ class Block:
     last: the one that ends it; None where the next block follows without one
     live: registers that are read behind its start, before they are written
     steers: those of them on which branches and guards depend
+    rewritten: those of them that lanes which take part write before they read
     """
 
     places: range
@@ -30,13 +31,17 @@ class Block:
     last: Op | None
     live: frozenset[str]
     steers: frozenset[str]
+    rewritten: frozenset[str] = frozenset()
 
 
 class Program:
-    """The control flow of a kernel's instructions, which are in the order of their addresses."""
+    """The control flow of a kernel's instructions, which are in the order of their addresses.
 
-    def __init__(self, ops: Sequence[Op]) -> None:
-        self.ops = ops
+    `mask`: the predicate that guards all instructions of lanes, where branches are of whole waves.
+    """
+
+    def __init__(self, ops: Sequence[Op], mask: str = "") -> None:
+        self.ops, self.mask = ops, mask
         self.index = {op.address: i for i, op in enumerate(ops)}
         starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
         starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
@@ -75,14 +80,16 @@ class Program:
         """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
         count as well."""
         kinds = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
-        needed, live = self._needed({i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds})
+        roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds}
+        needed, live = self._needed(roots)
+        read = self._needed(roots, self.mask)[1] if self.mask else live
         steers = self._steering[1]
         blocks = []
         for n, places in enumerate(self.ranges):
             last = self.ops[places[-1]]
             ends = last.kind in ENDS
             ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
-            blocks.append(Block(places, ops, last if ends else None, live[n], steers[n]))
+            blocks.append(Block(places, ops, last if ends else None, live[n], steers[n], live[n] - read[n]))
         return blocks
 
     @cached_property
@@ -95,9 +102,12 @@ class Program:
         return self._needed({i: op.reads if op.kind in ENDS else op.asks for i, op in enumerate(self.ops)
                              if op.kind in ENDS or op.kind in (*ACCESSES, "shared")})  # fmt: skip
 
-    def _needed(self, roots: Mapping[int, frozenset[str]]) -> tuple[list[list[int]], list[frozenset[str]]]:
+    def _needed(
+        self, roots: Mapping[int, frozenset[str]], whole: str = ""
+    ) -> tuple[list[list[int]], list[frozenset[str]]]:
         """By basic block: the instructions that some need, and these; and what is read behind the block's start.
-        `roots`: the registers that each of those asks for."""
+        `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
+        lanes."""
         count = len(self.ranges)
         live = [frozenset[str]()] * count
         needed: list[list[int]] = [[] for _ in range(count)]
@@ -117,7 +127,7 @@ class Program:
                     continue
                 kept.append(i)
                 reads = op.reads if asked is None or not wanted.isdisjoint(op.writes) else asked
-                if not op.guard:
+                if not op.guard or op.guard == whole:
                     wanted -= op.writes
                 wanted |= reads
             needed[n] = kept[::-1]

@@ -55,7 +55,7 @@ class Run:
         """Of each lane: the place of its block among those that run."""
         block, self.tid = np.repeat(blocks, each), np.tile(threads, count)
         (gx, gy, _), (bx, by, _) = launch.grid, launch.block
-        self.lane_of = self.tid % warp
+        self.warp_size, self.lane_of = warp, self.tid % warp
         self._special: dict[str, Array] = {
             "SR_CTAID.X": block % gx, "SR_CTAID.Y": block // gx % gy, "SR_CTAID.Z": block // (gx * gy),
             "SR_TID.X": self.tid % bx, "SR_TID.Y": self.tid // bx % by, "SR_TID.Z": self.tid // (bx * by),
@@ -91,7 +91,7 @@ class Run:
         return ZERO if name in FIRST else None
 
     def _go(self) -> None:
-        fibers = [Fiber(self, np.arange(len(self.slot)), 0, {})]
+        fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
         steps = 0
         while fibers:
             first = min(fiber.block for fiber in fibers)
@@ -265,8 +265,8 @@ class Fiber:
 
     def shuffled(self, values: Array, lanes: Array) -> Array:
         """What another lane of the warp holds; a lane's own value where that one is not here."""
-        warp = self.run.warp[self.lanes] * LANES
-        wanted = warp + np.broadcast_to(lanes, len(warp)) % LANES
+        warp = self.run.warp[self.lanes] * self.run.warp_size
+        wanted = warp + np.broadcast_to(lanes, len(warp)) % self.run.warp_size
         here = warp + self.run.lane_of[self.lanes]
         at = np.minimum(np.searchsorted(here, wanted), len(here) - 1)
         return np.where(here[at] == wanted, values[at], values)

@@ -57,7 +57,7 @@ def read(text: str, kernel: str | None = None) -> Code:
     stack_bytes = facts.get("private_segment_fixed_size", 0)
     instructions, places = _instructions(found[1], family.startswith("gfx9"), stack_bytes > 0)
     opcodes = [each.opcode for each in instructions]
-    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, places))}, opcodes, _reduces)
+    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, places))}, opcodes, rare)
     roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
     resources = Resources(
         registers=facts["vgpr_count"],
@@ -110,7 +110,7 @@ def _instructions(
             for after, wait in _delays(operands):
                 later.setdefault(len(found) + after, []).append(wait)
         found.append(Instruction(len(found), "", opcode, operands, None, None, waits))
-    return found, places
+    return [each._replace(target=places.get(each.operands)) for each in found], places
 
 
 def _waits(opcode: str, operands: str, stores_count_as_loads: bool) -> Iterator[tuple[frozenset[str], int]]:
@@ -161,7 +161,7 @@ def _only_waits(opcodes: Sequence[str]) -> bool:
     return not works and any(op.startswith(("s_sleep", "s_barrier")) for op in opcodes)
 
 
-def _reduces(opcodes: Sequence[str]) -> bool:
+def rare(opcodes: Sequence[str]) -> bool:
     """Whether this is how a sine or a cosine reduces a large argument: it multiplies it with seven words of the digits
     of 2/pi and shifts the product into place."""
     words = opcodes.count("v_mad_u64_u32") == REDUCING_WORDS <= opcodes.count("v_alignbit_b32")

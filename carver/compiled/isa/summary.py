@@ -162,7 +162,7 @@ def width_bytes(opcode: str) -> int:
     return sass.width_bytes(opcode)
 
 
-NARROW = re.compile(r"_([su]byte|short|[uibf]8|[uibf]16|d16)")
+NARROW = re.compile(r"_([su]byte|[su]?short|[uibf]8|[uibf]16|d16)")
 
 
 def _gcn_width(opcode: str) -> int:

@@ -1,0 +1,256 @@
+"""What AMD's integer, logical and floating-point instructions compute: functions by the stem of the opcode.
+
+Operands come as the last type of an opcode says (v_mad_i32_i24: signed, of 24 bits), results are kept as the first
+says. Source: the instruction set manuals of CDNA 2 to 4 and RDNA 3 to 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import words_of
+from .lanes import WORD, Array
+
+TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
+
+
+def parsed(opcode: str) -> tuple[str, list[str]]:
+    """The stem of an opcode and its types: v_mad_u64_u32 is "mad" of u64 and u32."""
+    found = TYPES.match(opcode)
+    return (found[1].removesuffix("_co"), found[2][1:].split("_")) if found else (opcode[2:], [])
+
+
+def size(kind: str) -> int:
+    return int(kind.lstrip("buif") or 32)
+
+
+def _shifts(kind: str) -> tuple[int, Callable[[Array, Array], Array]]:
+    """How many bits of a count are taken, and a shift to the right without the sign."""
+    bits = size(kind)
+    if bits < 64:
+        return bits - 1, lambda x, by: (x & (1 << bits) - 1) >> by
+    return 63, lambda x, by: (x.astype(np.uint64) >> by.astype(np.uint64)).astype(np.int64)
+
+
+def _ones(x: Array) -> Array:
+    return np.bitwise_count(x.astype(np.uint64)).astype(np.int64)
+
+
+def _place(x: Array) -> Array:
+    """The place of the highest bit of a number that is not 0."""
+    high = x >> 32 & WORD
+    top = np.where(high != 0, high, x & WORD).astype(np.float64)
+    return np.frexp(top)[1].astype(np.int64) - 1 + np.where(high != 0, 32, 0)
+
+
+def _first(x: Array) -> Array:
+    """The place of the lowest bit; -1 where there is none."""
+    return np.where(x == 0, -1, _place(x & -x))
+
+
+def _leading(kind: str) -> Callable[[Array], Array]:
+    bits = size(kind)
+
+    def found(x: Array) -> Array:
+        if kind[0] == "i":
+            x = np.where(x < 0, ~x, x)
+        return np.where(x == 0, -1, bits - 1 - _place(x))
+
+    return found
+
+
+def _reversed(x: Array) -> Array:
+    out: Array = sum((x >> place & 1) << 31 - place for place in range(32))
+    return out
+
+
+def _permuted(a: Array, b: Array, selector: Array) -> Array:
+    """Bytes of two words, the second of which holds bytes 0 to 3."""
+    a, b, selector = np.broadcast_arrays(a, b, selector)
+    whole = [word >> 8 * place & 0xFF for word in (b, a) for place in range(4)]
+    signs = [(word >> at & 1) * 0xFF for word, at in ((b, 15), (b, 31), (a, 15), (a, 31))]
+    choices = np.stack([*whole, *signs, np.zeros_like(a), np.full_like(a, 0xFF)])
+    out = np.zeros_like(a)
+    for place in range(4):
+        chosen = np.minimum(selector >> 8 * place & 0xFF, 13)
+        out = out | np.take_along_axis(choices, chosen[None], 0)[0] << 8 * place
+    return out
+
+
+def _rounded(x: Array, low: float, high: float) -> Array:
+    return np.clip(np.nan_to_num(np.trunc(x)), low, high).astype(np.int64)
+
+
+def _high(a: Array, b: Array) -> Array:
+    return a * b >> 32
+
+
+def _median(a: Array, b: Array, c: Array) -> Array:
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+
+
+def _signed_field(x: Array, bits: Array) -> Array:
+    top = np.left_shift(1, np.maximum(bits - 1, 0))
+    return np.where(bits > 0, ((x & np.left_shift(1, bits) - 1) ^ top) - top, 0)
+
+
+def _field(is_scalar: bool, kind: str) -> Callable[..., Array]:
+    """A field of bits; scalar instructions have its place and size in one operand."""
+    most, right = _shifts(kind)
+
+    def taken(x: Array, at: Array, bits: Array | None = None) -> Array:
+        if is_scalar:
+            at, bits = at & most, at >> 16 & 0x7F
+        else:
+            assert bits is not None
+            at, bits = at & 31, bits & 31
+        if kind[0] == "i":
+            return _signed_field(x >> at, np.minimum(bits, 62))
+        return right(x, at) & np.left_shift(1, np.minimum(bits, 62)) - 1
+
+    return taken
+
+
+def function(opcode: str, stem: str, types: list[str]) -> Callable[..., Any] | None:
+    """What an instruction computes of its operands; None where it is not known."""
+    kind = types[-1] if types else "b32"
+    if stem in FLOAT and kind in ("f32", "f64", "f16"):
+        return FLOAT[stem]
+    if stem in SIMPLE and kind[0] in "uib" and kind[:2] != "bf":
+        return SIMPLE[stem]
+    most, right = _shifts(kind)
+    scalar = opcode.startswith("s_")
+    match stem:
+        case "lshl":
+            return lambda x, by: x << (by & most)
+        case "lshlrev":
+            return lambda by, x: x << (by & most)
+        case "lshr":
+            return lambda x, by: right(x, by & most)
+        case "lshrrev":
+            return lambda by, x: right(x, by & most)
+        case "ashr":
+            return lambda x, by: x >> (by & most)
+        case "ashrrev":
+            return lambda by, x: x >> (by & most)
+        case "bfe":
+            return _field(scalar, kind)
+        case "bfm":
+            return lambda bits, at: np.left_shift(1, bits & most) - 1 << (at & most)
+        case "flbit" | "ffbh" | "clz" | "cls":
+            return _leading(kind)
+        case "flbit_i32" | "clz_i32":
+            return _leading(kind)
+        case "cvt":
+            return _converted(types)
+        case "bcnt0":
+            return lambda x: size(kind) - _ones(x & WORD if size(kind) == 32 else x)
+    if found := re.fullmatch(r"lshl(\d)_add", stem):
+        by = int(found[1])
+        return lambda a, b: (a << by) + b
+    if found := re.fullmatch(r"cvt_f32_ubyte(\d)", stem):
+        at = 8 * int(found[1])
+        return lambda x: (x >> at & 0xFF).astype(np.float64)
+    return None
+
+
+def _converted(types: list[str]) -> Callable[..., Any] | None:
+    to, of = types[0], types[-1]
+    if to[0] == "f" and of[0] in "uif":
+        return lambda x: x.astype(np.float64)
+    if to in ("u32", "i32") and of[0] == "f":
+        low, high = (0.0, 2.0**32 - 1) if to[0] == "u" else (-(2.0**31), 2.0**31 - 1)
+        return lambda x: _rounded(x, low, high)
+    return None
+
+
+def _divided(x: Array) -> Array:
+    return np.divide(1.0, x, where=x != 0, out=np.full(np.shape(x), np.inf))
+
+
+def _ldexp(x: Array, by: Array) -> Array:
+    return x * 2.0**by
+
+
+SIMPLE: dict[str, Callable[..., Array]] = {
+    "mov": lambda a: a, "movk": lambda a: a, "accvgpr_read": lambda a: a, "accvgpr_write": lambda a: a,
+    "accvgpr_mov": lambda a: a, "not": lambda a: ~a, "sext": lambda a: a,
+    "add": lambda a, b: a + b, "add_nc": lambda a, b: a + b, "sub": lambda a, b: a - b, "sub_nc": lambda a, b: a - b,
+    "subrev": lambda a, b: b - a, "subrev_nc": lambda a, b: b - a, "addk": lambda a, b: a + b,
+    "mul": lambda a, b: a * b, "mul_lo": lambda a, b: a * b, "mulk": lambda a, b: a * b, "mul_hi": _high,
+    "mad": lambda a, b, c: a * b + c, "add3": lambda a, b, c: a + b + c,
+    "lshl_add": lambda a, b, c: (a << (b & 31)) + c, "add_lshl": lambda a, b, c: a + b << (c & 31),
+    "lshl_or": lambda a, b, c: a << (b & 31) | c, "and_or": lambda a, b, c: a & b | c, "or3": lambda a, b, c: a | b | c,
+    "xad": lambda a, b, c: (a ^ b) + c, "xor3": lambda a, b, c: a ^ b ^ c,
+    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b, "xnor": lambda a, b: ~(a ^ b),
+    "nand": lambda a, b: ~(a & b), "nor": lambda a, b: ~(a | b), "andn2": lambda a, b: a & ~b,
+    "orn2": lambda a, b: a | ~b, "and_not1": lambda a, b: a & ~b, "or_not1": lambda a, b: a | ~b,
+    "bfi": lambda a, b, c: a & b | ~a & c, "min": np.minimum, "max": np.maximum, "med3": _median,
+    "min3": lambda a, b, c: np.minimum(np.minimum(a, b), c), "max3": lambda a, b, c: np.maximum(np.maximum(a, b), c),
+    "maxmin": lambda a, b, c: np.minimum(np.maximum(a, b), c),
+    "minmax": lambda a, b, c: np.maximum(np.minimum(a, b), c),
+    "bcnt1": _ones, "bcnt": lambda a, b: _ones(a) + b, "ff1": _first, "ffbl": _first, "ctz": _first,
+    "ff1_i32": _first, "ctz_i32": _first, "brev": _reversed, "bfrev": _reversed, "abs": np.abs,
+    "absdiff": lambda a, b: np.abs(a - b), "perm": _permuted,
+    "alignbit": lambda a, b, by: (a << 32 | b & WORD) >> (by & 31),
+    "alignbyte": lambda a, b, by: (a << 32 | b & WORD) >> 8 * (by & 3),
+    "pack_ll": lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16,
+}  # fmt: skip
+"""Of integers."""
+FLOAT: dict[str, Callable[..., Array]] = {
+    "mov": lambda a: a, "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "subrev": lambda a, b: b - a,
+    "mul": lambda a, b: a * b, "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c,
+    "fmac": lambda a, b, c: a * b + c, "mac": lambda a, b, c: a * b + c, "fmaak": lambda a, b, c: a * b + c,
+    "fmamk": lambda a, b, c: a * b + c, "madak": lambda a, b, c: a * b + c, "madmk": lambda a, b, c: a * b + c,
+    "min": np.fmin, "max": np.fmax, "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "rndne": np.rint,
+    "fract": lambda a: a - np.floor(a), "rcp": _divided, "rcp_iflag": _divided, "ldexp": _ldexp,
+    "sqrt": lambda a: np.sqrt(np.maximum(a, 0.0)),
+}  # fmt: skip
+"""Of floating-point numbers, in float64."""
+ACCUMULATES = ("fmac", "mac")
+"""What these write is their third operand too."""
+KEEPS_SCC = ("mov", "movk", "mul", "mul_lo", "mul_hi", "brev", "ff1", "ff1_i32", "ctz", "ctz_i32", "flbit", "flbit_i32",
+             "clz", "clz_i32", "cls", "sext", "bfm", "pack_ll", "cvt", "mulk", "add_nc", "sub_nc")  # fmt: skip
+"""Scalar instructions that leave the condition as it is."""
+UPWARDS = ("mov", "add", "add_nc", "sub", "sub_nc", "mul", "mad", "lshl", "lshlrev", "lshl_add", "not")
+"""The low word of their results depends on low words alone."""
+MASKED = ("and", "or", "xor", "xnor", "nand", "nor", "andn2", "orn2", "and_not1", "or_not1", "bfi", "and_or", "or3",
+          "lshl_or", "xad", "xor3", "bfe", "perm", "alignbit", "alignbyte", "abs", "sext", "pack_ll", "bfm",
+          "absdiff")  # fmt: skip
+"""Bits of any place of their operands may be lost."""
+STILL = ("bcnt0", "bcnt1", "bcnt", "ff1", "ffbl", "ctz", "ff1_i32", "ctz_i32", "flbit", "ffbh", "clz", "cls",
+         "flbit_i32", "clz_i32", "brev", "bfrev", "med3", "min3", "max3", "maxmin", "minmax", "cvt")  # fmt: skip
+"""Their results do not move evenly when their operands do."""
+
+
+def kept(value: Array, kind: str) -> Array:
+    """The bits of a result of a type."""
+    if kind == "f64":
+        return np.asarray(value, np.float64).view(np.int64)
+    if kind == "f16":
+        with np.errstate(over="ignore"):
+            return np.asarray(value, np.float16).view(np.uint16).astype(np.int64)
+    if kind == "f32":
+        return words_of(value)
+    return value & 0xFFFF if size(kind) == 16 else value
+
+
+def doubts(stem: str, kind: str, values: list[Array], out: Array, wide: bool) -> list[tuple[Any, ...]]:
+    """What a result depends on beside its operands' even moves, as `Thread.note` takes it."""
+    if kind[0] == "f" or stem in STILL or stem.startswith("cvt"):
+        return [("still", *(words_of(each) if each.dtype == np.float64 else each for each in values))]
+    if stem in MASKED:
+        return [("masked", *values)]
+    if stem in ("min", "max"):
+        return [("LT", *values)]
+    if stem == "mul_hi":
+        return [("cut", values[0] * values[1], np.int64(32))]
+    if stem in ("lshr", "ashr"):
+        return [("cut", values[0], values[1] & 63)]
+    if stem in ("lshrrev", "ashrrev"):
+        return [("cut", values[1], values[0] & 63)]
+    return [("cut", out, np.int64(32))] if wide and stem != "mov" else []

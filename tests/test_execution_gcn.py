@@ -1,0 +1,324 @@
+"""What the evaluator of AMD's machine code says of HIP kernels, against counts by hand. Needs clang, no GPU."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from test_execution import SOURCE, f32, i32, most_passes
+
+import carver
+from carver.arch.devices import load
+from carver.base.errors import CompileError, ConfigError, DeviceError
+from carver.compiled.binary import Binary
+from carver.compiled.execution.facts import Execution, execution, facts_of_binary
+from carver.compiled.execution.gcn import decode
+from carver.compiled.execution.lanes import Column, number
+from carver.compiled.execution.tiles import spread, times
+from carver.compiled.isa.code import Instruction
+from carver.integrations.source import binary
+from carver.run.compile import hip_compiler
+
+MORE = """
+extern "C" __global__ void folded(const float* x, float* y, int n) {
+    extern __shared__ float held[];
+    int lane = threadIdx.x;
+    float total = 0;
+    for (int i = lane; i < n; i += blockDim.x) total += x[blockIdx.x * n + i];
+    held[lane] = total;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (lane < half) held[lane] += held[lane + half];
+        __syncthreads();
+    }
+    if (lane == 0) y[blockIdx.x] = held[0];
+}
+extern "C" __global__ void ladder(const float* x, float* y, int n) {
+    float total = 0;
+    int start;
+    if (threadIdx.x % 3 == 0) start = 2; else start = 5;
+#pragma unroll 1
+    for (int i = start; i < n + (int)threadIdx.x; ++i) {
+        if (i % 2) continue;
+        total += x[i * 64 + threadIdx.x];
+        if (i == 40) break;
+    }
+    y[threadIdx.x] = total;
+}
+extern "C" __global__ void wide(const float4* x, double* y, long long n) {
+    long long at = (long long)blockIdx.x * 64 + threadIdx.x;
+    if (at < n) { float4 v = x[at * 3]; y[at] = v.x + v.y + v.z + v.w; }
+}
+extern "C" __global__ void placed(const short* x, int* y, int columns) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c < columns) atomicAdd(y + r / 2, (int)x[(blockIdx.z * 64 + r) * columns + c]);
+}
+"""
+ARCH = {"gfx90a": "mi210", "gfx942": "mi300x", "gfx1100": "rx_7900_xtx", "gfx1151": "radeon_8060s",
+        "gfx1201": "rx_9070_xt"}  # fmt: skip
+
+
+def _clang() -> bool:
+    try:
+        return hip_compiler().path.is_file()
+    except DeviceError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not _clang(), reason="no clang that compiles HIP")
+
+
+@pytest.fixture(params=list(ARCH))
+def arch(request: pytest.FixtureRequest) -> Any:
+    return load(ARCH[request.param])
+
+
+def compiled(arch: Any, entry: str, grid: Any, block: Any, *args: Any, shared_bytes: int = 0, **more: Any) -> Binary:
+    kernel = carver.Kernel(SOURCE + MORE, entry, shared_bytes=shared_bytes)
+    made = binary(kernel, {}, args=args, grid=grid, block=block, arch=arch)
+    fields = {name: more.get(name, getattr(made, name)) for name in ("constants", "names")}
+    return Binary(made.code, made.entry, made.args, made.grid, made.block, shared_bytes, **fields)
+
+
+def executed(arch: Any, entry: str, grid: Any, block: Any, *args: Any, values: Any = None, **more: Any) -> Execution:
+    of = execution(compiled(arch, entry, grid, block, *args, **more), arch, values)
+    assert not of.detail.unknown
+    return of
+
+
+def moved(of: Execution) -> dict[tuple[str, str], float]:
+    """Bytes that lanes of the detailed blocks ask for, by kind and argument; not the arguments themselves."""
+    out: Counter[tuple[str, str]] = Counter()
+    for event in of.detail.log:
+        op = of.program.ops[of.program.index[event.where]] if event.kind == "global" else None
+        lanes, address = spread(event) if op else ((), ())
+        if op and len(lanes) and (place := of.launch.place_of(int(address[0]))):
+            out[op.access, place.name] += len(lanes) * op.width_bytes * times(event)
+    return dict(out)
+
+
+def test_a_loop_over_the_grid(arch: Any) -> None:
+    n, blocks = 1_000_000, 5
+    of = executed(arch, "grid_sum", blocks, 256, f32(n), f32(1), i32(n))
+    assert moved(of)["load", "arg0"] == 4 * n
+    wave = of.code.warp_size
+    # of wave w of block b: every blocks x 256 numbers from 256 b + wave w on
+    wanted = [math.ceil((n - 256 * b - wave * w) / (blocks * 256)) for b in range(blocks) for w in range(256 // wave)]
+    assert most_passes(of) == pytest.approx(np.mean(wanted))
+
+
+def test_division_by_an_argument_and_ragged_edges(arch: Any) -> None:
+    height, width = 13, 37  # 481 threads in 4 blocks
+    of = executed(arch, "divided", 4, 128, f32(height * width), f32(height * width), i32(height), i32(width))
+    taps = height * width + 2 * (height - 1) * (width - 1)
+    assert moved(of) == {("load", "arg0"): 4 * taps, ("store", "arg1"): 4 * height * width}
+
+
+def test_a_block_of_two_dimensions_and_local_memory(arch: Any) -> None:
+    rows, columns = 64, 96
+    of = executed(arch, "turned", (3, 2), (32, 8), f32(rows, columns), f32(columns, rows), i32(rows), i32(columns))
+    assert moved(of) == {("load", "arg0"): 4 * rows * columns, ("store", "arg1"): 4 * rows * columns}
+    local = Counter[str]()
+    for event in of.detail.log:
+        if event.kind == "shared":
+            op = of.program.ops[of.program.index[event.where]]
+            active = np.broadcast_to(event.detail, len(event.lanes)).sum()
+            local[op.access] += int(active) * op.width_bytes * times(event)
+    assert local == {"store": 4 * rows * columns, "load": 4 * rows * columns}
+
+
+def test_loops_in_loops_leap(arch: Any) -> None:
+    outer, inner = 300, 40
+    of = executed(arch, "nested", 1, 128, f32(outer * inner * 128), f32(128), i32(outer), i32(inner))
+    assert most_passes(of) == outer * inner
+    assert moved(of)["load", "arg0"] == 4 * outer * inner * 128
+    assert len(of.detail.log) < 1000  # of 12,000 passes
+    facts = of.facts()
+    assert facts.read_bytes == pytest.approx(4 * outer * inner * 128)
+    assert [round(loop.trips) for loop in facts.loops][-1] == outer * inner
+
+
+def test_a_condition_on_the_low_bits_of_a_counter_is_not_leapt_over(arch: Any) -> None:
+    n = 1003
+    of = executed(arch, "every_eighth", 1, 32, f32(n), f32(n), i32(n))
+    asked = moved(of)
+    assert asked["store", "arg1"] == 4 * 32 * len(range(3, n, 8))
+    assert asked["load", "arg0"] in (4 * n, 4 * 32 * n)  # of a wave, or of each lane
+
+
+def test_loaded_numbers_are_unknown_until_they_are_given(arch: Any) -> None:
+    at = carver.Tensor("int32", (33,))
+    args = (f32(1000), at, f32(4096), i32(32))
+    of = executed(arch, "gathered", 1, 32, *args, names=("x", "at", "y", "n"))
+    assert of.detail.assumed
+    assert [(tile.kind, tile.tile_bytes) for tile in of.tiles if tile.place is None] == [("load", 128.0)]
+    held = np.arange(33)[::-1].copy()
+    held[32] = 7
+    of = executed(arch, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
+    assert not of.detail.assumed
+    found = moved(of)
+    assert found["load", "x"] == 128
+    assert found["store", "y"] == 128 + 128 * 7
+
+
+def test_constants_by_symbol(arch: Any) -> None:
+    held = np.zeros(64, np.int32)
+    held[5], held[6] = 123, 1000
+    of = executed(arch, "tabled", 1, 32, f32(2000), i32(5), constants={"table": held})
+    assert most_passes(of) == 123
+    [tile] = [tile for tile in of.tiles if tile.kind == "store"]
+    assert tile.start % (1 << 40) == 4000
+    with pytest.raises(ConfigError, match="names no 'tabel'; it names table"):
+        compiled_facts = compiled(arch, "tabled", 1, 32, f32(2000), i32(5), constants={"tabel": held})
+        facts_of_binary(compiled_facts, arch)
+
+
+def test_blocks_of_unequal_work_in_a_large_grid(arch: Any) -> None:
+    across, down = 64, 300
+    of = executed(arch, "triangle", (across, down), 32, f32(64, 32), f32(across * down, 32))
+    facts = of.facts()
+    assert max(loop.trips for loop in facts.loops) == pytest.approx((across - 1) / 2, rel=0.02)
+    assert facts.bytes_of("load") == pytest.approx(128 * (across - 1) / 2, rel=0.02)
+
+
+def test_local_memory_of_the_launch(arch: Any) -> None:
+    n, block = 1000, 128
+    of = executed(arch, "folded", 7, block, f32(7, n), f32(7), i32(n), shared_bytes=4 * block)
+    assert moved(of) == {("load", "arg0"): 4 * 6 * n, ("store", "arg1"): 4 * 6}  # of six blocks that are run
+    facts = of.facts()
+    assert facts.shared_bytes == 4 * block
+    halves = [loop.trips for loop in facts.loops if loop.span.barriers]
+    assert halves == [math.log2(block)]
+
+
+def test_branches_in_loops_by_lane(arch: Any) -> None:
+    n, threads = 90, 64
+    of = executed(arch, "ladder", 1, threads, f32(200 * 64), f32(64), i32(n))
+    loads = 0
+    for t in range(threads):
+        for i in range(2 if t % 3 == 0 else 5, n + t):
+            if i % 2:
+                continue
+            loads += 1
+            if i == 40:
+                break
+    assert moved(of)["load", "arg0"] == 4 * loads
+
+
+def test_wide_loads_and_long_numbers(arch: Any) -> None:
+    n = 200
+    of = executed(arch, "wide", 4, 64, f32(4 * 3 * n), carver.Tensor("float64", (n,)), np.int64(n))
+    assert moved(of) == {("load", "arg0"): 16 * n, ("store", "arg1"): 8 * n}
+    tile = next(tile for tile in of.tiles if tile.kind == "load")
+    assert (tile.tile_bytes, tile.run_bytes) == (16 * 64, 16)
+
+
+def test_three_dimensions_and_atomics(arch: Any) -> None:
+    columns = 50
+    y = carver.Tensor("int32", (32,))
+    of = executed(arch, "placed", (2, 1, 3), (32, 8), carver.Tensor("int16", (192, columns)), y, i32(columns))
+    assert moved(of) == {("load", "arg0"): 2 * columns * 8 * 3, ("atomic", "arg1"): 4 * columns * 8 * 3}
+    [atomic] = [tile for tile in of.tiles if tile.kind == "atomic"]
+    assert atomic.tile_bytes <= 4 * 4  # eight rows in pairs
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "given", "wanted"),
+    [
+        ("s_add_u32", "s0, s1, s2", {"s1": -1, "s2": 2}, {"s0": 1, "scc": True}),
+        ("s_sub_u32", "s0, s1, s2", {"s1": 1, "s2": 2}, {"s0": 0xFFFFFFFF, "scc": True}),
+        ("s_addc_u32", "s0, s1, 0", {"s1": 7, "scc": True}, {"s0": 8, "scc": False}),
+        ("s_add_i32", "s0, s1, s2", {"s1": 0x7FFFFFFF, "s2": 1}, {"s0": 0x80000000, "scc": True}),
+        ("s_lshl_b64", "s[0:1], s[2:3], 4", {"s2": 0xF0000000, "s3": 1}, {"s0": 0, "s1": 0x1F, "scc": True}),
+        ("s_ashr_i64", "s[0:1], s[2:3], 4", {"s2": 0, "s3": -16}, {"s0": 0, "s1": 0xFFFFFFFF, "scc": True}),
+        ("s_bfe_u32", "s0, s1, 0x80004", {"s1": 0xABC}, {"s0": 0xAB, "scc": True}),
+        ("s_bfe_i32", "s0, s1, 0x80000", {"s1": 0x80}, {"s0": 0xFFFFFF80, "scc": True}),
+        ("s_mul_hi_u32", "s0, s1, s2", {"s1": -1, "s2": -1}, {"s0": 0xFFFFFFFE}),
+        ("s_cselect_b32", "s0, s1, 3", {"s1": 4, "scc": False}, {"s0": 3}),
+        ("s_cmp_lt_i32", "s0, s1", {"s0": -1, "s1": 0}, {"scc": True}),
+        ("s_cmp_lt_u32", "s0, s1", {"s0": -1, "s1": 0}, {"scc": False}),
+        ("s_cmpk_lg_u32", "s0, 0x80", {"s0": 0x80}, {"scc": False}),
+        ("s_bitcmp1_b32", "s0, 3", {"s0": 8}, {"scc": True}),
+        ("s_ff1_i32_b32", "s0, s1", {"s1": 0x50}, {"s0": 4}),
+        ("s_flbit_i32_b32", "s0, s1", {"s1": 0x50}, {"s0": 25}),
+        ("s_movk_i32", "s0, 0xff80", {}, {"s0": 0xFFFFFF80}),
+        ("s_pack_ll_b32_b16", "s0, s1, s2", {"s1": 0x12345678, "s2": 0x9ABC}, {"s0": 0x9ABC5678}),
+        ("s_absdiff_i32", "s0, s1, s2", {"s1": 3, "s2": 10}, {"s0": 7, "scc": True}),
+        ("v_lshl_add_u32", "v0, v1, 3, v2", {"v1": 5, "v2": 2}, {"v0": 42}),
+        ("v_lshlrev_b64", "v[0:1], 2, v[2:3]", {"v2": 0x80000000, "v3": 1}, {"v0": 0, "v1": 6}),
+        ("v_lshl_add_u64", "v[0:1], v[2:3], 2, v[4:5]", {"v2": 1 << 30, "v3": 0, "v4": 8, "v5": 2}, {"v0": 8, "v1": 3}),
+        ("v_mad_u64_u32", "v[0:1], s[0:1], v2, v3, v[4:5]", {"v2": -1, "v3": 2, "v4": 4, "v5": 0}, {"v0": 2, "v1": 2}),
+        ("v_mad_i32_i24", "v0, v1, v2, v3", {"v1": 0xFFFFFF, "v2": 3, "v3": 1}, {"v0": 0xFFFFFFFE}),
+        ("v_mul_u32_u24", "v0, v1, v2", {"v1": 0xFF000003, "v2": 5}, {"v0": 15}),
+        ("v_mul_hi_i32", "v0, v1, v2", {"v1": -2, "v2": 1}, {"v0": 0xFFFFFFFF}),
+        ("v_bfe_i32", "v0, v1, 0, 1", {"v1": 3}, {"v0": 0xFFFFFFFF}),
+        ("v_bfi_b32", "v0, v1, v2, v3", {"v1": 0xFF00, "v2": 0x1234, "v3": 0x5678}, {"v0": 0x1278}),
+        ("v_perm_b32", "v0, v1, v2, v3", {"v1": 0x44332211, "v2": 0x88776655, "v3": 0x0C010400}, {"v0": 0x00661155}),
+        ("v_alignbit_b32", "v0, v1, v2, 8", {"v1": 0x12, "v2": 0x3456789A}, {"v0": 0x12345678}),
+        ("v_add_co_u32", "v0, vcc, v1, v2", {"v1": -1, "v2": 1}, {"v0": 0, "vcc_lo": True}),
+        ("v_addc_co_u32", "v0, vcc, v1, v2, vcc", {"v1": 1, "v2": 1, "vcc_lo": True}, {"v0": 3, "vcc_lo": False}),
+        ("v_subrev_co_u32", "v0, vcc, v1, v2", {"v1": 3, "v2": 1}, {"v0": 0xFFFFFFFE, "vcc_lo": True}),
+        ("v_cndmask_b32", "v0, v1, v2, vcc", {"v1": 1, "v2": 2, "vcc_lo": True}, {"v0": 2}),
+        ("v_cmp_gt_i32", "vcc, 0, v1", {"v1": -1}, {"vcc_lo": True}),
+        ("v_cmp_lt_u64", "s[0:1], v[2:3], v[4:5]", {"v2": 0, "v3": -1, "v4": 1, "v5": 0}, {"s0": False}),
+        ("v_med3_i32", "v0, v1, 0, 10", {"v1": -5}, {"v0": 0}),
+        ("v_cvt_f32_u32", "v0, v1", {"v1": 3}, {"v0": 0x40400000}),
+        ("v_cvt_u32_f32", "v0, v1", {"v1": 0x40600000}, {"v0": 3}),
+        ("v_mul_f32", "v0, 0x4f7ffffe, v1", {"v1": 0x3F800000}, {"v0": 0x4F7FFFFE}),
+        ("v_dual_mov_b32", "v0, v1 :: v_dual_mov_b32 v1, v0", {"v0": 1, "v1": 2}, {"v0": 2, "v1": 1}),
+        ("v_add_u32", "v0, v1, v2 dst_sel:DWORD src0_sel:WORD_1", {"v1": 0x50003, "v2": 1}, {"v0": 6}),
+        ("v_writelane_b32", "v9, s3, 5", {"s3": 7}, {"v9@5": 7}),
+    ],
+)
+def test_instructions(opcode: str, operands: str, given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    class Registers(dict[str, Any]):
+        def set(self, name: str, value: Column | None) -> None:
+            self[name] = value
+
+        def note(self, address: int, how: str, *values: Column) -> None:
+            assert values
+
+        def ballot(self, holds: Any) -> Any:
+            return np.atleast_1d(holds).astype(np.int64)
+
+        def lost(self, opcode: str, names: Any) -> None:
+            raise AssertionError(f"no rule for {opcode}")
+
+        def leads(self) -> Any:
+            return np.ones(1, bool)
+
+    held = Registers({name: Column(np.array([value])) if isinstance(value, bool) else number(value)
+                      for name, value in {**given, "exec_lo": True}.items()})  # fmt: skip
+    op = decode(Instruction(0, "", opcode, operands), 64, set())
+    assert op.run is not None
+    op.run(held)
+    assert wanted.keys() <= op.writes
+    assert {name: held[name].bits.item() for name in wanted} == wanted
+    held = Registers({"exec_lo": Column(np.ones(1, bool))})  # nothing else is known
+    if op.reads - {"exec_lo"}:
+        op.run(held)
+        assert all(held[name] is None or not held[name].known.any() for name in wanted)
+
+
+def test_an_instruction_without_a_rule_is_named_and_poisons_its_result() -> None:
+    arch = load("mi300x")
+    made = compiled(arch, "tabled", 1, 32, f32(2000), i32(5))
+    assert made.code.count(b"s_ashr_i32")
+    code = made.code.replace(b"s_ashr_i32", b"s_frobnicate_i32")
+    of = execution(Binary(code, made.entry, made.args, made.grid, made.block), arch)
+    assert of.detail.unknown["s_frobnicate_i32"] >= 1
+    assert any("s_frobnicate_i32" in line for line in of.facts().notes)
+
+
+def test_arguments_that_are_not_the_kernels() -> None:
+    arch = load("mi300x")
+    with pytest.raises(CompileError, match="3 parameters"):
+        facts_of_binary(compiled(arch, "grid_sum", 1, 32, f32(8)), arch)
+
+
+def test_a_file_that_is_no_assembly_is_one_sentence() -> None:
+    with pytest.raises(CompileError, match="no AMD assembly"):
+        facts_of_binary(Binary(b"\t.text\n", "add"), load("mi300x"))
