@@ -164,3 +164,74 @@ def test_no_candidates_carries_what_each_rule_removed() -> None:
 def test_nearest_spellings() -> None:
     assert nearest("blok_m", ["block_m", "block_n", "stages"], 1) == "did you mean 'block_m'?"
     assert nearest("zzz", ["b", "a"]) == "known: a, b"
+
+
+def test_refusals_say_by_how_much() -> None:
+    """Of carver's own candidates too: the smallest that breaks each rule."""
+    with pytest.raises(NoCandidates) as told:
+        carver.FlashAttentionTemplate(heads=8, seq=1024, head_dim=512).with_arch("radeon_8060s").recommend_hints(1)
+    assert "'accumulators spill registers' (registers is 680, at most 256)" in str(told.value)
+    assert "(num_stages is 3, must be 2)" in str(told.value)
+
+
+def test_what_is_not_met_does_not_read_as_its_opposite() -> None:
+    hint = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h100").recommend_hints(1, "cuda")[0]
+    said = " ".join(str(hint.explain()).split())
+    assert "cannot run, not met: sums fit the registers of a thread (accumulators is 256, at most 192)" in said
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "said"),
+    [
+        ("a100", "float8_e5m2", "no matrix instruction for float8_e5m2: elements are converted to float16"),
+        ("mi250x", "float8_e4m3", "no matrix instruction for float8_e4m3: each element is converted to"),
+        ("gtx_1080", "float16", "no matrix instruction for float16: vector units are used"),
+    ],
+)  # fmt: skip
+def test_a_type_without_a_unit_is_said_so(device: str, dtype: str, said: str) -> None:
+    ranking = carver.MatmulTemplate(1024, 1024, 1024, in_dtype=dtype).with_arch(device).recommend_hints(1, "triton")
+    assert said in " ".join(str(ranking).split())
+
+
+def test_a_device_of_another_kernel_is_not_a_datasheet() -> None:
+    ranking = carver.TransposeTemplate(rows=4096, cols=4096).with_arch("h200").recommend_hints(1)
+    said = " ".join(str(ranking).split())
+    assert "this kernel not measured: constants of elementwise/triton, fitted on NVIDIA H200" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("l2_size", "l2_bytes"), ("sms", "sm_count"), ("memory_bandwidth", "dram_bytes_per_s"), ("vram", "dram_bytes"),
+        ("bandwidth", "dram_bytes_per_s"), ("shared_memory", "smem_per_block_bytes"),
+        ("l2_bandwidth", "l2_bytes_per_s"),
+        ("boost_clock_mhz", "clock_hz"), ("warpsize", "warp_size"), ("dram_latency", "dram_latency_s"),
+    ],
+)  # fmt: skip
+def test_a_field_by_what_others_call_it(said: str, meant: str) -> None:
+    with pytest.raises(ArchError, match=f"did you mean '{meant}'"):
+        carver.load_arch("h200").replace(**{said: 1})
+
+
+def test_a_shape_is_of_whole_numbers() -> None:
+    with pytest.raises(ConfigError, match=r"^shape is a sequence of whole numbers, got \(4\.5, 3\)$"):
+        carver.Tensor("float16", (4.5, 3))  # type: ignore[arg-type]
+
+
+def test_arguments_that_are_missing_are_said_with_what_they_are() -> None:
+    with pytest.raises(ProblemError, match=r"MatmulTemplate needs N, K: .*A is M x K, B K x N"):
+        carver.MatmulTemplate(4096)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("statement", "operator"),
+    [
+        ("C[m,n] = exp(A[m,n])", "exp; take carver.ElementwiseTemplate"),
+        ("C[m] = max(A[m,k])", r"'Y\[i\] max= X\[i,j\]'"),
+        ("C[m,n] += relu(A[m,k] * B[k,n])", "activation='relu'"),
+        ("P[m,n] = softmax(A[m,n])", r"ReductionTemplate\('softmax'"),
+    ],
+)  # fmt: skip
+def test_a_function_in_a_statement_leads_to_its_operator(statement: str, operator: str) -> None:
+    with pytest.raises(NotationError, match=operator):
+        carver.OpTemplate(statement, m=4, n=4, k=4)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import ProblemError
+from carver.base.errors import NoCandidates, ProblemError
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
 from carver.problem.operator_file import operator_files
@@ -197,4 +197,8 @@ def test_scales_within_the_sum_cost_instructions_and_registers() -> None:
 def test_the_smallest_problems_have_a_hint(template: carver.Template, device: str) -> None:
     """A rule against tiles larger than the problem leaves the smallest tile that the other rules leave."""
     arch = carver.CUDA(device) if device != "mi300x" else carver.HIP(device)
+    if device == "t4" and "float8_e4m3" in template.problem.dtypes.values():
+        with pytest.raises(NoCandidates, match=r"8\.9 or higher"):
+            template.with_arch(arch).recommend_hints(1)
+        return
     assert template.with_arch(arch).recommend_hints(1)[0].predicted_ms > 0

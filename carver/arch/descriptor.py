@@ -170,7 +170,7 @@ class Arch:
         """
         for name in fields:
             if name not in _FIELDS:
-                raise ArchError(f"{self.name} has no field {name!r}; {nearest(name, _FIELDS, 1)}")
+                raise ArchError(f"{self.name} has no field {name!r}; {_meant(name)}")
         values: dict[str, Any] = dict(fields)
         for name, followed in _FOLLOWS.items():
             if followed in values and name not in values and getattr(self, name) == getattr(self, followed):
@@ -408,6 +408,33 @@ def _rates(vector: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]
     if "float32" not in rates:
         raise ArchError("[vector] lacks float32, the rate that other dtypes fall to")
     return tuple(rates.items())
+
+
+_TERMS = {
+    "size": "bytes", "capacity": "bytes", "bandwidth": "bytes_per_s", "memory": "dram", "mem": "dram", "vram": "dram",
+    "hbm": "dram", "shared": "smem_per_block", "smem": "smem_per_block", "lds": "smem_per_block", "sms": "sm_count",
+    "cus": "sm_count", "cores": "sm_count", "frequency": "clock", "mhz": "hz", "ghz": "hz", "registers": "regs",
+    "latency": "latency_s",
+}  # fmt: skip
+"""Words of others, and what fields call them."""
+
+
+def _meant(name: str) -> str:
+    """The fields that have most words of a name that is none, as the tail of an error message."""
+    said = name.lower().replace("shared_memory", "smem").split("_")
+    asked = set("_".join(_TERMS.get(word, word) for word in said).split("_"))
+    stores = asked & {"dram", "smem", "l1", "l2", "l3"}
+    if stores and "latency" not in asked:
+        asked.add("bytes")
+    elif asked == {"bytes", "per", "s"}:
+        asked.add("dram")
+
+    def fit(field: str) -> tuple[bool, int, int]:
+        own = field.split("_")
+        return own[0] in asked, len(asked.intersection(own)), -len(own)
+
+    best = max(section_of, key=fit)
+    return f"did you mean {best!r}?" if asked.intersection(best.split("_")) else nearest(name, _FIELDS, 1)
 
 
 def one_of(label: str, value: object, allowed: Iterable[str]) -> None:

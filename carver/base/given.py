@@ -228,6 +228,15 @@ def _plain(annotation: str) -> str:
     return re.sub(rf"(?<![\w.])(?!{known})[A-Za-z_][\w.]*", "Mapping | None", annotation)
 
 
+def _lacking(function: Callable[..., Any], args: Sequence[object], lacks: Sequence[str]) -> str:
+    """Which arguments a call lacks, and in a constructor what the class says of them."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    if name != "__init__":
+        return f"{function.__qualname__}() needs {', '.join(lacks)}"
+    about = (type(args[0]).__doc__ or "").strip().partition("\n\n")[0] if args else ""
+    return f"{owner} needs {', '.join(lacks)}: {' '.join(about.split())}"
+
+
 def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function raise `error` for an argument that is missing or not of its annotation. Parameters whose name
     matches `besides` are left to the function, of those that match `words` it is only seen to that they can be a key,
@@ -255,7 +264,7 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
                 near = nearest(min(odd), known - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
             if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
-                raise error(f"{function.__qualname__}() needs {', '.join(lacks)}")
+                raise error(_lacking(function, args, lacks))
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
                 if name in kinds and not fits(value, kinds[name], scope):
                     raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")

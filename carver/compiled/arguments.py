@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError
-from ..base.given import shown, whole
+from ..base.given import index, shown, whole
 
 TRITON_TYPE = {
     "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
@@ -26,9 +26,12 @@ _SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"
 
 def extents(name: str, given: Any) -> Iterator[int]:
     """Whole numbers, in a sequence of any library. Raises ConfigError for anything else."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+    numbers: tuple[Any, ...] | None = None
+    if not isinstance(given, str) and isinstance(given, Iterable) and getattr(given, "ndim", 1) == 1:
+        numbers = tuple(given)
+    if numbers is None or any(index(n) is None for n in numbers):
         raise ConfigError(f"{name} is a sequence of whole numbers, got {shown(given)}")
-    return (whole(f"each number of {name}", n, ConfigError, -(2**62), 2**62) for n in given)
+    return (whole(f"each number of {name}", n, ConfigError, -(2**62), 2**62) for n in numbers)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "maps", "args", "
 MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
 
+EARLY_E4M3 = "for float8_e4m3 the compute capability is 8.9 or higher, as Triton has it"
+"""Source: Triton 3.6 refuses fp8e4nv for 7.5 and 8.0, whatever a kernel does with it."""
 AMD_FLOAT8 = "elements of the 8-bit floats of AMD (fnuz) are multiplied by Triton on its GPUs"
 
 
@@ -178,8 +180,10 @@ class Kernel:
 
         Raises DeclarationError for one that cannot be computed.
         """
-        foreign = scope["amd_float8"] and not (self.backend.startswith("triton") and scope["arch"].vendor == "amd")
-        out = [AMD_FLOAT8] if foreign else []
+        by_triton, arch = self.backend.startswith("triton"), scope["arch"]
+        foreign = scope["amd_float8"] and not (by_triton and arch.vendor == "amd")
+        early = scope["e4m3"] and by_triton and arch.cc is not None and arch.cc < (8, 9)
+        out = [AMD_FLOAT8] * bool(foreign) + [EARLY_E4M3] * bool(early)
         for why, need in self.requires.items():
             try:
                 met = need(scope)

@@ -95,8 +95,8 @@ _BOUNDS: dict[type[ast.cmpop], str] = {
 
 
 def missed(rule: Expression, scope: Mapping[str, Any]) -> str:
-    """By how much a rule is missed in a scope of numbers: "smem_bytes is 110,592, at most 101,376". Empty if it is no
-    comparison, or alternatives."""
+    """By how much a rule is missed in a scope of numbers: "smem_bytes is 110,592, at most 101,376". Of alternatives,
+    the first that does not ask the device alone; empty if there is no comparison."""
     return _missed(ast.parse(rule.text.strip(), mode="eval").body, scope)
 
 
@@ -106,6 +106,9 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
 
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         return next((_missed(part, scope) for part in node.values if not value(part)), "")
+    if isinstance(node, ast.BoolOp):  # of alternatives, one that a configuration can meet
+        tunable = (part for part in node.values if not ast.unparse(part).removeprefix("not ").startswith("arch."))
+        return next(filter(None, (_missed(part, scope) for part in tunable)), "")
     if not isinstance(node, ast.Compare):
         return ""
     ends = [node.left, *node.comparators]

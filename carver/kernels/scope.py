@@ -115,13 +115,13 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["amd_float8"] = int(any(problem.dtypes[tensor.name].endswith("fnuz") for tensor in s.tensors))
+    scope["e4m3"] = int("float8_e4m3" in problem.dtypes.values())
     scope["widen_instr"] = widen_instr(multiplied, by_warps)
     scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
         scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
         scope[f"{name}_converts"] = int(dtype != multiplied)
         scope[f"{name}_float8"] = int(dtype.startswith("float8"))
-        scope[f"{name}_e4m3"] = int(dtype == "float8_e4m3")
         scope[f"{name}_integer"] = int("int" in dtype)
         scope[f"{name}_unsigned"] = int(dtype.startswith("uint"))
     scope["plain"] = int(plain(problem))

@@ -5,6 +5,8 @@ Spaces of a kernel's own candidates are built in `enumeration`, spaces of the us
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +22,9 @@ from ..problem.problem import Problem
 from .declaration import MAX_TUNABLE, Kernel, is_tunable
 from .expr import Expression, missed, parse
 from .scope import size_scope, static_scope
+
+MOST_MISSES = 200_000
+"""Candidates of a declaration of which an error message may still ask each."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +164,30 @@ def device_rules(kernel: Kernel) -> list[tuple[str, Expression]]:
     return [(why, parse(rule)) for column, (why, rule, _) in _DEVICE_RULES.items() if column in kernel.derived]
 
 
+def misses(problem: Problem, arch: Arch, kernel: Kernel) -> dict[str, str]:
+    """By how much the kernel's own candidates miss each rule that one of them breaks: the smallest of those that meet
+    all rules before it. Empty where values of tunables are computed from others, or are too many."""
+    values = [value for value in kernel.tunables.values() if not isinstance(value, Expression)]
+    if len(values) < len(kernel.tunables) or math.prod(map(len, values)) > MOST_MISSES:
+        return {}
+    rows = np.array(sorted(itertools.product(*values), key=math.prod), np.int64).T
+    env: dict[str, Any] = {**static_scope(problem, arch), **size_scope(problem)}
+    env |= zip(kernel.tunables, rows, strict=True)
+    n, found = rows.shape[1], dict[str, str]()
+    for name, expression in kernel.derived.items():
+        env[name] = as_column(expression(env), n)
+    left = np.ones(n, bool)
+    for why, rule in (*kernel.rules.items(), *device_rules(kernel), *kernel.avoid.items()):
+        holds = np.broadcast_to(np.asarray(rule(env), bool), n)
+        for row in np.flatnonzero(left & ~holds)[:1]:
+            found[why] = _missed(kernel, why, env, int(row))
+        left = left & holds
+    return found
+
+
 def _missed(kernel: Kernel, why: str, env: Mapping[str, Any], row: int) -> str:
     """By how much a row misses the rule with that sentence; empty where the rule says so itself."""
-    rule = kernel.rules.get(why) or dict(device_rules(kernel)).get(why)
+    rule = kernel.rules.get(why) or dict(device_rules(kernel)).get(why) or kernel.avoid.get(why)
     if rule is None:
         return ""
     values = {name: env[name] for name in rule.names}

@@ -22,7 +22,7 @@ ACTIVATIONS = {word or "none": code for code, word in enumerate(operator_file.of
 
 
 class MatmulTemplate(Template):
-    """C = activation(A @ B + bias), batched and row-major; `trans_A`, `trans_B` say which operands are transposed.
+    """C = activation(A @ B + bias): A is M x K, B K x N, batched and row-major; `trans_A`, `trans_B`: transposed.
 
     - `lda`, `ldb`, `ldc`: leading dimensions in elements, if rows are padded or are views. They limit how wide a copy
       may be.

@@ -212,7 +212,28 @@ def _parse(text: str) -> Statement:
     return statement
 
 
+_FUNCTIONS = {
+    "softmax|layer_norm|rms_norm": "carver.ReductionTemplate({0!r}, shape)",
+    "relu|gelu|silu": "carver.MatmulTemplate(M, N, K, activation={0!r}) after a product, or carver.ElementwiseTemplate",
+    "sum|max|min|mean|amax|amin": "'Y[i] += X[i,j]', 'Y[i] max= X[i,j]' or carver.ReductionTemplate",
+    r"\w+": "carver.ElementwiseTemplate(shape, inputs=1, flops_per_element=1): few such functions change the time",
+}  # fmt: skip
+"""What does the work of a function that somebody writes in a statement."""
+
+
+def _no_function(right: str, text: str) -> None:
+    """Raises NotationError for a function, and names the operator that computes it."""
+    if not (called := re.search(r"(\w+)\s*\(", right)):
+        return
+    does = next(what for words, what in _FUNCTIONS.items() if re.fullmatch(words, called[1].lower()))
+    raise NotationError(
+        f"{text!r}: a statement has tensors, * and +, and no functions such as {called[1]}; take "
+        f"{does.format(called[1].lower())}"
+    )
+
+
 def _summands(right: str, text: str) -> tuple[tuple[Tensor, ...], ...]:
+    _no_function(right, text)
     parts = re.findall(r"[^\[\]*+]*\[[^\[\]]*\]|[*+]|[^\[\]*+\s]+", right)
     summands: list[list[Tensor]] = [[]]
     expect_tensor = True

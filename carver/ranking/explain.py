@@ -165,7 +165,7 @@ class Explanation:
             name, last = "" if c.tunable == last else c.tunable, c.tunable
             step = f"{c.old} -> {c.new}"
             if c.ms is None:
-                text = f"  {name:<{width}s}  {step:<12s} cannot run: {c.why}"
+                text = f"  {name:<{width}s}  {step:<12s} cannot run, not met: {c.why}"
                 yield from _wrapped(text, width + 6)
             else:
                 change = c.ms / self.hint.predicted_ms - 1

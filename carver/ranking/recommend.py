@@ -25,7 +25,7 @@ from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
 from ..kernels.enumeration import Columns, Many, enumerate_many, instructions
 from ..kernels.scope import matrix_unit, multiply_dtype, plain, static_scope
-from ..kernels.space import Space
+from ..kernels.space import Space, misses
 from ..problem.problem import Problem, counted
 from .declared import Declared, recalled
 from .ranking import Ranking
@@ -125,7 +125,8 @@ def _recommend(
         if not count:
             avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
             told = dict(sorted(by_rule.items(), key=lambda item: item[0] in avoided))
-            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told)
+            missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
+            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
     parts, orders = fastest(spaces, len(problems), topk)
     return [
         Ranking(
@@ -330,6 +331,10 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
             f"{arch.title} has no matrix instruction for {dtype}: each element is converted to "
             f"{unit.dtype if unit else 'float32'} by about {scope['widen_instr']:.0f} instructions{has}"
         )
+    elif contracts and scope["matrix"] and scope["matrix_widens"]:
+        dtype, unit = multiply_dtype(problem), matrix_unit(problem, arch)
+        to = unit.dtype if unit else "float16"
+        notes.append(f"{arch.title} has no matrix instruction for {dtype}: elements are converted to {to}")
     if odd := copied_singly(problem, arch, offered):
         what = " and ".join(odd)
         notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")

@@ -40,10 +40,10 @@ no useful width is enough."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
     "family": "same family", "other device": "datasheet only", "other vendor": "datasheet only",
-    "other kernel": "datasheet only", "priors": "datasheet only",
+    "other kernel": "this kernel not measured", "priors": "datasheet only",
 }  # fmt: skip
 """Basis of a ranking: times of this kernel on the device or one of its kind; times on its family or with other types;
-or only the device's datasheet."""
+times of another kernel only; or only the device's datasheet."""
 UNSTATED = 0.35
 """One side of the band of a fitted kernel whose `[fitted]` table does not state that side. [ln]"""
 
@@ -82,7 +82,7 @@ def trust(kernel: Kernel, arch: Arch, dtype: str | None = None) -> Trust:
     there = [found for name in said["device"].split(", ") if (found := match(name.partition(" (")[0]))]
     far = all(found.vendor != arch.vendor for found in there)
     if kernel.constants_of:
-        text = f"those of {kernel.constants_of}, fitted on {said['device']}"
+        text = f"constants of {kernel.constants_of}, fitted on {said['device']}"
         return _made("other vendor" if far else "other kernel", text, low, high)
     if any(found.name == arch.name for found in there) and not arch.replaced:
         if dtype and dtype not in said.get("dtypes", (dtype,)):
