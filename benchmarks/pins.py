@@ -1,18 +1,20 @@
 """Pinned picks, ties and defaults: what holds, by measurement.
 
     python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
+                                    [--pythons PATH...]
     python benchmarks/pins.py ties FILE.jsonl.gz...
     python benchmarks/pins.py steady --out FILE.jsonl [--lists 8] [--configs 14] [--limit 200]
     python benchmarks/pins.py score FILE.jsonl
 
 `agree` needs no GPU: it chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for
 all configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
-caches and full ones, as another user, and from a table; it prints how many picks are one and the same. `ties` reads
-tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their names, give for each
-width of a tie what it costs to take the smaller configuration, how many pairs differ when timed, and for each margin
-how many picks are slower than the first of the list. `steady` runs on a GPU: it tunes the lists of zoo kernels in fresh
-processes, with Triton's own tuner, `enable_triton(3)`, and pinned, and then times whole lists well; `score` prints how
-often a pick changes, seconds of the first call, and the loss against the best and the first of the list.
+caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
+the same. `ties` reads tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their
+names, give for each width of a tie what it costs to take the smaller configuration, how many pairs differ when timed,
+and for each margin how many picks are slower than the first of the list. `steady` runs on a GPU: it tunes the lists of
+zoo kernels in fresh processes, with Triton's own tuner, `enable_triton(3)`, and pinned, and then times whole lists
+well; `score` prints how often a pick changes, seconds of the first call, and the loss against the best and the first of
+the list.
 """
 
 from __future__ import annotations
@@ -117,6 +119,7 @@ def agree(options: argparse.Namespace) -> None:
             ("another user, a copy of the caches", 6, "2", home / "user", NOBODY, False),
             ("another user, from the table", 7, "8", home / "user", NOBODY, True),
         ][: options.processes]  # fmt: skip
+        ways += [(path, 8 + i, "2", home / f"python{i}", None, False) for i, path in enumerate(options.pythons)]
         for what, seed, threads, cache, user, from_table in ways:
             began = time.monotonic()
             environment = os.environ | {
@@ -131,7 +134,9 @@ def agree(options: argparse.Namespace) -> None:
                     os.chown(path, user, user)
             command = [sys.executable, str(Path(__file__)), "picks", "--seed", str(seed), "--arch", options.arch,
                        "--problems", str(options.problems), "--configs", str(options.configs)]  # fmt: skip
-            if what == "caches empty":
+            if what in options.pythons:
+                command[0] = what
+            if what == "caches empty" or what in options.pythons:
                 command += ["--problems", str(options.cold)]
             command += ["--table", str(table)] if from_table else ["--whole"] if not seed else []
             if user is not None:
@@ -402,6 +407,9 @@ def main() -> None:
         made.add_argument("--processes", type=int, default=8)
         made.add_argument("--cold", type=int, default=20, help="Problems of the process that compiles all anew.")
         made.add_argument("--folder", type=Path)
+        made.add_argument(
+            "--pythons", nargs="*", default=[], help="Other interpreters that have Triton and carver's needs."
+        )
         made.add_argument("--seed", type=int, default=0)
         made.add_argument("--table", type=Path)
         made.add_argument("--whole", action="store_true")

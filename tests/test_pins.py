@@ -397,3 +397,39 @@ def test_hints_say_that_they_are_tied() -> None:
         compiled_kernels.copy, CONFIGS[:1], args=ARGS, grid=lambda meta: (-(-N // meta["BLOCK"]),), arch=H100
     )
     assert alone.tied == 0 and not alone[0].tied and "a tie" not in str(alone)
+
+
+RANK = """
+import sys, torch, triton
+import torch.distributed as dist
+from carver.integrations.autotune import enable_triton
+from tests import compiled_kernels
+from tests.test_enable_triton import Array
+rank, run = int(sys.argv[1]), compiled_kernels.copy.run
+compiled_kernels.copy.run = lambda *a, warmup=False, **k: run(*a, warmup=True, **k) if warmup else None
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=2)
+with enable_triton(arch="h100", pinned=True) as log:
+    for n, blocks in ((1 << 20, (128, 1024)[::1 - 2 * rank]), (1 << 19, (128, 512 << rank))):
+        configs = [triton.Config({"BLOCK": block}, num_warps=4) for block in blocks]
+        tuner = triton.autotune(configs, key=["n"])(compiled_kernels.copy)
+        tuner[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Array((n,)), Array((n,)), n)
+        mine = torch.tensor([log.hash, -log.hash])
+        dist.all_reduce(mine, op=dist.ReduceOp.MAX)
+        print(bool(mine[0] == -mine[1]))
+"""
+
+
+def test_ranks_that_took_another_configuration_are_found(tmp_path: Path) -> None:
+    """Two processes of torch.distributed, compared as the page on pins does it: one list in two orders, then two."""
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no torch.distributed")
+    command = [sys.executable, "-c", RANK]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "meeting")], env=environment, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=120) for process in ranks]
+    assert [out.split() for out, _ in said] == [["True", "False"]] * 2, said
