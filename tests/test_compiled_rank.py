@@ -105,7 +105,8 @@ def test_what_stands_between_products_adds_to_them(arch: carver.Arch) -> None:
     sustained = arch.matrix_unit("float16")
     assert sustained is not None
     clocks = arch.clock_of(sustained) / arch.sustained_of(sustained)
-    assert beside.tensor_clk == pytest.approx(facts.dot_flops / sustained.flops_per_clk_per_sm * clocks)
+    full = facts.dot_flops / sustained.flops_per_clk_per_sm
+    assert beside.tensor_clk == pytest.approx(full) and beside.limited_clk == pytest.approx(full * clocks)
 
 
 @pytest.mark.parametrize(("stages", "prefetched", "waits"), [(1, None, True), (2, 1, False), (4, 3, False)])

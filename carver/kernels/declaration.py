@@ -52,6 +52,8 @@ MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
 EARLY_E4M3 = "for float8_e4m3 the compute capability is 8.9 or higher, as Triton has it"
 """Source: Triton 3.6 refuses fp8e4nv for 7.5 and 8.0, whatever a kernel does with it."""
+AMD_TF32 = "of AMD's devices CDNA 3 alone multiplies TF32, and Triton takes it for no other"
+"""Source: Triton 3.6 for gfx908 to gfx1201 refuses input_precision "tf32" but for gfx942."""
 AMD_FLOAT8 = "elements of the 8-bit floats of AMD (fnuz) are multiplied by Triton on its GPUs"
 
 
@@ -183,7 +185,8 @@ class Kernel:
         by_triton, arch = self.backend.startswith("triton"), scope["arch"]
         foreign = scope["amd_float8"] and not (by_triton and arch.vendor == "amd")
         early = scope["e4m3"] and by_triton and arch.cc is not None and arch.cc < (8, 9)
-        out = [AMD_FLOAT8] * bool(foreign) + [EARLY_E4M3] * bool(early)
+        rounded = scope["tf32"] and by_triton and arch.vendor == "amd" and not arch.matrix_unit("tf32")
+        out = [why for why, holds in ((AMD_FLOAT8, foreign), (EARLY_E4M3, early), (AMD_TF32, rounded)) if holds]
         for why, need in self.requires.items():
             try:
                 met = need(scope)

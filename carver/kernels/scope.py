@@ -115,6 +115,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
     types = [problem.dtypes[tensor.name] for tensor in s.inputs]
     scope["amd_float8"] = int(any(problem.dtypes[tensor.name].endswith("fnuz") for tensor in s.tensors))
+    scope["tf32"] = int("tf32" in problem.dtypes.values())
     scope["e4m3"] = int("float8_e4m3" in problem.dtypes.values())
     scope["widen_instr"] = widen_instr(multiplied, by_warps)
     scope["one_type"] = int(len(set(types)) == 1)

@@ -31,6 +31,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "one_type": "all inputs have the same type",
     "a_converts": "the first input is converted before it is multiplied; `b_converts` the second",
     "a_float8": "the first input is of 8-bit floats; `b_float8` the second",
+    "tf32": "some tensor is of TF32",
     "e4m3": "some tensor is of float8_e4m3",
     "a_integer": "the first input is of integers; `b_integer` the second",
     "a_unsigned": "the first input is of unsigned integers; `b_unsigned` the second",

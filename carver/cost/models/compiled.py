@@ -268,7 +268,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
     written = np.array([_written(f, arch, k) for f in candidates])
     moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
-    frames = np.array([_beyond_frames(f, arch, k) for f in candidates]) * spilled * steps * grid
+    out_of_l2, out_of_l3 = (
+        np.array([_beyond_frames(f, arch, k, size) for f in candidates]) * spilled * steps * grid
+        for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
+    )
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     missed_l1 = np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
@@ -290,11 +293,11 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         fill_bytes=loads + spilled,
         l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) * lookups + spilled + stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
-        dram_bytes=(moved + frames) / (grid * steps),
-        l3_bytes=beyond_l2 / (grid * steps),
+        dram_bytes=(moved + out_of_l3) / (grid * steps),
+        l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
         alone_overlap=k["pipeline_overlap"],
         fill_clk=0.0,
-        facts={"dram_bytes": moved + frames, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
+        facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     near_l1 = [_cached(f, arch) for f in candidates]
@@ -409,11 +412,11 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float]) -> 
     return read / asked if asked else 1.0
 
 
-def _beyond_frames(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Share of spilled registers that L2 does not keep, since the frames of all resident threads are larger: they go to
-    DRAM and back."""
+def _beyond_frames(f: Facts, arch: Arch, k: Mapping[str, float], cache_bytes: float) -> float:
+    """Share of spilled registers that L2, or a cache behind it, does not keep, since the frames of all resident threads
+    are larger: they go beyond it and back."""
     frames = f.spill_bytes * arch.warp_size * f.warps * f.resident * arch.sm_count
-    return max(1.0 - float(reused_share(arch, k)) * arch.l2_bytes / frames, 0.0) if frames else 0.0
+    return max(1.0 - float(reused_share(arch, k)) * cache_bytes / frames, 0.0) if frames else 0.0
 
 
 def _rewritten(f: Facts, arch: Arch) -> float:
