@@ -33,6 +33,7 @@ from ..base.table import (
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..view.canvas import GREY, MARKERS, OTHER, figure_of, legend_beside, log_ticks, new_axes, save, title
+from .finalists import tied
 from .records import Measurement
 
 if TYPE_CHECKING:
@@ -142,7 +143,17 @@ class Report:
         if not self.ok:
             first = next((m.message for m in self.measurements if m.message), "")
             raise NoCandidates(f"{self.problem} on {self.measurements[0].device}: {first}", self.outcomes)
-        return Best(min(self.ok, key=_median), self.device, self.defines)
+        return Best(self.tied[0], self.device, self.defines)
+
+    @cached_property
+    def tied(self) -> list[Measurement]:
+        """The fastest and those that noise does not tell from it; `best` is the first of them
+        (`carver.run.finalists`)."""
+        return tied(self.ok)
+
+    @property
+    def _least_ms(self) -> float:
+        return min(map(_median, self.ok))
 
     def regret(self, k: int) -> float | None:
         """The best time among the first k by prediction, over the best of all measured, minus 1; None if none ran.
@@ -152,7 +163,7 @@ class Report:
         if k < 1:
             raise ConfigError(f"regret is of the first k candidates, k at least 1; got {k!r}")
         picks = [_median(m) for m in self.measurements[:k] if m.ok and m.median_ms]
-        return min(picks) / self.best.median_ms - 1 if picks else None
+        return min(picks) / self._least_ms - 1 if picks else None
 
     @cached_property
     def correlation(self) -> dict[str, float | None]:
@@ -163,7 +174,7 @@ class Report:
         from scipy.stats import kendalltau, spearmanr
 
         pairs = [(m.predicted_ms, _median(m)) for m in self.ok if m.predicted_ms is not None]
-        near = [(p, t) for p, t in pairs if t <= 1.5 * self.best.median_ms] if pairs else []
+        near = [(p, t) for p, t in pairs if t <= 1.5 * self._least_ms] if pairs else []
         out: dict[str, float | None] = {}
         for name, test in (("spearman", spearmanr), ("kendall", kendalltau)):
             for where, chosen in (("", pairs), ("_near_best", near)):
@@ -236,6 +247,9 @@ class Report:
             f"best: {best.median_ms:.4g} ms, {scaled(rates['flops_per_s'], 'FLOP/s')}, "
             f"{scaled(rates['bytes_per_s'], 'B/s')} ({best.measurement.kernel}: {words(best.config)})"
         )
+        if len(self.tied) > 1:
+            lines.append(f"{len(self.tied)} are tied, within what is noise: of these the one with least registers, "
+                         "shared memory, size")  # fmt: skip
         regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
         lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
         names = {"spearman": "Spearman", "kendall": "Kendall"}
@@ -256,13 +270,14 @@ class Report:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per candidate in predicted order: the contents of the table, the JSON and the HTML."""
-        best = self.best.median_ms if self.ok else None
+        best = self._least_ms if self.ok else None
+        alike = self.tied if len(self.tied) > 1 else ()
         return [
             {
                 "rank": m.rank, "kernel": m.kernel, "config": dict(m.config), "predicted_ms": m.predicted_ms,
                 "measured_ms": m.median_ms, "ci_percent": m.ci_percent,
                 "over_best": m.median_ms / best if best and m.ok and m.median_ms else None, "bound": m.bound,
-                "samples": len(m.samples_ms), "outcome": m.outcome, "message": m.message,
+                "samples": len(m.samples_ms), "outcome": m.outcome, "message": m.message, "tied": m in alike,
             }
             for m in self.measurements
         ]  # fmt: skip
@@ -274,7 +289,8 @@ class Report:
             "problem": self.problem.to_dict(), "device": first.device,
             "device_info": {k: v for k, v in first.device_info.items() if k != "resources"},
             "host": first.host, "versions": dict(first.versions), "arch": first.arch, "measured": len(self.ok),
-            "unsteady": len(self.unsteady), "disturbed_percent": self.disturbed_percent, "feasible": self.grid_size,
+            "unsteady": len(self.unsteady), "tied": len(self.tied) if len(self.tied) > 1 else 0,
+            "disturbed_percent": self.disturbed_percent, "feasible": self.grid_size,
             "outcomes": self.outcomes,
             "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,
             "regret": {str(k): self.regret(k) for k in KS} if self.ok else {},

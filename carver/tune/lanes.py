@@ -50,6 +50,8 @@ class Lanes(ExitStack):
         self._compilers: ThreadPoolExecutor | None = None
         self._stop = threading.Event()
         self.width = len(devices)
+        self.alone = executor is None and len(devices) == 1
+        """Whether one device times all, so that rounds can be compared."""
         self._references: Mapping[str, Any] = {}
         if executor is not None:
             self.width = parallel or getattr(executor, "_max_workers", None) or os.cpu_count() or 1

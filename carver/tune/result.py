@@ -23,6 +23,7 @@ from ..base.store import blob, unpack
 from ..base.table import screen_width, without_colour, words
 from ..run.compile import bundle
 from ..run.device import Binary
+from ..run.finalists import tied
 from ..run.records import Measurement, RecordsError, now
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
@@ -88,6 +89,11 @@ class AutotuneResult:
         """The number of candidates by outcome, without those that worked."""
         return dict(Counter(m.outcome for m in self.table if not m.ok))
 
+    @cached_property
+    def tied(self) -> list[Measurement]:
+        """The fastest and those that noise does not tell from it, the taken one first (`carver.run.finalists`)."""
+        return tied(self.table) if "objective" not in self.env else []
+
     @property
     def speedup(self) -> float | None:
         """The time of the baseline over that of the best configuration."""
@@ -99,7 +105,8 @@ class AutotuneResult:
             return f"{self.name}: {words(self.config)}; {self.stopped}"
         gain = f", {self.speedup:.3g} x the baseline's speed" if self.speedup else ""
         best = f"{self.name}: {self.latency_ms:.4g} ms with {words(self.config)}{gain}"
-        return f"{best}\n{len(self.table)} tried: {outcomes(self.table)}; {self.stopped}"
+        alike = f", {len(self.tied)} tied with the fastest" if len(self.tied) > 1 else ""
+        return f"{best}\n{len(self.table)} tried: {outcomes(self.table)}{alike}; {self.stopped}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -37,6 +37,7 @@ from ..ranking.ranking import Ranking
 from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
+from ..run.finalists import tied, undecided
 from ..run.records import Measurement, Records, now
 from ..run.session import Trial, digest
 from ..run.spec import HintKernel, places
@@ -223,6 +224,10 @@ class AutoTuner:
         return _finished(found, plan)
 
 
+FINALISTS, FINAL_ROUNDS = 3, 3
+"""Candidates that noise may have put in another order, and the most further rounds among them."""
+
+
 class _Attempt:
     """The search of one run: what is known, what is measured, when to stop."""
 
@@ -262,6 +267,7 @@ class _Attempt:
             stopped = strategy("rank" if s.early_stop else s.search)(choices, self.measure, s.seed, **options)
         except BudgetSpent as e:
             stopped = str(e)
+        self._final_rounds()
         if ranking is not None:
             self._keep_learnt(ranking)
         baseline = self._measured(count) if s.baseline else None
@@ -352,6 +358,38 @@ class _Attempt:
             if i not in self.tried and (twin := self._recorded(i)) is not None:
                 self._keep(i, twin, recorded=True)
 
+    def _right(self) -> list[int]:
+        """Those that ran and were right, on a quiet device where there are such."""
+        right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
+        return [i for i in right if i not in self.busy] or right
+
+    def _final_rounds(self) -> None:
+        """Further rounds of the fastest few, in turn, until their order is sure or a tie; no longer than all took."""
+        s = self.plan.settings
+        if s.objective != "time" or self.plan.code.bench is not None or not self.pool.alone:
+            return
+        ends = time.monotonic() + self.spent_s["check"] + self.spent_s["measure"]
+        if s.seconds is not None:
+            ends = min(ends, self.began + s.seconds)
+        for _ in range(FINAL_ROUNDS):
+            places = {self.tried[i].candidate: i for i in self._right() if i not in self.busy}
+            left = undecided([self.tried[i] for i in places.values()])[:FINALISTS]
+            ready = {places[m.candidate]: self._trial(places[m.candidate]) for m in left}
+            if len(left) < 2 or max(len(m.rounds_ms) for m in left) > FINAL_ROUNDS or time.monotonic() > ends:
+                return
+            for i, found in self.pool.measure({i: t for i, t in ready.items() if isinstance(t, Trial)}, (), None):
+                if found["outcome"] != "ok" or found.get("busy", 0.0) > BUSY:
+                    return  # what was right and quiet before still counts
+                said = {**found.get("state", {}), **found.get("conditions", {})}
+                self._recorded_as(i, self.tried[i].with_round(found["samples_ms"], said))
+
+    def _recorded_as(self, index: int, m: Measurement) -> None:
+        try:
+            self.records.put(m)
+        except StoreError as e:  # the disk ran full, say: what is measured counts for this run all the same
+            self.unrecorded = str(e)
+        self._keep(index, m, recorded=False)
+
     def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """What is measured next where that is known: in rank order, as far as the budget of trials goes."""
         s = self.plan.settings
@@ -407,15 +445,13 @@ class _Attempt:
             m = m.with_round(found["samples_ms"], {**found.get("state", {}), **found.get("conditions", {})})
         self.retaken += found.get("retaken", 0)
         self.worst = max(self.worst, found.get("worst", 0.0))
+        if not found.get("transient") and not (m.ok and found.get("busy", 0.0) > BUSY):
+            self._recorded_as(index, m)
+            return
         if found.get("transient"):
             self.lost += 1
-        elif m.ok and found.get("busy", 0.0) > BUSY:
-            self.busy.add(index)
         else:
-            try:
-                self.records.put(m)
-            except StoreError as e:  # the disk ran full, say: what is measured counts for this run all the same
-                self.unrecorded = str(e)
+            self.busy.add(index)
         self._keep(index, m, recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
@@ -426,8 +462,7 @@ class _Attempt:
     def _result(self, stopped: str, baseline: Measurement | None) -> AutotuneResult:
         plan = self.plan
         table = tuple({m.uuid: m for _, m in sorted(self.tried.items())}.values())
-        right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
-        right = [i for i in right if i not in self.busy] or right
+        right = self._right()
         if not right:
             first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
@@ -435,6 +470,8 @@ class _Attempt:
                 f"{_taken(plan)}log: {self.log.path}"
             )
         best = min(right, key=lambda i: (self._cost(i), _seconds(self.tried[i]), words(self.tried[i].config)))
+        if plan.settings.objective == "time" and (alike := tied([self.tried[i] for i in right])):
+            best = next(i for i in right if self.tried[i] is alike[0])
         m = self.tried[best]
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
