@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import FrozenDict
 from ..kernels.declaration import Kernel
 
 
@@ -151,22 +148,3 @@ def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
         if given is kernel.constants and arch.l2_achieved:
             out["l2_efficiency"] = 1.0
     return FrozenDict(out)
-
-
-def resolve_each(kernels: tuple[Kernel, ...], arch: Arch, owner: IntArray) -> Mapping[str, Any]:
-    """`resolve` for candidates of several kernels: a number where the kernels agree, else a column. `owner` is the
-    index of each candidate's kernel."""
-    if len(kernels) == 1:
-        return resolve(kernels[0], arch)
-    alike, names, table = _differing(kernels, arch)
-    return {**alike, **dict(zip(names, table.take(owner, 1), strict=True))}
-
-
-@lru_cache(maxsize=256)
-def _differing(kernels: tuple[Kernel, ...], arch: Arch) -> tuple[Mapping[str, float], tuple[str, ...], FloatArray]:
-    """Constants that the kernels share; the names of the others, and their values as rows with a column a kernel."""
-    every = [resolve(kernel, arch) for kernel in kernels]
-    alike = {name: value for name, value in every[0].items() if all(each[name] == value for each in every)}
-    names = tuple(every[0].keys() - alike)
-    table = np.array([[each[name] for each in every] for name in names])
-    return FrozenDict(alike), names, table.reshape(len(names), len(kernels))  # of two axes where none differs, too

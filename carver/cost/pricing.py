@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
 from ..base.types import FloatArray
-from ..kernels.columns import Together
-from ..kernels.enumeration import Columns
+from ..kernels.columns import Tables, columns
+from ..kernels.enumeration import Columns, Fixed, Sizes
 from ..kernels.scope import flops_per_s
 from ..kernels.space import Space
+from ..kernels.trace import Code, Leaf, mapped
 from ..problem.problem import Problem
 from .check import model_of
-from .constants import resolve, resolve_each
-from .estimate import Estimate, Phase, estimate
+from .constants import resolve
+from .estimate import Estimate, estimate
 from .work import Work
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """Candidates that are priced together. Of these, only the times are always asked for."""
+
+    seconds: FloatArray
+    warps: FloatArray
+    """Warps of a block, of each candidate or of all."""
+    _make: Callable[[], tuple[Work, Estimate]]
+
+    @cached_property
+    def record(self) -> tuple[Work, Estimate]:
+        return self._make()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy has the record, not the code that makes it
+        return Pass, (self.seconds, self.warps, partial(tuple, self.record))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,51 +47,38 @@ class Priced:
     """Candidates of one kernel, their demands and their predicted times."""
 
     space: Space
-    _work: Work
-    _estimate: Estimate
-    """Demands and times of all candidates that were priced in one pass."""
+    _pass: Pass
     _rows: slice
-    """Which of them are these."""
+    """Which of the candidates of the pass are these."""
 
     @property
     def seconds(self) -> FloatArray:
-        return self._estimate.seconds[self._rows]
+        return self._pass.seconds[self._rows]
 
     @property
     def together(self) -> tuple[Work, Estimate, int]:
         """Demands and times of all candidates that were priced in one pass, and the place of the first of these."""
-        return self._work, self._estimate, self._rows.start
+        return *self._pass.record, self._rows.start
 
     @property
     def warps(self) -> FloatArray:
-        """Warps of a block, of each candidate or of all."""
-        out: FloatArray = _of_rows(self._work.warps, len(self._work), self._rows)
+        out: FloatArray = self._of(self._pass.warps)
         return out
 
     @cached_property
     def work(self) -> Work:
-        out: Work = _of_rows(self._work, len(self._work), self._rows)
+        out: Work = self._of(self._pass.record[0])
         return out
 
     @cached_property
     def estimate(self) -> Estimate:
-        out: Estimate = _of_rows(self._estimate, len(self._work), self._rows)
+        out: Estimate = self._of(self._pass.record[1])
         return out
 
-
-def _of_rows(record: Any, n: int, rows: slice) -> Any:
-    """The given rows of every array in a record that runs over n candidates."""
-    if rows == slice(0, n):
-        return record
-    if isinstance(record, np.ndarray):
-        return record[..., rows] if record.shape[-1:] == (n,) else record
-    if isinstance(record, tuple):
-        return tuple(_of_rows(each, n, rows) for each in record)
-    if isinstance(record, dict):
-        return {name: _of_rows(each, n, rows) for name, each in record.items()}
-    if isinstance(record, Work | Estimate | Phase):
-        return replace(record, **{f.name: _of_rows(getattr(record, f.name), n, rows) for f in fields(record)})
-    return record
+    def _of(self, record: Any) -> Any:
+        """These candidates' rows of every array in a record that runs over all of the pass."""
+        n, rows = len(self._pass.seconds), self._rows
+        return mapped(record, lambda v: v[..., rows] if isinstance(v, np.ndarray) and v.shape[-1:] == (n,) else v)
 
 
 def price(space: Space) -> Priced:
@@ -87,31 +92,79 @@ def price_each(spaces: Sequence[Space]) -> list[Priced]:
     """`price` for candidates of several kernels of the same problems, alike kernels in one pass."""
     passes: dict[Hashable, list[int]] = {}
     for place, space in enumerate(spaces):
-        kernel, variant = space.kernel, model_of(space.kernel).variant
-        if variant is None or not isinstance(space.columns, Columns):
-            passes[place] = [place]
-        else:
-            passes.setdefault((kernel.model, variant(kernel, resolve(kernel, space.arch))), []).append(place)
+        own = isinstance(space.columns, Columns)
+        key = cast(Columns, space.columns).fixed.once("pass", partial(_alike, space)) if own else None
+        passes.setdefault(place if key is None else key, []).append(place)
     found: dict[int, Priced] = {}
     for places in passes.values():
-        found |= zip(places, _in_one_pass([spaces[place] for place in places]), strict=True)
+        some = [spaces[place] for place in places]
+        made = _in_one_pass(some)
+        ends = accumulate(map(len, some))
+        found |= {at: Priced(each, made, slice(end - len(each), end))
+                  for at, each, end in zip(places, some, ends, strict=True)}  # fmt: skip
     return [found[place] for place in range(len(spaces))]
 
 
-def _in_one_pass(spaces: Sequence[Space]) -> Iterator[Priced]:
-    kernels, arch = tuple(space.kernel for space in spaces), spaces[0].arch
-    counts = [len(space) for space in spaces]
-    k = resolve_each(kernels, arch, np.repeat(np.arange(len(kernels)), counts))
-    together = Together(tuple(spaces)) if len(spaces) > 1 else spaces[0]
+def _alike(space: Space) -> Hashable:
+    """What carver's own candidates of kernels that can be priced in one pass have in common; None if they cannot."""
+    kernel, model, sized = space.kernel, model_of(space.kernel), cast(Columns, space.columns).fixed.sized
+    if model.variant is None or any(column.name in sized for each in model.apart for column in columns(each)):
+        return None
+    return kernel.model, model.variant(kernel, resolve(kernel, space.arch))
+
+
+def _in_one_pass(spaces: Sequence[Space]) -> Pass:
+    model, arch = model_of(spaces[0].kernel), spaces[0].arch
+
+    def priced(space: Space | Tables, k: Mapping[str, Any]) -> tuple[Work, Estimate]:
+        work = model.work(space, k)
+        return work, estimate(work, arch, k)
+
     try:
         with np.errstate(divide="raise" if len(spaces) > 1 else "warn"):  # as numbers do: constants may be columns
-            work = model_of(kernels[0]).work(together, k)
-            priced = estimate(work, arch, k)
+            if model.variant and isinstance(spaces[0].columns, Columns):
+                return _traced(spaces, priced)
+            work, found = priced(spaces[0], resolve(spaces[0].kernel, arch))
     except ArithmeticError as error:
-        names = " and ".join(f"{kernel.operator}/{kernel.name}" for kernel in kernels)
+        names = " and ".join(f"{space.kernel.operator}/{space.kernel.name}" for space in spaces)
         raise KernelError(f"{names} cannot be priced with these constants: {error}") from None
-    for space, end in zip(spaces, accumulate(counts), strict=True):
-        yield Priced(space, work, priced, slice(end - len(space), end))
+    return Pass(found.seconds, work.warps, lambda: (work, found))
+
+
+def _traced(spaces: Sequence[Space], priced: Callable[..., Any]) -> Pass:
+    code, leaves = _computed("price", priced, spaces)
+    (work, found), rows = code.results, sum(map(len, spaces))
+    warps = leaves[work.warps.at] if isinstance(work.warps, Leaf) else work.warps
+    return Pass(leaves[found.seconds.at], warps, lambda: code.recorded(leaves, rows))
+
+
+def least_seconds(space: Space) -> FloatArray | None:
+    """A lower bound of each candidate's seconds, if its model has one."""
+    if (bound := model_of(space.kernel).bound) is None:
+        return None
+    out: FloatArray = _computed("bound", bound, [space])[1][0]
+    return out
+
+
+def _computed(what: str, terms: Callable[..., Any], spaces: Sequence[Space]) -> tuple[Code, list[Any]]:
+    """What `terms` gives for carver's own candidates of some kernels, by code that is traced once for all sizes: the
+    code, and its leaves for these candidates."""
+    own = [cast(Columns, space.columns) for space in spaces]
+    first, *others = tables = tuple(each.fixed for each in own)
+    code = first.once((what, *others), partial(_code, terms, tables))
+    starts = accumulate((len(table.index) for table in tables), initial=0)
+    rows = np.concatenate([each.rows + start for each, start in zip(own, starts, strict=False)])
+    scopes = [each.scope for each in own]
+    if not isinstance(scopes[0], Sizes):
+        return code, code(scopes[0], rows, None)
+    return code, code(scopes[0].sizes, rows, np.concatenate([cast(Sizes, scope).owner for scope in scopes]))
+
+
+def _code(terms: Callable[..., Any], tables: tuple[Fixed, ...]) -> Code:
+    space = Tables.of(tables)
+    every = [resolve(table.kernel, table.arch) for table in tables]
+    k = {name: space.stacked([each[name] for each in every]) for name in every[0]}
+    return Code(space.trace, terms(space, k))
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

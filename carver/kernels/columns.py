@@ -8,7 +8,7 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar, cast
@@ -16,12 +16,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray
 from ..problem.problem import Problem
+from .compiler import Formula
 from .declaration import Kernel
-from .enumeration import Columns, Fixed, Made, Sizes
+from .enumeration import Fixed
 from .scope import size_scope
 from .space import Space
+from .trace import Symbol, Trace
 
 _REQUIRED = object()
 
@@ -70,191 +72,103 @@ def _number(value: Any) -> Any:
 Schema = TypeVar("Schema")
 
 
-def read_columns(schema: type[Schema], space: Space | Together, whole: bool = False, **rest: Any) -> Schema:
+def read_columns(schema: type[Schema], space: Space | Tables, whole: bool = False, **rest: Any) -> Schema:
     """Fill the dataclass `schema` with the columns of a space, as floats; with `whole`, all have shape (n,).
 
     `rest` are the fields of the schema that are not columns.
     """
     which = cast(Any, schema)  # mypy takes no type of a variable for hashable
-    own = space if isinstance(space, Together) else Together.of(space)
-    if own is not None and not whole:
-        sources = own.once(which, partial(_sources, which, own.tables))
-        return schema(**rest, **_of_rows(sources, own))
-    assert isinstance(space, Space)
     if (which, whole) not in space.floats:
-        space.floats[which, whole] = _of_space(which, space, whole)
+        read = space.joined if isinstance(space, Tables) else partial(_value, space)
+        found = {each.name: read(each) for each in columns(which)}
+        if whole:
+            found = {name: v if v is None else np.broadcast_to(v, len(space)) for name, v in found.items()}
+        space.floats[which, whole] = found
     return schema(**rest, **space.floats[which, whole])
 
 
-def _of_space(schema: Any, space: Space, whole: bool) -> Mapping[str, Any]:
-    found = {}
-    for each in columns(schema):
-        if each.name in space.columns:
-            value: Any = np.asarray(space.columns[each.name], np.float64)
-        elif each.name in space.scope or each.required:
-            value = np.asarray(space[each.name], np.float64)
-        else:
-            value = each.default
-        found[each.name] = np.broadcast_to(value, len(space)) if whole and value is not None else value
-    return found
+def _value(space: Space, column: Column) -> Any:
+    """A column's values in a space: floats, or a symbol if they depend on sizes and the space is traced."""
+    there = column.required or column.name in space.columns or column.name in space.scope
+    value = space[column.name] if there else column.default
+    if isinstance(value, Symbol):
+        return value.astype(np.float64)
+    return value if value is None else _number(value)
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
-    """Candidates of one or more kernels for the same problems on a device, one kernel's after the other's, so that one
-    pass of a cost model prices all. All are carver's own."""
+class Tables:
+    """All candidates of one or more kernels, one kernel's after the other's, with symbols for what depends on sizes: a
+    cost model that reads its columns from here is traced."""
 
-    parts: tuple[Space, ...]
+    tables: tuple[Fixed, ...]
+    trace: Trace
+    floats: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+    _wide: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, space: Space) -> Together | None:
-        """A space of carver's own candidates; None for other ones, such as the user's."""
-        return cls((space,)) if isinstance(space.columns, Columns) else None
+    def of(cls, tables: tuple[Fixed, ...]) -> Tables:
+        return cls(tables, Trace(sum(len(table.index) for table in tables)))
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return self.trace.rows
 
     @property
     def problem(self) -> Problem:
-        """The problem of the first part; with several problems, sizes are columns."""
-        return self.parts[0].problem
+        return self.tables[0].problem
 
     @property
     def arch(self) -> Arch:
-        return self.parts[0].arch
+        return self.tables[0].arch
 
     @property
     def kernel(self) -> Kernel:
         """The first kernel. What a model asks of it is the same for the others (`Model.variant`)."""
-        return self.parts[0].kernel
+        return self.tables[0].kernel
 
     @cached_property
-    def counts(self) -> list[int]:
-        """Number of candidates of each kernel."""
-        return [len(part) for part in self.parts]
+    def spaces(self) -> list[Space]:
+        """Those of each kernel. Columns that depend on sizes run over the candidates of all."""
+        sizes = {name: self.trace.size(name) for name in size_scope(self.problem)}
+        out = []
+        for t in self.tables:
+            known: dict[str, Any] = sizes | {**t.scope} | {name: self.wide(name) for name in t.columns}
 
-    @cached_property
-    def tables(self) -> tuple[Fixed, ...]:
-        """All candidates of each kernel before sizes are known."""
-        return tuple(cast(Columns, part.columns).fixed for part in self.parts)
+            def compute(name: str, formulas: Mapping[str, Formula] = t.sized, known: dict[str, Any] = known) -> Any:
+                if name not in known:
+                    known |= {each: compute(each) for each in formulas[name].names & formulas.keys()}
+                    known[name] = formulas[name](known)
+                return known[name]
 
-    @cached_property
-    def rows(self) -> IntArray:
-        """Position of each candidate among those of all tables."""
-        rows, start = [], 0
-        for part, table in zip(self.parts, self.tables, strict=True):
-            rows.append(cast(Columns, part.columns).rows + start)
-            start += len(table.index)
-        return np.concatenate(rows)
+            columns = {**t.columns, **{name: compute(name) for name in t.sized}}
+            out.append(Space(t.problem, t.arch, t.kernel, sizes | {**t.scope}, columns, t.index))
+        return out
 
-    @cached_property
-    def scope(self) -> Mapping[str, Any]:
-        """The scope of the first part; sizes that differ between candidates run over those of all kernels."""
-        first = self.parts[0].scope
-        if not isinstance(first, Sizes):
-            return first
-        return Sizes(first.fixed, first.sizes, np.concatenate([cast(Sizes, part.scope).owner for part in self.parts]))
+    def wide(self, name: str) -> Any:
+        """A column for the candidates of all kernels, with 1 for kernels that have none of this name."""
+        if name not in self._wide:
+            some = [table.columns.get(name, np.ones(len(table.index), np.int64)) for table in self.tables]
+            self._wide[name] = np.concatenate(some)
+        return self._wide[name]
 
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The result of `make()`, cached under `key` as long as the first kernel's candidates are."""
-        first, *others = self.tables
-        return first.once((key, *others), make)
+    def joined(self, column: Column) -> Any:
+        """A column of all candidates, as `_value` gives those of each kernel."""
+        return self.stacked([_value(space, column) for space in self.spaces])
 
-
-@dataclass(frozen=True)
-class Stack:
-    """Columns of equal length, stacked into one matrix per dtype, so that rows of all are taken at once."""
-
-    parts: tuple[tuple[tuple[str, ...], np.ndarray], ...]
-
-    @classmethod
-    def of(cls, columns: Mapping[str, np.ndarray]) -> Stack:
-        """Stack columns of shape (n,)."""
-        names: dict[Any, list[str]] = {}
-        for name, column in columns.items():
-            names.setdefault(column.dtype, []).append(name)
-        return cls(tuple((tuple(some), np.stack([columns[name] for name in some])) for some in names.values()))
-
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for _, part in self.parts)
-
-    def take(self, rows: IntArray) -> dict[str, np.ndarray]:
-        """The given rows of each column."""
-        return {name: row for names, part in self.parts for name, row in zip(names, part.take(rows, 1), strict=True)}
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """Where each column of a schema comes from, for carver's own candidates of one or more kernels."""
-
-    known: Mapping[str, FloatArray | None]
-    """Values that are the same for all rows and shapes."""
-    taken: Stack
-    """Columns that do not depend on sizes."""
-    sized: Mapping[str, FloatArray | None]
-    """Columns that depend on sizes, with the value of kernels that do not have them."""
-    sizes: tuple[str, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return self.taken.nbytes
-
-
-_SIZE, _SIZED = object(), object()
-"""What stands for a value that the problem's sizes give, and for a column that is computed from them."""
-
-
-def _sources(schema: Any, tables: Sequence[Fixed]) -> _Sources:
-    values: list[dict[str, Any]] = [{} for _ in tables]
-    sized, sizes = {}, []
-    for each in columns(schema):
-        found = [_source(each, table) for table in tables]
-        if all(value is _SIZE for value in found):
-            sizes.append(each.name)
-        elif any(value is _SIZE or value is _SIZED for value in found):
-            sized[each.name] = each.default
-        else:
-            for own, value in zip(values, found, strict=True):
-                own[each.name] = value
-    known, taken = shared(values, [len(table.index) for table in tables])
-    return _Sources(known, taken, sized, tuple(sizes))
-
-
-def _source(column: Column, table: Fixed) -> Any:
-    """The value of a column for all candidates of a kernel, if sizes do not matter."""
-    name = column.name
-    if name in table.columns:
-        return np.asarray(table.columns[name], np.float64)
-    if name in table.sized:
-        return _SIZED
-    if name in table.scope:
-        return _number(table.scope[name])
-    return _SIZE if column.required or name in size_scope(table.problem) else column.default
-
-
-def _of_rows(sources: _Sources, chosen: Together) -> dict[str, Any]:
-    found: dict[str, Any] = {**sources.known, **sources.taken.take(chosen.rows)}
-    for name, default in sources.sized.items():
-        found[name] = stacked([part.get(name, default) for part in chosen.parts], chosen.counts)
-    for name in sources.sizes:
-        found[name] = _number(chosen.scope[name])
-    return found
-
-
-def shared(values: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> tuple[dict[str, Any], Stack]:
-    """Of values that several kernels give by the same names: numbers in which they agree, and columns of the rest.
-
-    `counts` are the kernels' numbers of candidates.
-    """
-    alike, columns = {}, {}
-    for name in values[0]:
-        found = [each[name] for each in values]
-        if any(map(np.ndim, found)) or any(value != found[0] for value in found):
-            columns[name] = stacked(found, counts)
-        else:
-            alike[name] = found[0]
-    return alike, Stack.of(columns)
+    def stacked(self, values: Sequence[Any]) -> Any:
+        """What all kernels give; else their columns, one after the other."""
+        counts = [len(table.index) for table in self.tables]
+        if any(isinstance(value, Symbol) for value in values):
+            owner, out = np.repeat(np.arange(len(counts)), counts), values[-1]
+            for number, value in enumerate(values):
+                own = np.ndim(value) and not isinstance(value, Symbol)
+                wide = stacked([value if at == number else 1.0 for at in range(len(counts))], counts) if own else value
+                if wide is not out:
+                    out = self.trace.chosen(owner == number, wide, out)
+            return out
+        first, *others = values
+        alike = not any(map(np.ndim, values)) and all(value == first for value in others)
+        return first if alike or not others else stacked(values, counts)
 
 
 def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:

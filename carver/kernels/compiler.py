@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from . import triton, triton_attention
 from .expr import Expression, evaluated
+from .trace import Symbol
 
 COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "triton": {**triton.COLUMNS, **triton_attention.COLUMNS}
@@ -26,7 +27,11 @@ class Derivation:
     function: Callable[..., Any]
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
-        return evaluated(self.text, scope, self.names, lambda values: self.function(**values))
+        return evaluated(self.text, scope, self.names, self._computed)
+
+    def _computed(self, values: Mapping[str, Any]) -> Any:
+        traced = next((value.trace for value in values.values() if isinstance(value, Symbol)), None)
+        return self.function(**values) if traced is None else traced.called(self.function, values)
 
 
 Formula: TypeAlias = Expression | Derivation

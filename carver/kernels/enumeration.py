@@ -27,6 +27,7 @@ from .declaration import Kernel
 from .expr import Expression
 from .scope import size_columns, size_scope, static_scope
 from .space import Space, as_column, device_rules
+from .trace import Code, Leaf, Trace
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
@@ -56,15 +57,6 @@ class SizedRule:
     def size(self) -> int:
         """The number of combinations, u."""
         return max(map(len, self.combinations.values()), default=1)
-
-    def holds(self, scope: Mapping[str, Any]) -> BoolArray:
-        """Whether the rule holds for each combination, of shape (u,), or (p, u) if the sizes in `scope` have shape
-        (p, 1). A rule that reads no fixed column gives shape () or (p, 1).
-        """
-        seen: dict[str, Any] = {**{name: scope[name] for name in self.scalars}, **self.combinations}
-        for name, expression in self.columns:
-            seen[name] = expression(seen)
-        return np.asarray(self.expression(seen), bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,22 +97,21 @@ class Fixed:
     def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that all rules allow for one shape, and the number of candidates that each removed.
 
-        `holds` gives, for each of `rules`, the result of `SizedRule.holds`.
+        `holds` gives the result of each of `rules` for its combinations.
         """
         removed = dict(self.removed)
-        rows: IntArray = np.arange(len(self.index))
-        every = iter(holds)
-        for rule in self.rules:
-            if not len(rows):
-                break
-            held = next(every)
-            if held.all():
+        rows: IntArray | None = None
+        left = len(self.index)
+        for rule, held in zip(self.rules, holds, strict=True):
+            if not left or held.all():
                 continue
-            kept = rows[held.take(rule.which.take(rows))]
-            if lost := len(rows) - len(kept):
+            kept: IntArray = (
+                held.take(rule.which).nonzero()[0] if rows is None else rows[held.take(rule.which.take(rows))]
+            )
+            if lost := left - len(kept):
                 removed[rule.why] = removed.get(rule.why, 0) + lost
-                rows = kept
-        return rows, removed
+                rows, left = kept, len(kept)
+        return np.arange(left) if rows is None else rows, removed
 
     @cached_property
     def ascending(self) -> bool:
@@ -175,6 +166,12 @@ class Columns(Mapping[str, IntArray]):
 
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized
+
+    def at(self, name: str, rows: IntArray) -> IntArray:
+        """A column in some of these rows."""
+        if name in self._made or name not in self.fixed.columns:
+            return self[name].take(rows)
+        return self.fixed.columns[name].take(self.rows.take(rows))
 
     def part(self, rows: IntArray) -> Columns:
         """The columns of some of these rows; those that were not made yet are computed for these alone."""
@@ -281,33 +278,44 @@ def _of_several(problems: Sequence[Problem], fixed: Fixed, held: Sequence[BoolAr
 
 
 def _held(tables: tuple[Fixed, ...], scope: Mapping[str, Any]) -> list[list[BoolArray]]:
-    """For each kernel, the results of `SizedRule.holds` for its rules. A rule that several kernels have is evaluated
-    once, for the combinations of all."""
+    """For each kernel, whether each of its rules holds for the combinations of the columns that it reads: of shape
+    (u,), or (p, u) if the sizes in `scope` have shape (p, 1)."""
     first, *others = tables
-    out: list[list[Any]] = [[None] * len(table.rules) for table in tables]
-    for rule, places in first.once(("rules", *others), partial(_joined, tables)):
-        held = rule.holds(scope)
-        for kernel, number, some in places:
-            out[kernel][number] = held[..., some] if rule.combinations else held
-    return out
+    code: Code = first.once(("rules", *others), partial(_rules, tables))
+    found = code.everywhere(scope)
+
+    def of(rule: SizedRule, held: Any, some: slice) -> BoolArray:
+        value = np.asarray(found[held.at] if isinstance(held, Leaf) else [held], bool)
+        same = value.shape[-1] == 1 < rule.size  # whatever the columns that it reads
+        return np.broadcast_to(value, (*value.shape[:-1], rule.size)) if same else value[..., some]
+
+    return [
+        [of(rule, *held) for rule, held in zip(table.rules, each, strict=True)]
+        for table, each in zip(tables, code.results, strict=True)
+    ]
 
 
-def _joined(tables: Sequence[Fixed]) -> list[tuple[SizedRule, list[tuple[int, int, slice]]]]:
-    """The different rules of some kernels, each with the places where it stands, as (kernel, number of the rule, which
-    of the combinations are that kernel's)."""
+def _rules(tables: Sequence[Fixed]) -> Code:
+    """The code of all rules. One that several kernels have is evaluated once, for the combinations of all: for each
+    kernel's rules its result, and which combinations are that kernel's."""
     same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
     for kernel, table in enumerate(tables):
         for number, rule in enumerate(table.rules):
             key = rule.expression, rule.columns, frozenset(rule.combinations)
             same.setdefault(key, []).append((kernel, number, rule))
-    out = []
+    trace, static = Trace(0), tables[0].scope
+    out: list[list[Any]] = [[None] * len(table.rules) for table in tables]
     for found in same.values():
-        rules = [rule for *_, rule in found]
-        together = {name: np.concatenate([r.combinations[name] for r in rules]) for name in rules[0].combinations}
-        ends = accumulate(rule.size for rule in rules)
-        places = [(kernel, n, slice(end - rule.size, end)) for (kernel, n, rule), end in zip(found, ends, strict=True)]
-        out.append((replace(rules[0], combinations=together), places))
-    return out
+        one, rules = found[0][-1], [rule for *_, rule in found]
+        seen: dict[str, Any] = {name: static[name] if name in static else trace.size(name) for name in one.scalars}
+        seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
+        for name, expression in one.columns:
+            seen[name] = expression(seen)
+        held, ends = one.expression(seen), accumulate(rule.size for rule in rules)
+        for (kernel, number, rule), end in zip(found, ends, strict=True):
+            some = slice(end - rule.size, end) if one.combinations else slice(None)
+            out[kernel][number] = held, some
+    return Code(trace, out, whole=True)
 
 
 def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:

@@ -21,6 +21,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
 from ..base.given import shown
+from .trace import Symbol
 
 MAX_LENGTH = 4096
 """Limit on the characters of an expression."""
@@ -55,7 +56,7 @@ _ENV: dict[str, Any] = {
     "_and": lambda *a: reduce(np.logical_and, a),
     "_or": lambda *a: reduce(np.logical_or, a),
     "_not": np.logical_not,
-    "_where": lambda c, a, b: np.where(c, a, b) if isinstance(c, np.ndarray) else (a if c else b),
+    "_where": lambda c, a, b: np.where(c, a, b) if np.ndim(c) else (a if c else b),
 }
 
 
@@ -82,7 +83,7 @@ def evaluated(
         raise KernelError(f"{text!r} uses {error.args[0]!r}; {nearest(str(error.args[0]), scope)}") from None
     except (ArithmeticError, TypeError, ValueError) as error:
         raise KernelError(f"{text!r} cannot be computed: {error}") from None
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic | Symbol):
         return value
     if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
         raise KernelError(f"{text!r} is no number of 64 bits")
@@ -178,18 +179,21 @@ def _parse(text: str) -> Expression:
         raise KernelError(f"expression {text!r} does not parse: {e.msg}") from None
     except (ValueError, MemoryError, RecursionError) as e:
         raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
-    if why := _forbidden(tree):
+    nodes: list[ast.AST] = []
+    if why := _forbidden(tree, nodes):
         raise KernelError(f"expression {text!r}: {why}")
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(FUNCTIONS)
-    code = compile(_Vectorise().visit(tree), text, "eval")
+    names = {node.id for node in nodes if isinstance(node, ast.Name)} - set(FUNCTIONS)
+    of_truths = any(isinstance(node, ast.BoolOp | ast.Not | ast.IfExp | ast.Compare) for node in nodes)
+    code = compile(_Vectorise().visit(tree) if of_truths else tree, text, "eval")
     return Expression(text, frozenset(names), code)
 
 
-def _forbidden(tree: ast.AST) -> str:
-    """Why a tree is outside of the language; empty if it is not."""
+def _forbidden(tree: ast.AST, nodes: list[ast.AST]) -> str:
+    """Why a tree is outside of the language; empty if it is not. Fills `nodes` with all of it."""
     rest: list[tuple[ast.AST, int]] = [(tree, 0)]
     while rest:
         node, depth = rest.pop()
+        nodes.append(node)
         if depth > MAX_DEPTH:
             return f"more than {MAX_DEPTH} operations within each other"
         rest += [(child, depth + 1) for child in ast.iter_child_nodes(node)]

@@ -126,7 +126,7 @@ def make_hints(
     together."""
     space, work, est, first = part.space, *part.together
     arch, kernel, at = space.arch, space.kernel, first + rows
-    col, total = _Picked(space, rows), len(work)
+    col, total = _Picked(space, rows), len(est.seconds)
 
     def of(values: Any) -> list[float]:
         """Of a record of all candidates that were priced together."""

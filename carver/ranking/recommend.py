@@ -18,8 +18,7 @@ from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
 from ..base.types import BoolArray, FloatArray, IntArray
 from ..cost.check import model_of
-from ..cost.constants import resolve
-from ..cost.pricing import Priced, price_each
+from ..cost.pricing import Priced, least_seconds, price_each
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
@@ -40,7 +39,7 @@ TOGETHER = 64
 Order = list[int]
 """Candidates, best first: the rows of the first part count from 0, those of the next follow."""
 
-FEW = 2048
+FEW = 1024
 """Up to this many candidates of a single problem are priced without bounds: bounding them would take as long."""
 REACH, REACH_ALONE = 1.05, 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound of their problem. With
@@ -143,8 +142,11 @@ def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Pri
     tunables.
     """
     spaces = [many for many in spaces if len(many.owner)]
-    bounds = _bounds(spaces, problems, topk)
-    wanted = np.minimum(topk, np.bincount(np.concatenate([many.owner for many in spaces]), minlength=problems))
+    owned = [many.owner for many in spaces]
+    wanted = np.minimum(topk, np.bincount(np.concatenate(owned), minlength=problems))
+    if (bounds := _bounds(spaces, problems, topk)) is None:
+        parts = price_each([many.space for many in spaces])
+        return tuple(parts), _orders(parts, owned, range(len(parts)), _kth(parts, owned, wanted), wanted)
     first = _within_reach(spaces, bounds, wanted)
     parts, owners, kernels = _priced(spaces, first)
     limit = _kth(parts, owners, wanted)
@@ -163,25 +165,21 @@ def in_order(parts: Sequence[Priced], topk: int) -> Order:
     return _orders(parts, owners, range(len(parts)), _kth(parts, owners, wanted), wanted)[0]
 
 
-def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray]:
+def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray] | None:
     """Lower bounds of the candidates' times, for each space. [s]
 
-    They are 0, and exclude no candidate, if the model has no bound or if pricing all costs less than bounding them.
+    They are 0, and exclude no candidate, if the model has no bound or if pricing all costs less than bounding them;
+    None if they are 0 for all.
     """
-    out = []
-    for many in spaces:
-        bound = model_of(many.space.kernel).bound
-        if bound is None or len(many.owner) <= (max(FEW, topk) if problems == 1 else topk * problems):
-            out.append(np.zeros(len(many.owner)))
-        else:
-            out.append(bound(many.space, resolve(many.space.kernel, many.space.arch)))
-    return out
+    most = max(FEW, topk) if problems == 1 else topk * problems
+    found = [least_seconds(many.space) if len(many.owner) > most else None for many in spaces]
+    if all(bound is None for bound in found):
+        return None
+    return [np.zeros(len(m.owner)) if bound is None else bound for m, bound in zip(spaces, found, strict=True)]
 
 
 def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: IntArray) -> list[BoolArray]:
     """Whether each candidate is priced in the first pass: at least `wanted` of each problem."""
-    if not any(bound.any() for bound in bounds):
-        return [np.ones(len(bound), bool) for bound in bounds]
     least = np.full(len(wanted), np.inf)
     for many, bound in zip(spaces, bounds, strict=True):
         np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
@@ -228,28 +226,32 @@ def _orders(
     keys: list[tuple[Any, ...]] = []
     first = 0
     for part, owned, declared in zip(parts, owners, kernels, strict=True):
-        seconds = part.seconds
-        rows = np.flatnonzero(seconds <= limit[owned])
+        space, seconds, warps = part.space, part.seconds, part.warps
+        rows = (seconds <= (limit if len(limit) == 1 else limit[owned])).nonzero()[0]
         start, first = first, first + len(seconds)
-        if not len(rows):
-            continue
-        columns, one = part.space.columns, np.ones(len(rows))
-        smem_bytes = columns["smem_bytes"][rows] if "smem_bytes" in columns else 0 * one
-        used = np.broadcast_to(part.warps, len(part.space))[rows]
-        by_tunables = _place(part.space, rows)
-        keys.append((by_tunables, declared * one, used, smem_bytes, seconds[rows], owned[rows], start + rows))
-    *by, owner, row = (np.concatenate(key) for key in zip(*keys, strict=True))
-    order = np.lexsort((*by, owner))
+        if len(rows):
+            one = np.ones(len(rows))
+            smem_bytes = _column(space, "smem_bytes", rows) if "smem_bytes" in space.columns else one
+            used = warps[rows] if np.ndim(warps) else warps * one
+            by = (_place(space, rows), declared * one, used, smem_bytes, seconds[rows])
+            keys.append((*by, owned[rows], start + rows))
+    *tied, owner, row = map(np.concatenate, zip(*keys, strict=True))
+    order = np.lexsort((*tied, owner))
     starts = np.searchsorted(owner[order], np.arange(len(wanted))).tolist()
     found = row[order].tolist()
     return [found[start : start + count] for start, count in zip(starts, wanted.tolist(), strict=True)]
+
+
+def _column(space: Space, name: str, rows: IntArray) -> IntArray:
+    columns = space.columns
+    return columns.at(name, rows) if isinstance(columns, Columns) else np.asarray(columns[name])[rows]
 
 
 def _place(space: Space, rows: IntArray) -> FloatArray:
     """Positions of rows in the lexicographic order of their tunables, as declared."""
     if isinstance(space.columns, Columns) and space.columns.fixed.ascending:
         return space.index[rows].astype(np.float64)
-    tunables = [np.asarray(space.columns[name])[rows] for name in reversed(list(space.kernel.tunables))]
+    tunables = [_column(space, name, rows) for name in reversed(list(space.kernel.tunables))]
     place = np.zeros(len(rows))
     if tunables:
         place[np.lexsort(tunables)] = np.arange(len(rows))

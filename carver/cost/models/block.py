@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
-from ...kernels.columns import read_columns
+from ...kernels.columns import Tables, read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.scope import warp_matrix_unit
 from ...kernels.space import Space
@@ -97,7 +97,7 @@ def body_overlap(kernel: Kernel, k: Mapping[str, float]) -> float | None:
     return k["port_overlap"] if by_thread(kernel) or gives(kernel, "fragment_conflicts") else None
 
 
-def one_step(space: Space, k: Mapping[str, float]) -> Step:
+def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     """The demands of one step on each resource of the SM, its waits, and the epilogue."""
     n, arch = len(space), space.arch
     t = read_columns(Block, space, arch=arch, problem=space.problem)

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.types import FloatArray
-from ...kernels.columns import read_columns
+from ...kernels.columns import Tables, read_columns
 from ...kernels.space import Space
 from ..estimate import norm
-from ..model import kept
-from ..threads import ThreadTile
-from ..tile import Block, Extent
+from ..model import apart
+from ..tile import Extent
 from ..work import joined, on_pipe
 from .block import Step, alternates, body_overlap, one_step
 
@@ -47,10 +46,10 @@ class Least:
     """Shares of prologue and epilogue that are exposed for an SM's later blocks."""
 
 
-def least_step(space: Space, k: Mapping[str, float]) -> Least:
+def least_step(space: Space | Tables, k: Mapping[str, float]) -> Least:
     """Bounds that do not depend on sizes: the terms of `estimate` without traffic."""
     arch, n = space.arch, len(space)
-    s: Step = kept(one_step, (Block, ThreadTile), space, k)
+    s: Step = apart(one_step, space, k)
     body = body_overlap(space.kernel, k)
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
@@ -83,10 +82,10 @@ def least_step(space: Space, k: Mapping[str, float]) -> Least:
     )
 
 
-def least_seconds(space: Space, k: Mapping[str, float]) -> FloatArray:
+def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
     """A lower bound of the seconds that `price` returns for each candidate."""
     arch, t = space.arch, read_columns(Extent, space, arch=space.arch, problem=space.problem)
-    w: Least = kept(least_step, (Block, ThreadTile), space, k)
+    w: Least = apart(least_step, space, k)
     sms, clk = float(arch.sm_count), arch.clock_hz
     grid, steps = t.grid, t.steps
     waves = np.floor(grid / (sms * w.resident))

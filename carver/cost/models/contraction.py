@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...base.types import FloatArray
-from ...kernels.columns import Together, read_columns
+from ...kernels.columns import Tables, read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.space import Space
 from .. import spills, threads
 from .. import traffic as traffic_terms
-from ..model import Model, Part, kept
+from ..model import Model, Part, apart
 from ..threads import ThreadTile
 from ..tile import Block, Tile
 from ..traffic import sector_waste, traffic
@@ -32,11 +32,11 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-def contraction(space: Space | Together, k: Mapping[str, Any]) -> Work:
+def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     """Demands of each candidate."""
     one = np.ones(len(space))
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
-    step: Step = kept(one_step, (Block, ThreadTile), space, k)
+    step: Step = apart(one_step, space, k)
     moved = traffic(t, k, step.resident, step.fill_m, step.fill_n)
     return Work(
         grid=t.grid * one,
@@ -118,5 +118,6 @@ def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
 
 CONTRACTED = (Part(Block, block.READS | spills.READS), Part(Tile, READS | traffic_terms.READS))
 CONTRACTION = Model(
-    contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds, variant=variant
+    contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds, variant=variant,
+    apart=(Block, ThreadTile),
 )
