@@ -248,7 +248,7 @@ def together(home: Path, how: str) -> list[dict[str, Any]]:
 
 
 def rank(how: str) -> dict[str, Any]:
-    """The recipe of docs/howto/tuning.md: rank 0 tunes, the others wait, then all take what it found."""
+    """The recipe of docs/howto/caches.md: rank 0 tunes, the others wait, then all take what it found."""
     import torch.distributed as dist
 
     dist.init_process_group("gloo")

@@ -1,6 +1,8 @@
-"""The reference in docs/howto/kernels.md, and what the commands of its example answer, written into it by
+"""What the commands of the guides to declarations answer, written into them by
 
     python tests/docs_kernels.py
+
+and the reference at the end of docs/reference/declarations.md, which a hook of mkdocs adds to the site.
 
 Columns are those of the models' dataclasses, constants those of `cost/constants.py`, names in scope those that
 `kernels/vocabulary.py` describes, what a compiler decides the functions of `kernels/triton.py`.
@@ -17,6 +19,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from carver.base.shipped import folder
 from carver.cost import estimate
@@ -29,8 +32,10 @@ from carver.kernels.compiler import COMPILERS
 from carver.kernels.vocabulary import MEANINGS
 from carver.problem.operator_file import operator_files
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "kernels.md"
-MARK = "<!-- from here on made by: python tests/docs_kernels.py -->\n"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = "reference/declarations.md"
+GUIDES = [DOCS / "howto" / "kernels.md", DOCS / "howto" / "cuda_kernels.md"]
+"""What has the examples, in the order in which a reader comes to them."""
 
 
 def table(heads: str, rows: Iterable[Iterable[str]]) -> str:
@@ -144,6 +149,14 @@ BLOCK = re.compile(r"(?<=```console\n)\$ ([^\n]*\|\n[^\n]*|[^\n]*)\n(.*?)(?=```)
 """A command, on two lines where the first ends in a pipe, and its answer."""
 
 
+END = "\f"  # of a page
+
+
+def guides() -> str:
+    """The pages with the examples, one after the other."""
+    return END.join(guide.read_text(encoding="utf-8") for guide in GUIDES)
+
+
 def answered(text: str) -> str:
     """The page with the answers of its commands made anew; the second is for a declaration with two faults."""
     declaration, tiled = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
@@ -166,19 +179,21 @@ def answered(text: str) -> str:
 
 def answer(command: str, where: Path) -> str:
     """What a command says to somebody whose own folder is the parent of `where`."""
-    here = {"CARVER_CONFIG_DIR": str(where.parent), "COLUMNS": "100", "PYTHONPATH": str(PAGE.parents[2])}
+    here = {"CARVER_CONFIG_DIR": str(where.parent), "COLUMNS": "100", "PYTHONPATH": str(DOCS.parent)}
     run = command.replace("carver ", f"{sys.executable} -m carver ", 1).replace("\n", " ")
     env = os.environ | here
     done = subprocess.run(run, shell=True, env=env, cwd=where, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).rstrip()
 
 
-def written(text: str) -> str:
-    """The page with its reference made anew."""
-    before, mark, _ = text.partition(MARK)
-    assert mark, f"{PAGE} lacks the line {MARK!r}"
-    return f"{before}{mark}\n" + "\n".join(reference())
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page as the site has it, with the reference at its end: a hook of mkdocs."""
+    return f"{markdown}\n" + "\n".join(reference()) if page.file.src_uri == PAGE else markdown
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(answered(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
+    if sys.argv[1:] == ["reference"]:
+        print("\n".join(reference()))
+    else:
+        for guide, text in zip(GUIDES, answered(guides()).split(END), strict=True):
+            guide.write_text(text, encoding="utf-8")

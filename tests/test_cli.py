@@ -402,7 +402,7 @@ def test_every_command_takes_json_but_those_that_write_for_a_target() -> None:
 
 
 def test_the_keys_of_json_are_those_of_the_page() -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "howto" / "feeding.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parent.parent / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
 
     def listed(command: str) -> list[str]:
         [row] = re.findall(rf"^\| `{command}`[^|]*\|(.*)\|$", page, re.MULTILINE)

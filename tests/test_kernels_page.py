@@ -1,10 +1,12 @@
-"""docs/howto/kernels.md: its reference is the code's, its example runs and says what the page says."""
+"""The reference of declarations is the code's; the examples of the guides run and say what the pages say."""
 
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
-from docs_kernels import BLOCK, PAGE, answered, written
+import pytest
+from docs_kernels import BLOCK, DOCS, PAGE, answered, guides, on_page_markdown
 
 import carver
 from carver.kernels.scope import size_scope, static_scope
@@ -12,19 +14,23 @@ from carver.kernels.vocabulary import meaning
 from carver.problem.operator_file import operator_files
 from carver.ranking.trial import example
 
-TEXT = PAGE.read_text(encoding="utf-8")
+GUIDES = guides()
 
 
-def test_the_reference_is_current() -> None:
-    assert written(TEXT) == TEXT, "make it anew: python tests/docs_kernels.py"
+@pytest.mark.parametrize("path", [PAGE, "index.md"])
+def test_the_site_has_the_reference_at_the_end_of_its_page(path: str) -> None:
+    text = (DOCS / path).read_text(encoding="utf-8")
+    page = on_page_markdown(text, SimpleNamespace(file=SimpleNamespace(src_uri=path)))
+    assert page.startswith(text)
+    assert ("| `tile_m` |" in page) == (path == PAGE) == ("## Constants" in page)
 
 
 def test_the_example_says_what_the_page_says() -> None:
-    assert answered(TEXT) == TEXT, "make it anew: python tests/docs_kernels.py"
-    assert len(BLOCK.findall(TEXT)) == 6
-    assert "reads no column 'serialised'" in TEXT
-    assert "8 of 8 given configurations can run" in TEXT
-    assert "my tiled transpose: TILE=" in TEXT
+    assert answered(GUIDES) == GUIDES, "make it anew: python tests/docs_kernels.py"
+    assert len(BLOCK.findall(GUIDES)) == 6
+    assert "reads no column 'serialised'" in GUIDES
+    assert "8 of 8 given configurations can run" in GUIDES
+    assert "my tiled transpose: TILE=" in GUIDES
 
 
 def test_every_name_in_scope_is_described() -> None:

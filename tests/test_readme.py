@@ -130,6 +130,22 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(nav) == DOCS
 
 
+GUIDES = [page for page in DOCS if page.startswith("howto/")]
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_a_guide_is_one_task_and_short(page: str) -> None:
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert lines[0].startswith("# ")
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in DOCS if not page.startswith("evidence/"))])
+def test_words_of_the_laboratory_are_in_the_evidence_alone(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.findall(r"\b(?:zoos?|looked at|mended|witness)\b", text) == []
+
+
 def test_links_lead_somewhere() -> None:
     """Those of the pages that are outside the site, which mkdocs does not see."""
     for page in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md"):

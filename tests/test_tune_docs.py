@@ -7,8 +7,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-GUIDE = (DOCS / "howto" / "tuning.md").read_text(encoding="utf-8")
-CAPABILITIES = (DOCS / "reference" / "capabilities.md").read_text(encoding="utf-8")
+REFERENCE = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("reference/tuner.md", "howto/caches.md"))
+CAPABILITIES = (HERE / "capabilities.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in CAPABILITIES.splitlines()
@@ -36,19 +36,19 @@ def test_the_tests_exist() -> None:
         assert not name or f"def {name}(" in text, test
 
 
-def test_the_tests_that_the_guide_names_exist() -> None:
-    named = re.findall(r"`(test_tune\w*)::(\w+)`", GUIDE)
+def test_the_tests_of_other_tuners_that_it_names_exist() -> None:
+    named = re.findall(r"`(test_tune\w*)::(\w+)`", CAPABILITIES)
     assert len(named) > 40
     for file, name in named:
         assert f"def {name}(" in (HERE / f"{file}.py").read_text(encoding="utf-8"), f"{file}::{name}"
-    others = GUIDE.partition("| Triton's | here |")[2].partition("| TileLang's")[0]
+    others = CAPABILITIES.partition("| Triton's | here |")[2].partition("| TileLang's")[0]
     assert len(re.findall(r"^\| `test_\w+` \|", others, re.M)) == 18
 
 
 def test_environment_variables_are_those_that_doctor_prints() -> None:
     from carver.tune.doctor import SETTINGS
 
-    named = set(re.findall(r"`(CARVER_[A-Z_]+)", GUIDE))
+    named = set(re.findall(r"`(CARVER_[A-Z_]+)", REFERENCE))
     assert named <= set(SETTINGS)
     assert {name for name in SETTINGS if name.startswith("CARVER_")} <= named | {"CARVER_NVCC"}
 
