@@ -104,7 +104,7 @@ def test_configurations_of_other_tools_hold_whole_numbers(value: Any) -> None:
 def test_no_target_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, pkgutil, importlib, carver.export as e\n"
     code += "for module in pkgutil.iter_modules(e.__path__): importlib.import_module(f'carver.export.{module.name}')\n"
-    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 9\n"
+    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 10\n"
     code += "targets = {'triton', 'tilelang', 'kernel_tuner', 'helion', 'optuna', 'torch', 'cutlass', 'vllm'}\n"
     code += "assert not targets & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -439,3 +439,17 @@ def test_serving_entries_without_warps_are_ranked_with_a_word() -> None:
     notes = op.rank([tile, whole]).notes
     assert "1 of 2 give no num_warps: ranked with 4, the tool's default" in notes
     assert "no configuration gives num_stages: ranked with 3, the tool's default" in op.rank([tile]).notes
+
+
+@pytest.mark.parametrize(
+    ("device", "names"),
+    [
+        ("rx_7900_xtx", ("AMD_Radeon_RX_7900_XTX", "AMD_Radeon_RX7900XTX", "AMD_Radeon_Graphics")),
+        ("radeon_8060s", ("AMD_Radeon_8060S", "Radeon_8060S_Graphics", "AMD_Radeon_Graphics")),
+        ("mi300x", ("AMD_Instinct_MI300X", "AMD_Instinct_MI300X_VF")), ("h100_sxm", ("NVIDIA_H100_80GB_HBM3",)),
+    ],
+)  # fmt: skip
+def test_serving_files_of_devices_with_several_names(device: str, names: tuple[str, ...]) -> None:
+    """vllm/platforms/rocm.py has names of its own for some cards, vllm-project/vllm 50436 those that drivers print."""
+    file = vllm.moe(carver.load_arch(device), 8, 2, 1024, 512, batches=(1,))
+    assert file.names == tuple(f"E=8,N=512,device_name={name}.json" for name in names)

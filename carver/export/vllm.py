@@ -50,6 +50,11 @@ CUDA_CONFIG = {"BLOCK_SIZE_M": 16, "GROUP_SIZE_M": 1, "SPLIT_K": 1}
 
 UNKNOWN_RADEON = "AMD_Radeon_Graphics"
 """Name of a card that is not in the driver's table, amdgpu.ids. Source: vLLM on a Radeon PRO W7900."""
+IN_VLLM = {
+    "AMD_Radeon_RX_7900_XTX": "AMD_Radeon_RX7900XTX", "AMD_Radeon_RX_9070_XT": "AMD_Radeon_RX9070XT",
+    "AMD_Radeon_AI_PRO_R9700": "AMD_Radeon_R9700",
+}  # fmt: skip
+"""vLLM's own names of cards, by PCI id. Source: vllm/platforms/rocm.py."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,17 @@ class ConfigFile:
     """What each configuration was chosen for: one matmul, or both of a layer. Those left to vLLM have none."""
     down: ConfigFile | None = None
     """The second file, where a layer's matmul back has configurations of its own."""
+    also: tuple[str, ...] = ()
+    """Further names of the device."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names under which the project may look for the file, that of `name` first: a driver of AMD that does not
-        know a Radeon card by name calls it "AMD Radeon Graphics"."""
-        known = re.search(r"device_name=AMD_Radeon_\w+", self.name)
-        return (self.name, self.name.replace(known[0], f"device_name={UNKNOWN_RADEON}")) if known else (self.name,)
+        """The names under which the project may look for the file, that of `name` first. A device of AMD has several:
+        vLLM's, that of its driver (virtual functions end in VF), and "AMD Radeon Graphics" where the driver does not
+        know a card by name."""
+        known = re.search(r"device_name=\w+", self.name)
+        others = [self.name.replace(known[0], f"device_name={each}") for each in self.also] if known else []
+        return tuple(dict.fromkeys((self.name, *others)))
 
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
@@ -113,10 +122,12 @@ def moe(
     if separate:
         up, down = ({tokens: hint.layers[name] for tokens, hint in best.items()} for name in ("up", "down"))
         second = _file(name + _suffix(dtype, shape, project, "_down"), down)
-        return replace(_file(name + _suffix(dtype, shape, project), up), down=second)
+        second = replace(second, also=_also(arch, device_name))
+        return replace(_file(name + _suffix(dtype, shape, project), up), down=second, also=second.also)
     more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
     file = _file(name + _suffix(dtype, shape, project), best, more)
-    return replace(file, configs={tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered})
+    configs = {tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered}
+    return replace(file, configs=configs, also=_also(arch, device_name))
 
 
 def _first(layer: MoETemplate, depth: int, group: int, separate: bool) -> Hint:
@@ -146,7 +157,8 @@ def block_fp8(
         for batch in ordered
     ]
     rankings = recommend_many(layers, arch, 1, "triton")
-    return _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
+    file = _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
+    return replace(file, also=_also(arch, device_name))
 
 
 def _file(name: str, best: Mapping[int, Hint], more: Mapping[str, int] = {}) -> ConfigFile:
@@ -215,6 +227,15 @@ def _device(arch: Arch, device_name: str) -> str:
     if not name:
         raise ConfigError(f"{arch.name} has no name that a driver prints; say which with device_name")
     return name.replace(" ", "_")
+
+
+def _also(arch: Arch, device_name: str) -> tuple[str, ...]:
+    """Further names of a device of AMD, unless the caller said its name. Both projects leave " OAM" out."""
+    if arch.vendor != "amd" or device_name:
+        return ()
+    named = [name.replace(" ", "_") for name in arch.device_names if re.fullmatch(r"(?!.* OAM$)[\w ]+", name)]
+    own = [IN_VLLM[name] for name in named if name in IN_VLLM]
+    return (*own, *named, *[UNKNOWN_RADEON] * any("Radeon" in name for name in named))
 
 
 def _positive(**sizes: int) -> None:
