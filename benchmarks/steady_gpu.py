@@ -1,6 +1,7 @@
 """Lists of a library, tuned again and again in fresh processes on a GPU: does the pick stay, and what does it cost.
 
     python benchmarks/steady_gpu.py run --out FILE.jsonl [--lists 10] [--times 3] [--limit 110]
+    python benchmarks/steady_gpu.py picks --out FILE.jsonl --arch h100_sxm [--lists 10]       # no GPU
     python benchmarks/pins.py score FILE.jsonl
 
 The lists are those of flash-linear-attention (`fla-core` 0.6.0, einops) in `tests/data/h200/lists.jsonl.gz`, one for
@@ -8,7 +9,7 @@ each kernel, with the arguments written there and random values. Ways: Triton's 
 (two runs that choose by themselves, and one from the table of the first). All processes start at once, import what they
 need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which the first one
 makes. Then all configurations are timed well: rounds in another order each, L2 cleared before each run. Every line is
-written as it comes.
+written as it comes. `picks` adds what pinned mode takes, computed on a machine without a GPU.
 
 With `--layers 20` there follow decoders of so many layers, compiled by PyTorch: in deterministic mode, with
 `carver.export.inductor.pinned` (two processes), and with max-autotune. They are compiled side by side, and measured one
@@ -103,6 +104,32 @@ def grid_of(row: Mapping[str, Any], configs: Sequence[Any]) -> Any:
         )  # fmt: skip
 
     return grid
+
+
+def picks(options: argparse.Namespace) -> None:
+    """What pinned mode takes, on a machine without a GPU, for the arguments that are written in the lists."""
+    import captured
+    import torch
+
+    from carver.ranking import pins
+
+    if not torch.cuda.is_available():
+        captured.pretend()  # the library asks the GPU when it is imported
+    for row in chosen(options.lists):
+        tuner, configs = tuner_of(row, random.Random(options.run))
+        args = {name: lists.handed(value) for name, value in row["args"].items()}
+        began = time.monotonic()
+        try:
+            pin = pins.pick(tuner.fn, tuner.configs, args=args, grid=grid_of(row, configs),
+                            arch=carver.load_arch(options.arch), default=configs[0], margin=options.margin)  # fmt: skip
+            place = next(i for i, c in enumerate(configs) if dict(pin.config).items() <= c.all_kwargs().items())
+            found: dict[str, Any] = {"place": place, "why": "", "pin": pin.why, "predicted_ms": pin.predicted_ms}
+        except carver.CarverError as error:
+            found = {"place": 0, "why": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        found["seconds"] = time.monotonic() - began
+        way = "pinned, without a GPU" + (f", margin {options.margin:g}" if options.margin is not None else "")
+        write(options.out, {"way": way, "run": options.run, "list": row["kernel"], **found})
+        print(row["kernel"], found, flush=True)
 
 
 ARMS = ("deterministic", "pinned", "pinned again", "max-autotune", "pinned, Triton's matmuls")
@@ -288,7 +315,7 @@ def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, function in {"run": run, "one": one}.items():
+    for name, function in {"run": run, "one": one, "picks": picks}.items():
         made = commands.add_parser(name)
         made.set_defaults(function=function)
         made.add_argument("--out", type=Path, required=True)
@@ -302,6 +329,7 @@ def main() -> None:
         made.add_argument("--way", default="triton")
         made.add_argument("--run", type=int, default=0)
         made.add_argument("--table", default="")
+        made.add_argument("--arch", default="h100_sxm")
     options = parser.parse_args()
     options.function(options)
 

@@ -285,10 +285,22 @@ def test_a_stale_entry_is_logged_and_chosen_anew(
     assert "is no table of pins" in caplog.text and log[0].pin.startswith("chosen")
 
 
-def test_what_cannot_be_ranked_takes_the_first_and_says_so(launches: Any) -> None:  # noqa: F811
+def test_what_cannot_be_ranked_takes_the_first_and_says_so(
+    launches: Any, caplog: pytest.LogCaptureFixture  # noqa: F811
+) -> None:
     with enable_triton(arch=H100, pinned=True) as log:
         tuner()[lambda meta: (1,)](Array((64,), "torch.complex64"), Array((64,)), 64)
     assert "complex64" in log[0].why and launches[-1]["BLOCK"] == 256 and launches[-1]["num_warps"] == 1
+    [said] = caplog.messages
+    assert said.startswith("copy takes the first of its list, which is not ranked: ") and "complex64" in said
+
+
+def test_a_package_that_is_missing_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not, for each kernel, a line in the log and the first of its list."""
+    monkeypatch.delenv("CARVER_CACHE_DIR")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(ImportError, match="platformdirs"):
+        enable_triton(arch=H100, pinned=True)
 
 
 @pytest.mark.parametrize("how", [{"record": True}, {"margin": 0.1}, {"strict": True}])

@@ -25,6 +25,7 @@ from ..base.table import Column, drawn, screen_width
 from ..problem.problem import counted
 from ..ranking.pins import Pin, picks_hash
 from .pinned import Pinned
+from .pinned import log as PINS
 
 T = TypeVar("T")
 TOPK = 3
@@ -94,6 +95,8 @@ class Enabled(list[Entry]):
                 raise
             told = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
             why, took = next(iter(told.splitlines()), ""), time.perf_counter() - began
+            if self.pinned is not None:
+                PINS.warning("%s takes the first of its list, which is not ranked: %s", kernel, why)
             self.append(Entry(kernel, len(every), len(every), took, why))
             return list(every if self.pinned is None else every[:1])
         why = "" if best else f"compiled side by side; to rank {len(every)} takes longer than to time them"

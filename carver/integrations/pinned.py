@@ -11,6 +11,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError
+from ..base.folders import cache_folder
 from ..compiled.triton import plain_config
 from ..compiled.worker import encode
 from ..ranking import pins
@@ -105,4 +106,5 @@ def asked(pinned: bool | str | os.PathLike[str], **how: Any) -> Pinned | None:
         if used := [name for name, value in how.items() if value]:
             raise ConfigError(f"{used[0]}= goes with pinned=")
         return None
+    cache_folder()  # what a pick needs beside Triton is missing now, or not at all: each kernel would take its first
     return Pinned(None if pinned is True else pinned, **how)
