@@ -261,7 +261,7 @@ def test_skew_leaves_fewer_experts_with_more_rows_each() -> None:
             carver.MoETemplate(2, 4, 2, 64, 64, routing=routing)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("device", ["h100", "rtx_3090", "mi300x"])
+@pytest.mark.parametrize("device", ["h100", "rtx_4090", "mi300x"])
 def test_small_problems_of_8_bits_have_candidates(device: str) -> None:
     for scaled in (carver.ScaledMatmulTemplate(4096, 4096, 16), carver.ScaledMatmulTemplate(16, 16, 16)):
         assert scaled.with_arch(device).recommend_hints(1)
