@@ -322,3 +322,31 @@ def test_arguments_that_are_not_the_kernels() -> None:
 def test_a_file_that_is_no_assembly_is_one_sentence() -> None:
     with pytest.raises(CompileError, match="no AMD assembly"):
         facts_of_binary(Binary(b"\t.text\n", "add"), load("mi300x"))
+
+
+@pytest.mark.parametrize("device", ["mi300x", "rx_7900_xtx"])
+def test_triton_kernels_against_their_ir(device: str) -> None:
+    """Of a matmul and of sums of rows: passes, bytes of a mean block and of the grid, as the IR says them."""
+    pytest.importorskip("triton")
+    import triton_kernels as kernels
+
+    from carver.integrations import gluon
+
+    f16 = lambda *shape: carver.Tensor("float16", shape)  # noqa: E731
+    M, N, K = 512, 384, 1000
+    calls = [
+        (kernels.matmul, {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2},
+         {"a": f16(M, K), "b": f16(K, N), "c": f16(M, N), "M": M, "N": N, "K": K, "lda": K, "ldb": N, "ldc": N},
+         (M // 64, N // 64)),
+        (kernels.row_sums, {"BLOCK_ROWS": 4, "BLOCK_COLS": 256, "num_warps": 4},
+         {"x_at": f16(512, 4096), "y_at": f16(512), "rows": 512, "cols": 4096}, (128,)),
+    ]  # fmt: skip
+    arch = load(device)
+    for kernel, config, args, grid in calls:
+        ours = facts_of_binary(gluon.binary(kernel, config, args=args, grid=grid, block=None, arch=arch), arch)
+        theirs = carver.inspect(kernel, config=config, args=args, grid=grid, arch=arch)
+        assert max(loop.trips for loop in ours.loops) == max(loop.trips for loop in theirs.loops)
+        assert ours.bytes_of("load") == pytest.approx(theirs.bytes_of("load"), rel=0.01)
+        assert ours.bytes_of("store") == pytest.approx(theirs.bytes_of("store"), rel=0.01)
+        assert ours.read_bytes == pytest.approx(theirs.read_bytes, rel=0.01)
+        assert (ours.warps, ours.shared_bytes) == (theirs.warps, theirs.shared_bytes)

@@ -57,7 +57,7 @@ def binary(kernel: Any, config: Any, *, args: Mapping[str, Any], grid: Any, bloc
         *_parameters(bound.signature, known, list(built.metadata.tensordesc_meta or ())), strict=True
     )
     return Binary(
-        built.asm["cubin" if target.backend == "cuda" else "hsaco"],
+        built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"].encode(),
         built.metadata.name,
         args=parameters,
         grid=grid_of(grid, {**args, **plain, **bound.constants}),

@@ -24,10 +24,10 @@ from .ops import Op, Thread
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "neq": np.not_equal, "nlt": np.greater_equal, "nle": np.greater, "ngt": np.less_equal,
-    "nge": np.less,
+    "nge": np.less, "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)), "u": lambda a, b: np.isnan(a) | np.isnan(b),
 }  # fmt: skip
 NOTED = {"eq": "EQ", "ne": "NE", "lg": "NE", "neq": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "nlt": "GE",
-         "nle": "GT", "ngt": "LE", "nge": "LT"}  # fmt: skip
+         "nle": "GT", "ngt": "LE", "nge": "LT", "o": "", "u": ""}  # fmt: skip
 BOOLS: dict[str, Callable[..., Array]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "andn2": lambda a, b: a & ~b,
     "and_not1": lambda a, b: a & ~b, "orn2": lambda a, b: a | ~b, "or_not1": lambda a, b: a | ~b,
@@ -64,7 +64,7 @@ def decoded(code: Code) -> list[Op]:
 def decode(each: Instruction, wave: int, spilling: set[str]) -> Op:
     """What an instruction does. `spilling`: vector registers whose lanes keep scalars."""
     if NOTHING.match(each.opcode):
-        return Op(each.address, "none")
+        return Op(each.address, "none", waits=each.opcode in ("s_barrier", "s_barrier_wait"))
     if each.opcode.startswith("s_endpgm"):
         return Op(each.address, "exit")
     if each.opcode.startswith("v_dual_"):

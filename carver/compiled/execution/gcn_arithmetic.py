@@ -208,6 +208,8 @@ FLOAT: dict[str, Callable[..., Array]] = {
     "fmamk": lambda a, b, c: a * b + c, "madak": lambda a, b, c: a * b + c, "madmk": lambda a, b, c: a * b + c,
     "min": np.fmin, "max": np.fmax, "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "rndne": np.rint,
     "fract": lambda a: a - np.floor(a), "rcp": _divided, "rcp_iflag": _divided, "ldexp": _ldexp,
+    "max3": lambda a, b, c: np.fmax(np.fmax(a, b), c), "min3": lambda a, b, c: np.fmin(np.fmin(a, b), c),
+    "exp": np.exp2, "log": np.log2,
     "sqrt": lambda a: np.sqrt(np.maximum(a, 0.0)),
 }  # fmt: skip
 """Of floating-point numbers, in float64."""

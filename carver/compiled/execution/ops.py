@@ -77,5 +77,7 @@ class Op:
     offset: int = 0
     rare: bool = False
     """Of a branch: what it passes by is for arguments that are rare, so that it is taken where it is not known."""
+    waits: bool = False
+    """For all warps of its block."""
     named: str = ""
     """The opcode of an instruction that is not known."""

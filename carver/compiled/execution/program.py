@@ -45,10 +45,13 @@ class Program:
         self.index = {op.address: i for i, op in enumerate(ops)}
         starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
         starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
-        bounds = [*sorted(starts), len(ops)]
+        behind = {i + 1 for i, op in enumerate(ops) if op.waits and i + 1 < len(ops)}
+        bounds = [*sorted(starts | behind), len(ops)]
         self.ranges = [range(a, b) for a, b in pairwise(bounds)]
         self.block_at = {ops[each[0]].address: n for n, each in enumerate(self.ranges)}
         """Address -> the block that begins there."""
+        self.behind = {self.block_at[ops[i].address] for i in behind}
+        """Blocks that begin behind a wait of all warps: one gets there when none of its block is elsewhere."""
         self.block_of = [n for n, each in enumerate(self.ranges) for _ in each]
         """Index of an instruction -> its block."""
         self.after = [self._after(n) for n in range(len(self.ranges))]

@@ -92,9 +92,9 @@ class Run:
 
     def _go(self) -> None:
         fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
-        steps = 0
+        steps, behind = 0, self.program.behind
         while fibers:
-            first = min(fiber.block for fiber in fibers)
+            first = min((fiber.block for fiber in fibers), key=lambda block: (block in behind, block))
             here = [fiber for fiber in fibers if fiber.block == first]
             fibers = [fiber for fiber in fibers if fiber.block != first]
             fiber = here[0] if len(here) == 1 else self._joined(here)
