@@ -1,7 +1,7 @@
 """AMD's machine code executed, beside what else carver knows of the same kernels. No GPU.
 
     python benchmarks/amd_machine.py triton [--arch mi300x,rx_7900_xtx] [--only NAME,...] [--configs N]
-    python benchmarks/amd_machine.py hip [--arch mi210,mi300x,rx_7900_xtx]
+    python benchmarks/amd_machine.py hip [--arch mi210,mi300x,rx_7900_xtx] [--configs N]
 
 `triton`: kernels of the zoos, each by its IR and assembly, and by executing the assembly alone. Prints, for each,
 passes of the innermost loop, bytes that a mean block asks for, bytes of DRAM and predicted times, and the ratio of the
@@ -13,11 +13,17 @@ pick in the declared order).
 from __future__ import annotations
 
 import argparse
+import itertools
+import random
 import statistics
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
@@ -25,10 +31,12 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import carver  # noqa: E402
 from carver.arch.descriptor import Arch  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
+from carver.compiled.binary import Binary  # noqa: E402
 from carver.compiled.facts import Facts  # noqa: E402
 from carver.cost.models.compiled import price_compiled  # noqa: E402
 from carver.integrations.gluon import binary  # noqa: E402
 from carver.integrations.kernels import evaluated  # noqa: E402
+from carver.integrations.source import binary as from_source  # noqa: E402
 from carver.run.spec import Kernel  # noqa: E402
 
 TRITON = (
@@ -83,6 +91,79 @@ def triton(archs: list[Arch], only: set[str], count: int) -> None:
             print(f"ratio of times: median {statistics.median(ratios):.3f}; within 10 %: {near} of {len(ratios)}")
 
 
+SOURCE = HERE / "kernels" / "tunable.hip"
+IMAGE = {"HEIGHT": 4096, "WIDTH": 4096, "FILTER_HEIGHT": 15, "FILTER_WIDTH": 15}
+SIGNAL = {"TRIALS": 2048, "SAMPLES": 24576, "CHANNELS": 384, "MAX_DELAY": 650}
+
+
+def convolution(config: Mapping[str, int], arch: Arch, sizes: Mapping[str, int] = IMAGE) -> Binary:
+    height, width = sizes["HEIGHT"], sizes["WIDTH"]
+    rows, columns = height + sizes["FILTER_HEIGHT"] - 1, width + sizes["FILTER_WIDTH"] - 1
+    args = [carver.Tensor("float32", (rows, columns)), carver.Tensor("float32", (height, width))]
+    return compiled("convolve", {**sizes, **config}, args, (width, height), config, arch)
+
+
+def dedispersion(config: Mapping[str, int], arch: Arch, sizes: Mapping[str, int] = SIGNAL) -> Binary:
+    trials, samples, channels, delay = sizes.values()
+    args = [carver.Tensor("uint8", (channels, samples + delay)), carver.Tensor("float32", (trials, samples))]
+    made = compiled("dedisperse", {**sizes, **config}, args, (samples, trials), config, arch)
+    # a delay grows with the square of the wavelength: nothing at the highest frequency, all of it at the lowest
+    wave = (1.0 / np.linspace(1.0, 0.75, channels)) ** 2
+    shifts = (wave - wave[0]) / (wave[-1] - wave[0]) * delay / trials
+    return replace(made, constants={"shifts": shifts.astype(np.float32)})
+
+
+def compiled(
+    entry: str, macros: Mapping[str, int], args: Sequence[Any], over: tuple[int, int], config: Mapping[str, int],
+    arch: Arch,
+) -> Binary:  # fmt: skip
+    tile = [config[f"block_size_{axis}"] * config[f"tile_size_{axis}"] for axis in "xy"]
+    grid = tuple(-(-size // each) for size, each in zip(over, tile, strict=True))
+    block = (config["block_size_x"], config["block_size_y"])
+    return from_source(Kernel(SOURCE, entry), macros, args=args, grid=grid, block=block, arch=arch)
+
+
+CONVOLUTIONS = [
+    {"block_size_x": bx, "block_size_y": by, "tile_size_x": tx, "tile_size_y": ty, "use_shmem": held, "use_padding": 0,
+     "read_only": 0}
+    for bx, by, tx, ty, held in itertools.product((16, 32, 64, 128), (2, 4, 8), (1, 2, 4), (1, 4), (0, 1))
+    if 64 <= bx * by <= 512
+]  # fmt: skip
+DEDISPERSIONS = [
+    {"block_size_x": bx, "block_size_y": by, "tile_size_x": tx, "tile_size_y": ty, "tile_stride_x": sx,
+     "tile_stride_y": 0}
+    for bx, by, tx, ty, sx in itertools.product((8, 16, 32), (32, 64), (1, 2, 4), (1, 2, 4), (0, 1))
+    if bx * by <= 1024 and (tx > 1 or not sx)
+]  # fmt: skip
+
+
+def hip(archs: list[Arch], count: int) -> None:
+    image, signal = carver.Conv2DTemplate, carver.DedispersionTemplate
+    cases = [
+        ("convolution", convolution, CONVOLUTIONS, image(*IMAGE.values())),
+        ("dedispersion", dedispersion, DEDISPERSIONS, signal(*SIGNAL.values())),
+    ]  # fmt: skip
+    for arch, (name, make, space, template) in itertools.product(archs, cases):
+        configs = random.Random(name).sample(space, min(count, len(space)))
+        begun = time.monotonic()
+        found = carver.rank_kernel(lambda config: make(config, arch), configs, arch=arch)  # noqa: B023
+        took = time.monotonic() - begun
+        said = template.with_arch(arch).rank(configs, "kernel_tuner_hip")
+        ours, declared = ({hint.index: hint.predicted_ms for hint in each} for each in (found, said))
+        both = sorted(ours.keys() & declared.keys())
+        rho = np.corrcoef(*(np.argsort(np.argsort([each[i] for i in both])) for each in (ours, declared)))[0, 1]
+        first = min(both, key=ours.__getitem__)
+        place = sorted(declared[i] for i in both).index(declared[first]) + 1
+        loss = declared[first] / min(declared[i] for i in both)
+        print(f"{arch.title:26} {name:13} {len(both):3} of {len(configs)}: rank correlation {rho:.2f}; the first "
+              f"is {place}. of the declared ({loss:.3f} of its best); {ours[first]:.4g} ms, declared "
+              f"{declared[first]:.4g}; "
+              f"{took / len(configs):.1f} s each", flush=True)  # fmt: skip
+        notes = {note for hint in found for note in hint.facts.notes if "not known" in note}
+        for note in sorted(notes)[:3]:
+            print(f"    {note}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["triton", "hip"])
@@ -94,7 +175,7 @@ def main() -> None:
     if options.what == "triton":
         triton(archs, set(filter(None, options.only.split(","))), options.configs)
     else:
-        hip(archs)
+        hip(archs, options.configs)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -270,6 +273,7 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
         ("v_mul_f32", "v0, 0x4f7ffffe, v1", {"v1": 0x3F800000}, {"v0": 0x4F7FFFFE}),
         ("v_dual_mov_b32", "v0, v1 :: v_dual_mov_b32 v1, v0", {"v0": 1, "v1": 2}, {"v0": 2, "v1": 1}),
         ("v_add_u32", "v0, v1, v2 dst_sel:DWORD src0_sel:WORD_1", {"v1": 0x50003, "v2": 1}, {"v0": 6}),
+        ("v_pk_mov_b32", "v[0:1], v[2:3], v[2:3] op_sel:[1,0]", {"v2": 5, "v3": 6}, {"v0": 6, "v1": 5}),
         ("v_writelane_b32", "v9, s3, 5", {"s3": 7}, {"v9@5": 7}),
     ],
 )
@@ -350,3 +354,86 @@ def test_triton_kernels_against_their_ir(device: str) -> None:
         assert ours.bytes_of("store") == pytest.approx(theirs.bytes_of("store"), rel=0.01)
         assert ours.read_bytes == pytest.approx(theirs.read_bytes, rel=0.01)
         assert (ours.warps, ours.shared_bytes) == (theirs.warps, theirs.shared_bytes)
+
+
+TUNABLE = Path(__file__).parents[1] / "benchmarks" / "kernels" / "tunable.hip"
+PRODUCTS = re.compile(r"v_(pk_|dual_)?(fma|fmac|mac|fmaak|fmamk|mul)_f32")
+
+
+def products(of: Execution) -> float:
+    """Sums of products that lanes of all blocks add up to, full waves being taken; two of packed and dual ones."""
+    scale, _ = of.shares()
+    waves = (of.detail.passes.mean(axis=1) * scale[:, None]).sum(axis=1) * of.count
+    total = 0.0
+    for i, each in enumerate(of.code.instructions):
+        halves = f"{each.opcode} {each.operands}".split(" :: ")
+        count = sum(2 if "_pk_" in half else 1 for half in halves if PRODUCTS.match(half.strip()))
+        total += count * waves[of.program.block_of[i]] * of.code.warp_size
+    return total
+
+
+@pytest.mark.parametrize("isa", ["gfx90a", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("held", [0, 1])
+def test_a_tunable_convolution_against_counts_by_hand(isa: str, held: int) -> None:
+    height, width, r, s = 64, 256, 5, 3
+    bx, by, tx, ty = 32, 4, 2, 4
+    arch = load(ARCH[isa])
+    config = {"HEIGHT": height, "WIDTH": width, "FILTER_HEIGHT": r, "FILTER_WIDTH": s,
+              "block_size_x": bx, "block_size_y": by, "tile_size_x": tx, "tile_size_y": ty, "use_shmem": held,
+              "use_padding": 0}  # fmt: skip
+    blocks = height * width // (bx * by * tx * ty)
+    made = binary(
+        carver.Kernel(TUNABLE, "convolve"), config, args=[f32(height + r - 1, width + s - 1), f32(height, width)],
+        grid=(width // bx // tx, height // by // ty), block=(bx, by), arch=arch,
+    )  # fmt: skip
+    of = execution(made, arch)
+    assert not of.detail.unknown
+    share = of.count / len(of.detail.block_ids)
+    found = {kind: n * share for kind, n in moved(of).items()}
+    assert found["store", "arg1"] == 4 * height * width
+    rows, columns = by * ty + r - 1, bx * tx + s - 1
+    passes = of.detail.passes.mean(axis=(1, 2))
+    if held:  # each input of a block once
+        assert found["load", "arg0"] == 4 * blocks * rows * columns
+        local = Counter[str]()
+        for event in of.detail.log:
+            if event.kind == "shared":
+                op = of.program.ops[of.program.index[event.where]]
+                active = int(np.broadcast_to(event.detail, len(event.lanes)).sum())
+                local[op.access] += active * op.width_bytes * times(event)
+        assert local["store"] * share == 4 * blocks * rows * columns
+    heads = [passes[n] for n in of.program.heads]
+    assert r in heads
+    # a wave of 32 is one row of the block, of 64 two: rows in turn, then columns in turn
+    lines = [len(range(first, rows, by)) for first in range(by)]
+    if held and of.code.warp_size == 32:
+        assert np.mean(lines) in heads
+        assert np.mean(lines) * math.ceil(columns / bx) in heads
+    assert products(of) == height * width * r * s
+
+
+@pytest.mark.parametrize("isa", ["gfx90a", "gfx942", "gfx1100"])
+def test_a_tunable_dedispersion_against_counts_by_hand(isa: str) -> None:
+    trials, samples, channels, longest = 64, 192, 100, 40
+    arch = load(ARCH[isa])
+    config = {"TRIALS": trials, "SAMPLES": samples, "CHANNELS": channels, "MAX_DELAY": longest, "block_size_x": 32,
+              "block_size_y": 8, "tile_size_x": 2, "tile_size_y": 4}  # fmt: skip
+    shifts = np.linspace(0, longest / trials, channels, dtype=np.float32)
+    made = binary(
+        carver.Kernel(TUNABLE, "dedisperse"), config,
+        args=[carver.Tensor("uint8", (channels, samples + longest)), f32(trials, samples)],
+        grid=(samples // 64, trials // 32), block=(32, 8), arch=arch,
+    )  # fmt: skip
+    of = execution(replace(made, constants={"shifts": shifts}), arch)
+    assert not of.detail.unknown
+    share = of.count / len(of.detail.block_ids)
+    found = {kind: n * share for kind, n in moved(of).items()}
+    assert found == {("load", "arg0"): trials * samples * channels, ("store", "arg1"): 4 * trials * samples}
+    assert channels in of.detail.passes.mean(axis=(1, 2))
+    ends = []
+    for event in of.detail.log:
+        _, address = spread(event) if event.kind == "global" else ((), ())
+        if len(address) and of.launch.place_of(int(address[0])) is of.launch.places[1]:
+            ends.append(int(address.max()) - (1 << 40))
+    # the last sample of the last trial, which the last channel delays most
+    assert max(ends) == (channels - 1) * (samples + longest) + samples - 1 + int(shifts[-1] * np.float32(trials - 1))

@@ -70,7 +70,7 @@ def decode(each: Instruction, wave: int, spilling: set[str]) -> Op:
     if each.opcode.startswith("v_dual_"):
         return dual(each, wave, spilling)
     o = Operands.of(each, wave)
-    for kind in (branch, memory, mask_write, lane_access, comparison, carried, chosen, scalar, counted):
+    for kind in (branch, memory, mask_write, lane_access, comparison, carried, chosen, scalar, counted, packed):
         if (op := kind(each, o, spilling)) is not None:
             return op
     return arithmetic(each, o)
@@ -469,6 +469,23 @@ def counted(each: Instruction, o: Operands, _: set[str]) -> Op | None:
             [mask(thread), base(thread)],
         )
         thread.set(names[0], out[0] if out else None)
+
+    return made(each, o, run, names)
+
+
+def packed(each: Instruction, o: Operands, _: set[str]) -> Op | None:
+    """v_pk_mov_b32: one word of each of two pairs, as op_sel chooses."""
+    if each.opcode != "v_pk_mov_b32":
+        return None
+    names, which = registers(o.parts[0]), (o.modifier("op_sel") or "[0,0]").strip("[]").split(",")
+    words = [registers(part) for part in o.parts[1:3]]
+    getters = [o.word(pair[int(at)]) if pair else o.get(part)
+               for part, pair, at in zip(o.parts[1:3], words, which, strict=True)]  # fmt: skip
+
+    def run(thread: Thread) -> None:
+        values = [get(thread) for get in getters]
+        for name, value in zip(names, values, strict=True):
+            thread.set(name, value)
 
     return made(each, o, run, names)
 
