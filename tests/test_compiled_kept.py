@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import carver
 from carver.base import store as base_store
 from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemError
 from carver.base.shipped import folder
+from carver.cli.main import main
 from carver.compiled import inspect, store, triton
 from carver.compiled.pool import Pool
 
@@ -182,3 +184,58 @@ def test_a_config_with_a_file_in_place_of_its_code_is_refused(first: Any) -> Non
         values={"lengths": np.full(ROWS, 2048)},
     )  # fmt: skip
     assert ranking.indices == [0] and "ir_override=mine.ttgir: a file in place of the code" in ranking.reasons[1]
+
+
+def test_an_interrupted_ranking_says_what_it_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after two of four replies: both are on disk, and the same call compiles the other two alone."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    asked: list[int] = []
+    answered = Pool.replies
+
+    def stopped(self: Pool, requests: Any, seconds: float = 120.0) -> Any:
+        asked.append(len(requests))
+        for count, reply in enumerate(answered(self, requests, seconds)):
+            if len(asked) == 1 and count == 2:
+                raise KeyboardInterrupt
+            yield reply
+
+    monkeypatch.setattr(Pool, "replies", stopped)
+    with Pool(1) as pool:
+        with pytest.raises(KeyboardInterrupt, match=r"^interrupted: 2 of 4 configurations are "):
+            rank(np.full(ROWS, 2048), pool=pool)
+        assert rank(np.full(ROWS, 2048), pool=pool).given == 4
+    assert asked[:2] == [4, 2]
+
+
+def test_on_the_command_line_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt("interrupted: 2 of 4 configurations are compiled and kept on disk")
+
+    monkeypatch.setattr("carver.ops.template.Template.recommend_hints", stopped)
+    done = CliRunner().invoke(main, ["recommend", "matmul", "512", "512", "512", "--arch", "h100"])
+    assert done.exit_code == 130
+    assert done.stderr == "interrupted: 2 of 4 configurations are compiled and kept on disk\n"
+
+
+def test_what_was_over_its_time_limit_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another number of rows, for which the compiler's work is the same; with more time it is tried again."""
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("carver.compiled.pool._LATE", {})
+    asked: list[int] = []
+    answered = Pool.replies
+
+    def counted(self: Pool, requests: Any, seconds: float = 120.0) -> Any:
+        asked.append(len(requests))
+        return answered(self, requests, seconds)
+
+    monkeypatch.setattr(Pool, "replies", counted)
+
+    def copied(rows: int, seconds: float) -> carver.Ranking:
+        args = dict.fromkeys(("x_ptr", "y_ptr"), carver.Tensor("float16", (rows * 512,))) | {"n": rows * 512}
+        return carver.rank_kernel(kernels.copy, [{"BLOCK": 512}], args=args, grid=(rows,), arch=H100, seconds=seconds)
+
+    for rows in (64, 128):
+        with pytest.raises(NoCandidates, match="not compiled within 0 s"):
+            copied(rows, 0.0)
+    assert asked == [1, 0]
+    assert copied(64, 120.0).given == 1

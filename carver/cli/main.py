@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 for success, 1 if there is no answer, 2 for wrong input."""
+"""The command line. Exit codes: 0 for success, 1 if there is no answer, 2 for wrong input, 130 after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -73,6 +73,9 @@ class _Commands(click.Group):
                 return super().invoke(ctx)
         except CarverError as error:
             _fail(error)
+        except KeyboardInterrupt as stopped:
+            click.echo(str(stopped) or "interrupted", err=True)
+            sys.exit(130)
         except click.ClickException as error:  # which repeats what was given
             error.message = printable(error.message)  # type: ignore[misc, unused-ignore]
             error.exit_code = 2  # type: ignore[misc]  # a file that cannot be opened is 1 to click

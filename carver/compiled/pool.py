@@ -27,6 +27,9 @@ BATCH = 24
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
 
+_LATE: dict[str, tuple[float, dict[str, Any]]] = {}
+"""What took longer than so many seconds in this process, by key, with its reply: another size may ask for it again."""
+
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
 """What `worker.answer` gives, or {"refused": sentence}."""
@@ -78,7 +81,8 @@ def told(reply: child.Reply, said: str = "") -> Reply:
         why, _, tail = reply.message.partition("; it said: ")
         more = last_words(said or tail)
         why = why.replace("the worker process", "the compiler's process")[:MOST_LETTERS]
-        return transient(printable(f"{why}: {more}" if more not in ("", "nothing") else why))
+        refused = transient(printable(f"{why}: {more}" if more not in ("", "nothing") else why))
+        return refused | ({"late": True} if reply.outcome == "timeout" else {})
     found = reply.data.get("reply")
     known = {"machines", "facts", "lost", "error"}
     if not isinstance(found, dict) or (found and not known & set(found) and not _is_whole(found)):
@@ -111,15 +115,31 @@ def compiled(
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none.
 
-    Replies are kept on disk by key, those of a compiler that was ended excepted. `isa` and `matrix`: as
+    Replies are kept on disk by key as they come, those of a compiler that was ended excepted. What took longer than
+    `seconds` is refused for the rest of the process, unless more is allowed. `isa` and `matrix`: as
     `machine.read_machines` takes them. Without a `pool` its processes, `processes` at most, end with this call. Raises
-    ConfigError where a kernel cannot be imported in another process.
+    ConfigError where a kernel cannot be imported in another process, and a KeyboardInterrupt that says what is kept.
     """
     if pool is None:
         with Pool(processes) as own:
             return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
     found = {key: reply for key, reply in store.load_each(requests).items() if _is_whole(reply)}
+    found |= {key: _LATE[key][1] for key in requests if key in _LATE and seconds <= _LATE[key][0]}
     missing = {key: requests[key] for key in requests if key not in found}
+    try:
+        return _completed(found, missing, isa, matrix, pool, seconds, progress)
+    except KeyboardInterrupt:
+        done = len(store.load_each(requests))
+        raise KeyboardInterrupt(
+            f"interrupted: {done} of {len(requests)} configurations are compiled and kept on disk; the same call goes "
+            "on from there" if done else "interrupted: nothing is kept"
+        ) from None
+
+
+def _completed(
+    found: dict[str, Reply], missing: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]],
+    pool: Compilers, seconds: float, progress: bool,
+) -> dict[str, Reply]:  # fmt: skip
     with progress_bars(progress and bool(missing), transient=True) as bars:
         step = bars.bar("compiling", len(missing))
         for key, reply in pool.replies(missing, seconds):
@@ -127,12 +147,11 @@ def compiled(
                 raise ConfigError(reply["error"])
             found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
             _kept(key, found[key])
+            if reply.get("late"):
+                _LATE[key] = seconds, reply
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
-    found |= _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)
-    for key in unread:
-        _kept(key, found[key])
-    return found
+    return found | _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)
 
 
 def _kept(key: str, reply: Reply) -> None:
@@ -163,6 +182,7 @@ def _read(
             if "machines" in reply:
                 for key, machine in zip(batches[i], reply["machines"], strict=True):
                     read[key] = replies[key] | {"machine": machine, "reader": store.readers()}
+                    _kept(key, read[key])
             elif len(batches[i]) > 1:
                 alone |= {key: [key] for key in batches[i]}
             else:
