@@ -37,7 +37,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Phase:
     """Clocks of prologue, main loop and epilogue of one SM's blocks, of shape (2, n): in a full wave, in the last."""
 
@@ -50,7 +50,7 @@ class Phase:
     clock_hz: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """Predicted time of each candidate. The terms are computed on request: people ask for those of few candidates."""
 

@@ -30,7 +30,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ThreadTile:
     """Further columns, beside `Block`, of a kernel in which each thread reads its own operands. Lanes and threads are
     numbered along n first."""

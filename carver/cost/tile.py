@@ -15,7 +15,7 @@ from ..kernels.vocabulary import MMA, VECTOR
 from ..problem.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operands:
     """Columns that all terms read."""
 
@@ -28,7 +28,7 @@ class Operands:
     tile_k: FloatArray = column("elements", "depth of one step along the reduction")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block(Operands):
     """Columns of how a block is built, for the terms of one step of one block. None depends on the problem's sizes."""
 
@@ -122,7 +122,7 @@ class Block(Operands):
         return self.warps * self.arch.warp_size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Extent(Operands):
     """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
@@ -175,7 +175,7 @@ class Extent(Operands):
         return np.minimum(self.tile_n, self.n)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tile(Extent):
     """Columns of a contraction's layout in memory, for the terms that depend on sizes."""
 

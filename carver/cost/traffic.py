@@ -21,7 +21,7 @@ READS = frozenset({"dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Traffic:
     """Bytes of one step of one block; `read_bytes` and `compulsory_bytes` are those of the whole problem."""
 

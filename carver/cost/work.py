@@ -17,7 +17,7 @@ fitted rate of products runs into its bound.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Work:
     """Demands of each candidate: arrays of shape (n,), or one number for all. Clocks are those of an SM at
     `arch.clock_hz`.

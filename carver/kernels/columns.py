@@ -186,7 +186,7 @@ def by_name(schemas: Iterable[type]) -> dict[str, Column]:
     return out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shown:
     """Columns that hints show to people and other tools. Any schedule may give them, whatever its model."""
 

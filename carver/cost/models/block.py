@@ -45,7 +45,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Step:
     """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
 

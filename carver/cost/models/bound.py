@@ -25,7 +25,7 @@ SLACK = 1.0 - 1e-9
 """Margin for rounding: the same sums in another order may come out slightly larger."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Least:
     """Lower bounds of the clocks of a candidate's phases, of shape (n,)."""
 
