@@ -17,8 +17,8 @@ from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
 from ..footprint import Touched
 from ..isa import elf, sass
-from ..isa.banks import passes_of, sectors_of, turns_of
-from ..isa.code import Code
+from ..isa.banks import mean_passes, sectors_of, turns_of
+from ..isa.code import Code, Instruction
 from ..isa.matrix import Matrix
 from ..machine import Span, matrix_rates
 from ..sampling import sampled
@@ -39,7 +39,8 @@ MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
 OVERLAP, COVERED = 0.25, 0.99
 """Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
-LANES = 32
+LANES, LOOKED_AT = 32, 2
+"""Lanes of a warp; executions of an access of which the banks are looked at."""
 
 
 def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
@@ -69,7 +70,8 @@ class Execution:
         self.program, self.launch, self.arch = program, launch, arch
         self.count, threads = math.prod(launch.grid), math.prod(launch.block)
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
-        places = np.unique(np.linspace(0, self.count - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])
+        sample, _ = sampled(self.count, least=LEAST_BLOCKS)  # they are among the many blocks as well
+        places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])]
         chosen = np.arange(self.count) if self.count <= DETAILED else places
         self.detail = Run(program, launch, chosen, np.arange(threads), shared=True, warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
@@ -132,12 +134,7 @@ class Execution:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
         passes in the block that has most over the mean."""
         wide = self.wide.passes.mean(axis=2)
-        same = np.isin(self.wide.block_ids, self.detail.block_ids)
-        if same.sum() == len(self.detail.block_ids):
-            here = wide[:, same].mean(axis=1)
-        else:  # what those threads do in the detailed blocks, of which the wide run has only some
-            again = Run(self.program, self.launch, self.detail.block_ids, self.wide.threads, warp=self.code.warp_size)
-            here = again.passes.mean(axis=(1, 2))
+        here = wide[:, np.isin(self.wide.block_ids, self.detail.block_ids)].mean(axis=1)
         all_ = wide.mean(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(wide.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
@@ -148,35 +145,37 @@ class Execution:
         return (self.wide.passes.max(axis=2) * counts[:, None]).sum(axis=0)
 
     def _conflicts(self, code: Code) -> dict[int, float]:
-        """Passes of accesses over the banks of shared memory and L1, by instruction, in the mean of the warps of a
-        block."""
+        """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
+        the warps of a block."""
         found = {}
         for index, events in by_instruction(self.detail, ("shared", "global")).items():
-            each, op = code.instructions[index], self.program.ops[index]
-            if op.access == "atomic":
-                continue
-            ratios = [ratio for event in events[:2] for ratio in self._ratios(each, op.access, event)]
-            if ratios and (mean := float(np.mean(ratios))) != 1.0:
-                found[index] = mean
+            each, access = code.instructions[index], self.program.ops[index].access
+            if access != "atomic":
+                ratios = [self._passes(each, access, event) for event in events[:LOOKED_AT] if event.values[0]]
+                if ratios and (mean := float(np.mean(ratios))) != 1.0:
+                    found[index] = mean
         return found
 
-    def _ratios(self, each: Any, access: str, event: Event) -> Iterator[float]:
-        """Of the warps of the first block, all of whose lanes take part."""
+    def _passes(self, each: Instruction, access: str, event: Event) -> float:
+        """Of one execution by the first block."""
+        run = self.detail
         lanes, address = spread(event)
-        first = self.detail.slot[lanes] == self.detail.slot[lanes].min(initial=0)
-        lanes, address = lanes[first], address[first]
+        here = event.lanes[run.slot[event.lanes] == run.slot[event.lanes].min()]
+        warps = len(np.unique(run.warp[here]))
+        mine = np.isin(lanes, here)
+        lanes, address = lanes[mine], address[mine]
+        warp, lane = run.warp[lanes], run.lane_of[lanes]
+        passes = mean_passes(each, warp, lane, address, warps)
         inner = event.places[0] if event.places else None
-        if access == "copy":
-            if inner is None or inner.known is not None:
-                return
-            place = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
-        else:
-            place = address
-        for warp in np.unique(self.detail.warp[lanes]):
-            mine = self.detail.warp[lanes] == warp
-            if mine.sum() == LANES:
-                passes = passes_of(each, place[mine])
-                yield max(passes, turns_of(each, address[mine], place[mine])) if access == "copy" else passes
+        if access == "copy" and inner is not None and inner.known is None and len(lanes):  # both ends are such banks
+            target = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
+            shared = mean_passes(each, warp, lane, target, warps)
+            whole = lanes[warp == warp[0]]
+            if len(whole) == LANES:
+                first = warp == warp[0]
+                shared = max(shared, turns_of(each, address[first], target[first]))
+            passes += shared - 1.0
+        return passes
 
     def _sectors(self, code: Code) -> dict[int, int]:
         """Sectors that a warp's atomics touch, by instruction, of the first warp."""

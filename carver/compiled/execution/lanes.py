@@ -79,12 +79,16 @@ def known_in(columns: Sequence[Column]) -> Array | None:
 
 def applied(function: Callable[..., Any], values: Sequence[Value]) -> tuple[Value, ...]:
     """The results of a function of bits, known where all arguments are. A tuple even of one result."""
-    columns = [value for value in values if value is not None]
-    if len(columns) < len(values):
-        return ()
-    out = function(*(column.bits for column in columns))
-    known = known_in(columns)
-    return tuple(Column(np.atleast_1d(bits), known) for bits in (out if isinstance(out, tuple) else (out,)))
+    bits, known = [], None
+    for value in values:
+        if value is None:
+            return ()
+        bits.append(value.bits)
+        if value.known is not None:
+            known = value.known if known is None else known & value.known
+    found = function(*bits)
+    outs = found if isinstance(found, tuple) else (found,)
+    return tuple(Column(each if each.ndim else np.atleast_1d(each), known) for each in outs)
 
 
 def settled(function: Callable[..., Any], values: Sequence[Value]) -> tuple[Value, ...]:

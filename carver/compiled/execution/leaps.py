@@ -189,6 +189,8 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
     """By how much each of several values moves from one state to the one before it in the list, the same between all;
     None for a value that stays or is not known. None altogether where one does not move evenly. One for which `rough`
     holds need not: what is known of all goes on as it did last."""
+    if not _even_at_first(states, rough):
+        return None
     out: list[Array | None] = []
     for columns, uneven in zip(zip(*states, strict=True), rough, strict=True):
         first = columns[0]
@@ -219,6 +221,16 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
             return None
         out.append((steps[0] ^ SIGN) - SIGN if steps[0].any() else None)
     return out
+
+
+def _even_at_first(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> bool:
+    """Whether values may move evenly, by a quick look at the last three states of the first lane."""
+    for newest, before, oldest, uneven in zip(*states[:3], rough, strict=True):
+        if not uneven and newest is not None and before is not None and oldest is not None and newest.known is None:
+            last, mid, first = (int(each.bits[0]) for each in (newest, before, oldest))
+            if newest.bits.dtype != bool and (last - 2 * mid + first) & WORD:
+                return False
+    return True
 
 
 def _alike(known: Array | None, other: Array | None) -> bool:

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from .lanes import Array, Column, Value
 
+HERE = -1
+"""The address of the instruction that is run, for what does not know it."""
+
 
 class Thread(Protocol):
     """Lanes at one place of the code, as instructions see them."""

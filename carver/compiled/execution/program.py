@@ -79,6 +79,14 @@ class Program:
         """Blocks behind calls."""
         return tuple(n + 1 for n, each in enumerate(self.ranges) if self.ops[each[-1]].kind == "call")
 
+    @cached_property
+    def with_shared(self) -> list[Block]:
+        return self.sliced(True)
+
+    @cached_property
+    def without_shared(self) -> list[Block]:
+        return self.sliced(False)
+
     def sliced(self, shared: bool) -> list[Block]:
         """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
         count as well."""
@@ -112,7 +120,12 @@ class Program:
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
         count = len(self.ranges)
-        live = [frozenset[str]()] * count
+        names, bits, reads_of, writes_of = self._masks
+        always = [op.guard in ("", whole) for op in self.ops]
+        asked_of = [-1] * len(self.ops)
+        for i, some in roots.items():
+            asked_of[i] = sum(1 << bits[name] for name in some)
+        live = [0] * count
         needed: list[list[int]] = [[] for _ in range(count)]
         before: list[list[int]] = [[] for _ in range(count)]
         for n, out in enumerate(self.after):
@@ -122,22 +135,34 @@ class Program:
         while work:
             n = work.pop()
             queued[n] = False
-            wanted = set[str]().union(*(live[m] for m in self.after[n]))
+            wanted = 0
+            for m in self.after[n]:
+                wanted |= live[m]
             kept = []
             for i in reversed(self.ranges[n]):
-                op = self.ops[i]
-                if (asked := roots.get(i)) is None and wanted.isdisjoint(op.writes):
+                hit, asked = wanted & writes_of[i], asked_of[i]
+                if asked < 0 and not hit:
                     continue
                 kept.append(i)
-                reads = op.reads if asked is None or not wanted.isdisjoint(op.writes) else asked
-                if not op.guard or op.guard == whole:
-                    wanted -= op.writes
-                wanted |= reads
+                if always[i]:
+                    wanted &= ~writes_of[i]
+                wanted |= reads_of[i] if asked < 0 or hit else asked
             needed[n] = kept[::-1]
             if wanted != live[n]:
-                live[n] = frozenset(wanted)
+                live[n] = wanted
                 for m in before[n]:
                     if not queued[m]:
                         work.append(m)
                         queued[m] = True
-        return needed, live
+        return needed, [frozenset(name for at, name in enumerate(names) if held >> at & 1) for held in live]
+
+    @cached_property
+    def _masks(self) -> tuple[list[str], dict[str, int], list[int], list[int]]:
+        """Names of registers, a bit for each, and of each instruction those that it reads and writes."""
+        names = sorted({name for op in self.ops for name in (*op.reads, *op.writes, *op.asks)})
+        bits = {name: at for at, name in enumerate(names)}
+        reads_of, writes_of = (
+            [sum(1 << bits[name] for name in some) for some in column]
+            for column in ([op.reads for op in self.ops], [op.writes for op in self.ops])
+        )
+        return names, bits, reads_of, writes_of

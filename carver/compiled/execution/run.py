@@ -18,7 +18,7 @@ from ...base.errors import CompileError
 from .lanes import FALSE, TRUE, ZERO, Array, Column, Value, gathered, merged
 from .launch import Launch
 from .leaps import Event, Leaper
-from .ops import Op
+from .ops import HERE, Op
 from .program import Program
 
 MOST_STEPS = 60_000
@@ -71,7 +71,7 @@ class Run:
         self.leaves: set[int] = set()
         """Those of them that are taken, since a loop would not end."""
         self.unknown: Counter[str] = Counter()
-        self.blocks = program.sliced(shared)
+        self.blocks = program.with_shared if shared else program.without_shared
         self._leaper = Leaper(self)
         self.done = 0
         """Instructions that were executed, for all lanes of a fiber at once."""
@@ -167,6 +167,7 @@ class Run:
             if op.run is None:
                 fiber.set(name, loaded.get(name))
         if op.run is not None:
+            fiber.at = op.address
             op.run(fiber)
         for name, old in before.items():
             assert guard is not None
@@ -209,6 +210,8 @@ class Fiber:
     def __init__(self, run: Run, lanes: Array, block: int, values: dict[str, Column]) -> None:
         self.run, self.lanes, self.block, self.values = run, lanes, block, values
         self._warps: Array = None
+        self.at = 0
+        """The address of the instruction that is run."""
 
     def get(self, name: str) -> Value:
         return self.values.get(name)
@@ -235,7 +238,7 @@ class Fiber:
         return self.run.special(name, self.lanes)
 
     def note(self, address: int, how: str, *values: Column) -> None:
-        self.run.log.append(Event("note", address, self.lanes, values, how))
+        self.run.log.append(Event("note", self.at if address == HERE else address, self.lanes, values, how))
 
     def lost(self, opcode: str, names: Iterable[str]) -> None:
         self.run.unknown[opcode] += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from .lanes import (
     unsigned,
 )  # fmt: skip
 from .operands import CONSTANT, IS_PREDICATE, NUMBER, Getter, Operands, after, real, results
-from .ops import Op, Thread
+from .ops import HERE, Op, Thread
 
 ADDRESS = re.compile(r"(?:desc\[(UR\d+)\](?:\.64)?)?\[([^\]]*)\]")
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
@@ -62,6 +63,18 @@ def decoded(code: Code) -> list[Op]:
 
 def decode(each: Instruction) -> Op:
     """What an instruction does."""
+    if each.target is not None:
+        return _decoded(each)
+    return replace(_alike(each.predicate, each.opcode, each.operands), address=each.address)
+
+
+@lru_cache(maxsize=1 << 15)
+def _alike(predicate: str, opcode: str, operands: str) -> Op:
+    """What an instruction does wherever it is: kernels of a list have most of theirs in common."""
+    return _decoded(Instruction(HERE, predicate, opcode, operands))
+
+
+def _decoded(each: Instruction) -> Op:
     mods, kind = set(each.opcode.split(".")[1:]), each.mnemonic
     o = Operands(each)
     parts = o.parts

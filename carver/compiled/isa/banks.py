@@ -20,6 +20,7 @@ from .sass import STACK_SLOT, registers
 from .summary import width_bytes
 
 LANES, BANKS, WORD_BYTES, SECTOR_BYTES, LINE_BYTES = 32, 32, 4, 32, 128
+SECTOR_WORDS = SECTOR_BYTES // WORD_BYTES
 SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOMS"})
 ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 """Of global memory."""
@@ -224,7 +225,13 @@ def _passes(each: Instruction, place: str, held: Mapping[str, Lanes]) -> float |
 
 def passes_of(each: Instruction, address: Lanes) -> float:
     """Passes of an access over the banks of shared memory and L1, over those that its bytes need without conflicts;
-    `address`: of each lane.
+    `address`: of each lane."""
+    return mean_passes(each, np.zeros(len(address), np.int64), np.arange(len(address)), address)
+
+
+def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, warps: int = 1) -> float:
+    """The same in the mean of so many warps, of which only some lanes may take part. `warp`, `lane`, `address`: of each
+    lane that does, in the order of warps. A warp of which none does takes one pass.
 
     A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 a filter of
     7 x 7 (`live_tuners.json`) and one of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
@@ -232,18 +239,31 @@ def passes_of(each: Instruction, address: Lanes) -> float:
     """
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
-        address, width = address[: 8 * max(width // 4, 1)], 16
-    together = min(LANES, LINE_BYTES // max(width, WORD_BYTES))
-    least = len(address) // together
-    if each.mnemonic == "LDS" and together < LANES and _paired(address):
-        together *= 2
-    passes = 0.0
-    for lanes in address.reshape(-1, together):
-        words = np.unique(lanes[:, None] // WORD_BYTES + np.arange(max(width // WORD_BYTES, 1)))
-        banks = int(np.bincount(words % BANKS).max())
-        sectors = len(np.unique(words * WORD_BYTES // SECTOR_BYTES)) if each.mnemonic in THROUGH_L1 else 0
-        passes += max(sectors * SECTOR_BYTES / LINE_BYTES, 1.0) if banks == 1 else banks
-    return passes / least
+        rows = lane < 8 * max(width // 4, 1)
+        warp, lane, address, width = warp[rows], lane[rows], address[rows], 16
+        least = max(int(lane.max(initial=0)) // 8 + 1, 1)
+    else:
+        least = LANES // min(LANES, LINE_BYTES // max(width, WORD_BYTES))
+    if not len(lane):
+        return 1.0 / least
+    together = np.full(len(lane), min(LANES, LINE_BYTES // max(width, WORD_BYTES)))
+    if each.mnemonic == "LDS" and width > WORD_BYTES and len(lane) == LANES * warps:
+        together *= np.repeat(1 + _paired(address.reshape(-1, LANES)), LANES)
+    words, many = address // WORD_BYTES, max(width // WORD_BYTES, 1)
+    low = int(words.min()) // SECTOR_WORDS * SECTOR_WORDS
+    reach = -(-(int(words.max()) + many - low) // SECTOR_WORDS) * SECTOR_WORDS
+    group = warp * LANES + lane // together
+    distinct = np.unique((group * reach + words - low)[:, None] + np.arange(many))
+    bank = (distinct % reach + low) % BANKS
+    met, count = np.unique(distinct // reach * BANKS + bank, return_counts=True)
+    first = np.flatnonzero(np.diff(met // BANKS, prepend=-1))
+    passes = np.maximum.reduceat(count, first).astype(float)
+    if each.mnemonic in THROUGH_L1:
+        sectors = np.unique(distinct // SECTOR_WORDS)
+        begins = np.flatnonzero(np.diff(sectors * SECTOR_WORDS // reach, prepend=-1))
+        lines = np.diff(np.append(begins, len(sectors))) * SECTOR_BYTES / LINE_BYTES
+        passes = np.where(passes == 1.0, np.maximum(lines, 1.0), passes)
+    return float(passes.sum() + warps - len(np.unique(warp))) / (least * warps)
 
 
 def _turns(each: Instruction, held: Mapping[str, Lanes]) -> float:
@@ -269,12 +289,12 @@ def turns_of(each: Instruction, source: Lanes, place: Lanes) -> float:
     return 1.0 + turns * together / LANES
 
 
-def _paired(address: Lanes) -> bool:
-    """Whether lanes i and i^1 all read the same address, or lanes i and i^2. A wide load then returns the data of twice
-    as many lanes in a pass. Source: NVIDIA's answer on its developer forum for compute capability 7
+def _paired(address: Lanes) -> Lanes:
+    """By row: whether lanes i and i^1 all read the same address, or lanes i and i^2. A wide load then returns the data
+    of twice as many lanes in a pass. Source: NVIDIA's answer on its developer forum for compute capability 7
     (forums.developer.nvidia.com/t/77228); float32 products on an H200 (`tests/data/h200/triton_matmul.csv`) agree."""
     lanes = np.arange(LANES)
-    return any(bool((address == address[lanes ^ apart]).all()) for apart in (1, 2))
+    return np.logical_or.reduce([(address == address[:, lanes ^ apart]).all(axis=1) for apart in (1, 2)])
 
 
 def _run(each: Instruction, held: dict[str, Lanes]) -> None:
