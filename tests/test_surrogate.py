@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import carver
 from carver.base.errors import ConfigError
+from carver.compiled.pool import Pool
 from carver.ranking.surrogate import Axes, Price, axes_of, compiles, explored, predicted, proposals, spread
 
 CONFIGS = [
@@ -113,3 +116,28 @@ def test_half_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> 
     assert rank(0.25).given == 24
     with pytest.raises(ConfigError, match="above 0 and at most 1, or 'all'"):
         rank(3.0)
+
+
+def test_an_interrupted_long_list_counts_what_earlier_batches_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 24 configurations half are compiled, in batches; Ctrl-C comes in the second."""
+    pytest.importorskip("triton")
+    import compiled_kernels as kernels
+
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    answered, batches = Pool.replies, list[int]()
+
+    def stopped(self: Pool, requests: Mapping[str, Any], seconds: float = 120.0) -> Iterator[tuple[str, Any]]:
+        batches.append(len(requests))
+        if len(batches) > 2:  # one compiles the first, one reads its code
+            raise KeyboardInterrupt
+        return answered(self, requests, seconds)
+
+    monkeypatch.setattr(Pool, "replies", stopped)
+    configs = [{"BLOCK": b, "num_warps": w} for b in (64, 128, 256, 512, 1024, 2048) for w in (1, 2, 4, 8)]
+    args = {"x_ptr": carver.Tensor("float16", (1 << 20,)), "y_ptr": carver.Tensor("float16", (1 << 20,)), "n": 1 << 20}
+    grid = lambda c: (-(-(1 << 20) // c["BLOCK"]),)  # noqa: E731
+    with pytest.raises(KeyboardInterrupt) as ended:
+        carver.rank_kernel(kernels.copy, configs, args=args, grid=grid, arch="h100")
+    assert str(ended.value).endswith(f" (and {batches[0]} of those asked for before these)") and batches[0] > 1

@@ -258,6 +258,8 @@ def _explored(
     shared = bounds["pool"] or own
     try:
         prices = explored(axes, price, most, max(LEAST_BATCH, most // BATCHES))
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(f"{stopped} (and {len(found)} of those asked for before these)") from None
     finally:
         if own:
             own.close()
