@@ -134,7 +134,7 @@ def columns(rows: int, cols: int) -> ops.template.Template:
     (carver.ReductionTemplate("sum", (2816, 64), axis=0, in_dtype="float32"),
      carver.ReductionTemplate("sum", (4096, 64), axis=0, in_dtype="float32"), "p100_sxm2"),
     (carver.GEMVTemplate(39872, 16, batch=7), carver.GEMVTemplate(39872, 32, batch=7), "pro_w7600"),
-    (carver.ScaledMatmulTemplate(4096, 16, 4096), carver.ScaledMatmulTemplate(4096, 32, 4096), "rtx_3090"),
+    (carver.ScaledMatmulTemplate(4096, 16, 4096), carver.ScaledMatmulTemplate(4096, 32, 4096), "rtx_4090"),
     (carver.ReductionTemplate("mean", (1_000_000, 11), in_dtype="int8"),
      carver.ReductionTemplate("mean", (1_000_000, 13), in_dtype="int8"), "h100_sxm"),
     (carver.ReductionTemplate("softmax", (1_000_000, 2)), carver.ReductionTemplate("softmax", (1_000_000, 10)), "t4"),
