@@ -293,6 +293,17 @@ def again(row: dict[str, Any], pool: Any) -> None:
         ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool, compile="all"
     )
     row["predicted_ms"] = predicted(ranking, len(row["configs"]))
+    row["bounds"], row["spill_bytes"] = said(ranking, len(row["configs"]))
+
+
+def said(ranking: Any, count: int) -> tuple[list[str | None], list[int | None]]:
+    """By place in the list: what bounds each, and bytes that it spills."""
+    bounds: list[str | None] = [None] * count
+    spills: list[int | None] = [None] * count
+    for hint in ranking:
+        for place in (hint.index, *hint.also):
+            bounds[place], spills[place] = hint.bound, hint.facts.spill_bytes
+    return bounds, spills
 
 
 def losses(row: Mapping[str, Any]) -> dict[str, float] | None:

@@ -3,6 +3,8 @@
     python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
                                     [--pythons PATH...]
     python benchmarks/pins.py ties FILE.jsonl.gz...
+    python benchmarks/pins.py again TABLE.jsonl.gz --arch h100_sxm --out FILE.jsonl [--configs 16] [--only NAME,...]
+    python benchmarks/pins.py resolution FILE.jsonl.gz...
     python benchmarks/pins.py steady --out FILE.jsonl [--lists 8] [--configs 14] [--limit 200]
     python benchmarks/pins.py score FILE.jsonl
 
@@ -11,10 +13,12 @@ all configurations) in several processes, with lists in another order, other see
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
 the same. `ties` reads tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their
 names, give for each width of a tie what it costs to take the smaller configuration, how many pairs differ when timed,
-and for each margin how many picks are slower than the first of the list. `steady` runs on a GPU: it tunes the lists of
-zoo kernels in fresh processes, with Triton's own tuner, `enable_triton(3)`, and pinned, and then times whole lists
-well; `score` prints how often a pick changes, seconds of the first call, and the loss against the best and the first of
-the list.
+and for each margin how many picks are slower than the first of the list. `again` ranks a table of `zoo.py` or
+`lists.py` anew, with what bounds each configuration, and `resolution` sets on one half of the kernels how well the
+ratio of two predictions is known, by what bounds the two, and reports on the other half what margins and ties of that
+width give. `steady` runs on a GPU: it tunes the lists of zoo kernels in fresh processes, with Triton's own tuner,
+`enable_triton(3)`, and pinned, and then times whole lists well; `score` prints how often a pick changes, seconds of the
+first call, and the loss against the best and the first of the list.
 """
 
 from __future__ import annotations
@@ -231,6 +235,145 @@ def ties(options: argparse.Namespace) -> None:
                   f"{late.max():6.3f}")  # fmt: skip
 
 
+# what the model resolves, by what bounds a pair
+
+
+def again(options: argparse.Namespace) -> None:
+    """Rank a table's lists anew, of `zoo.py` or of `lists.py`, and write what bounds each. Compiles all of them."""
+    import lists
+
+    from carver.compiled.pool import Pool
+
+    seen = {row["list"] for row in map(json.loads, options.out.open())} if options.out.exists() else set()
+    with Pool() as pool:
+        for name, row in _listed(options.table, options.configs):
+            if name in seen or (options.only and not any(word in name for word in options.only.split(","))):
+                continue
+            seen.add(name)
+            try:
+                if "subject" in row:
+                    subject = zoo.BY_NAME[row["subject"]]
+                    problem = subject.problems[row["problem"]]
+                    names = list(row["configs"][0])
+                    ranking = carver.rank_kernel(
+                        subject.kernel, row["configs"], args=lambda c, s=subject, p=problem: s.args(p, c),
+                        grid=lambda meta, s=subject, p=problem, n=names: s.grid(p, {k: meta[k] for k in n}),
+                        arch=options.arch, constants=subject.constants(problem), values=subject.values(problem),
+                        pool=pool, compile="all",
+                    )  # fmt: skip
+                    row["predicted_ms"] = lists.predicted(ranking, len(row["configs"]))
+                    row["bounds"], row["spill_bytes"] = lists.said(ranking, len(row["configs"]))
+                else:
+                    lists.again(row, pool)
+            except (carver.CarverError, ImportError, ValueError) as error:
+                print(f"{name}: {type(error).__name__}: {error}"[:200], flush=True)
+                continue
+            kept = ("configs", "predicted_ms", "measured_ms", "bounds", "spill_bytes")
+            told = {"list": name, "kernel": row["kernel"], "arch": row.get("arch", options.arch)}
+            write(options.out, told | {k: row[k] for k in kept})
+            print(name, flush=True)
+
+
+def _listed(table: Path, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Lists by name; of `zoo.py`, whose rows are configurations, put together; of `lists.py`, one of each kernel."""
+    with gzip.open(table, "rt") as file:
+        rows = [json.loads(line) for line in file]
+    if "configs" in rows[0]:
+        for row in rows:
+            if len(row["configs"]) <= most:
+                yield row["kernel"], row
+        return
+    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["time_ms"]:
+            found[row["kernel"], row["problem"]].append(row)
+    for (kernel, problem), some in found.items():
+        if len(some) > 2:
+            yield f"{kernel} {problem}", {
+                "kernel": kernel, "subject": kernel, "problem": problem, "configs": [row["config"] for row in some],
+                "measured_ms": [row["time_ms"] for row in some],
+            }  # fmt: skip
+
+
+Timed = tuple[float, float, Mapping[str, Any], str, int]
+"""Predicted and measured ms, configuration, what bounds it, bytes that it spills."""
+
+
+def alike(a: Timed, b: Timed) -> str:
+    """The kind of a pair: an error in a resource's rate is the same for two that it bounds, and leaves their ratio."""
+    if a[4] or b[4]:
+        return "one spills"
+    if a[3] != b[3]:
+        return "other resources"
+    return "latency" if a[3] == "latency" else "one resource"
+
+
+def resolved(every: Sequence[Sequence[Timed]], share: float) -> dict[str, float]:
+    """By kind of pair, the error of the predicted ratio that so large a share stays within. Lists count alike."""
+    found = defaultdict(list)
+    for timed in every:
+        for a, b in itertools.combinations(timed, 2):
+            error = abs(np.log(a[0] / b[0]) - np.log(a[1] / b[1]))
+            found[alike(a, b)].append((error, 2 / (len(timed) * (len(timed) - 1))))
+    out = {}
+    for kind, pairs in found.items():
+        error, weight = np.array(sorted(pairs)).T
+        out[kind] = float(np.expm1(error[np.searchsorted(np.cumsum(weight) / weight.sum(), share)]))
+    return out
+
+
+def resolution(options: argparse.Namespace) -> None:
+    """Set on one half of the kernels, reported on the other. Each configuration of a list is taken as its default."""
+    halves: dict[int, list[list[Timed]]] = {0: [], 1: []}
+    for path in options.files:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            for row in map(json.loads, file):
+                columns = (row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes"))
+                timed = [each for each in zip(*columns, strict=True) if each[0] and each[1]]
+                halves[half_of(row)] += [timed] if len(timed) > 2 else []
+    for half, ours in halves.items():
+        others = halves[1 - half]
+        print(f"half {half}: {len(ours)} lists; set on the {len(others)} others")
+        for share in (0.5, 0.8, 0.9):
+            kinds = ", ".join(f"{kind} {error:.1%}" for kind, error in sorted(resolved(others, share).items()))
+            print(f"  {share:.0%} of pairs are predicted within: {kinds}")
+        print(f"    {'margin':24s} {'over the best':>14s} {'slower by 2 %':>14s} {'5 %':>7s} {'worst':>6s}")
+        rules: dict[str, Any] = {f"{m:.0%}": lambda a, b, m=m: m for m in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)}
+        for share in (0.5, 0.8, 0.9):
+            kinds_of = resolved(others, share)
+            most = max(kinds_of.values())
+            rules[f"{share:.0%} by kind"] = lambda a, b, kinds=kinds_of, most=most: kinds.get(alike(a, b), most)
+        for said, rule in rules.items():
+            over, late, weight = [], [], []
+            for timed in ours:
+                pick, least = taken(timed, 0.01), min(each[1] for each in timed)
+                for default in timed:
+                    found = pick if default[0] / pick[0] - 1 > rule(pick, default) else default
+                    over.append(np.log(found[1] / least))
+                    late.append(found[1] / default[1])
+                    weight.append(1 / len(timed) / len(ours))
+            slow, w = np.array(late), np.array(weight)
+            print(f"    {said:24s} {np.exp((np.array(over) * w).sum()):14.4f} {w[slow > 1.02].sum():14.3f} "
+                  f"{w[slow > 1.05].sum():7.3f} {slow.max():6.3f}")  # fmt: skip
+        print(f"    {'a tie':24s} {'pairs':>7s} {'apart by 3 %':>13s} {'called different, in the other order':>38s} "
+              f"{'by 3 %':>7s}")  # fmt: skip
+        widths = {"1%": lambda a, b: 0.01, "3%": lambda a, b: 0.03, "50% by kind": rules["50% by kind"]}
+        for said, rule in widths.items():
+            tied_, apart = [], []
+            for timed in ours:
+                w2 = 2 / (len(timed) * (len(timed) - 1))
+                for a, b in itertools.combinations(timed, 2):
+                    far = abs(np.log(a[1] / b[1])) > 0.03
+                    wrong = (a[0] - b[0]) * (a[1] - b[1]) < 0
+                    if max(a[0], b[0]) / min(a[0], b[0]) - 1 <= rule(a, b):
+                        tied_.append((w2, far))
+                    else:
+                        apart.append((w2, wrong, wrong and far))
+            t, d = np.array(tied_, float).T, np.array(apart, float).T
+            print(f"    {said:24s} {len(tied_):7d} {np.average(t[1], weights=t[0]):13.2f} "
+                  f"{np.average(d[1], weights=d[0]):38.3f} {np.average(d[2], weights=d[0]):7.3f}")  # fmt: skip
+
+
 # on a GPU
 
 
@@ -395,10 +538,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, run in {"agree": agree, "picks": picks, "ties": ties, "steady": steady, "chosen": chosen, "timed": timed,
-                      "score": score}.items():  # fmt: skip
+                      "score": score, "again": again, "resolution": resolution}.items():  # fmt: skip
         made = commands.add_parser(name)
         made.set_defaults(run_command=run)
-        if name in ("ties", "score"):
+        if name == "again":
+            made.add_argument("table", type=Path)
+            made.add_argument("--arch", default="h100_sxm")
+            made.add_argument("--out", type=Path, required=True)
+            made.add_argument("--configs", type=int, default=16, help="of the longest list of a library")
+            made.add_argument("--only", default="")
+            continue
+        if name in ("ties", "score", "resolution"):
             made.add_argument("files", type=Path, nargs="+")
             continue
         made.add_argument("--configs", type=int, default=6 if name in ("agree", "picks") else 14)

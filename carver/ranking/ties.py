@@ -13,8 +13,6 @@ TIED = 0.01
 """Predicted times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
 is no slower than the one predicted fastest, and beyond it one is. Half of such pairs are within 3 % of each other when
 timed. `python benchmarks/pins.py ties` computes it from tables of measurements."""
-SURE = 0.1
-"""A predicted gain that is real in nine of ten pairs, by the same tables; what `margin` is best set to."""
 
 
 class Launched(Protocol):
