@@ -281,3 +281,23 @@ def test_a_tool_goes_on_whatever_fails() -> None:
 
     assert log.first("kernel", [1, 2, 3], fails) == [1, 2, 3]
     assert (log[0].kept, log[0].why) == (3, "ValueError: no such tile")
+
+
+def test_a_launch_is_followed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Facts of a binary are kept until its code, its arguments or what tensors hold change."""
+    from carver.integrations import kernels
+
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    followed: list[Any] = []
+    follow = kernels.facts_of_binary
+    monkeypatch.setattr(kernels, "facts_of_binary", lambda *given: followed.append(given) or follow(*given))
+    maker = kernels.Maker(carver.Kernel(WALK, "walk"), [T("float32", (64,)), T("float32", (1, 64)), np.int32(64)], 1,
+                          lambda config: config["BX"], kernels.load("h100"))  # fmt: skip
+    binary = maker({"BX": 32})
+    first = carver.inspect(binary, arch="h100")
+    assert carver.inspect(binary, arch="h100") == first
+    assert len(followed) == 1
+    longer = carver.Binary(binary.code, binary.entry, (*binary.args[:2], np.int32(32)), binary.grid, binary.block)
+    assert carver.inspect(longer, arch="h100") != first
+    carver.inspect(binary, arch="a100")
+    assert len(followed) == 3

@@ -21,6 +21,7 @@ from ..base import store
 from ..base.errors import CarverError, ConfigError, Foreign
 from ..base.given import check_fields, json_of, shown
 from ..base.shipped import folder
+from .binary import Binary
 from .facts import AccessFacts, Facts, LoopFacts
 from .machine import Span, span_of
 
@@ -109,6 +110,15 @@ def digest(held: Any) -> str:
 def facts_key(code: str, grid: Sequence[int], args: Sequence[tuple[str, Any]], arch: Arch) -> str:
     """Of facts: what was compiled, for which launch and device, and how this package reads it."""
     return sha256(repr((readers(), code, tuple(grid), tuple(args), _device(arch))).encode()).hexdigest()
+
+
+def binary_key(binary: Binary, arch: Arch) -> str:
+    """The same of machine code and its launch."""
+    args = [(type(a).__name__, a.tobytes()) if isinstance(a, np.generic) else repr(a) for a in binary.args]
+    held = {symbol: digest(value) for symbol, value in binary.constants.items()}
+    launch = (binary.entry, binary.names, args, binary.grid, binary.block, binary.shared_bytes, held)
+    code = sha256(binary.code).hexdigest()
+    return sha256(repr((readers(), code, launch, _device(arch))).encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)

@@ -131,8 +131,13 @@ def rank_made(
 
 def evaluated(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
     """`facts_of_binary`. Raises ProblemError where not one access to the kernel's tensors could be followed, as through
-    tensor maps that a kernel makes itself: what is known then is no basis for a ranking."""
-    facts = facts_of_binary(binary, arch, values or {})
+    tensor maps that a kernel makes itself: what is known then is no basis for a ranking. Facts are kept: a launch is
+    followed once, until its code, its arguments or what tensors hold change."""
+    key, used = store.binary_key(binary, arch), store.Used(values or {})
+    facts = store.load_facts([key], used).get(key)
+    if facts is None:
+        facts = facts_of_binary(binary, arch, used)
+        store.save_facts(key, facts, used)
     tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
     if tensors and not facts.read_bytes and not facts.written_bytes:
         raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
