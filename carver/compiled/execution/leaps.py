@@ -158,7 +158,7 @@ class Leaper:
         """Have a loop end that waits for what another block writes: a branch on what is not known is taken there."""
         program = self.run.program
         inside = program.ops[program.ranges[head][0] : program.ranges[self._end(head)][-1] + 1]
-        found = {op.address for op in inside if op.kind == "branch"} & self.run.assumed - self.run.leaves
+        found = {op.address for op in inside if op.kind in ("branch", "exit")} & self.run.assumed - self.run.leaves
         if not found:
             at = program.ops[program.ranges[head][0]].address
             raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")

@@ -34,7 +34,7 @@ from .lanes import (
     signed,
     unsigned,
 )  # fmt: skip
-from .operands import CONSTANT, IS_PREDICATE, NUMBER, Getter, Operands, after, real, results
+from .operands import CONSTANT, IS_PREDICATE, NUMBER, Getter, Operands, after, mapped, real, results
 from .ops import HERE, Op, Thread
 
 ADDRESS = re.compile(r"(?:desc\[(UR\d+)\](?:\.64)?)?\[([^\]]*)\]")
@@ -46,6 +46,9 @@ GLOBAL = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": 
 SHARED = {"LDS": "load", "STS": "store", "LDSM": "load", "STSM": "store", "ATOMS": "atomic"}
 ENGINE = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic"}
 """Copies of boxes by the tensor memory accelerator, of which one thread issues each."""
+INDIRECT = ("BRX", "BRXU", "JMX")
+CODE_BYTES = 16
+"""Of an instruction."""
 NO_REGISTER = ("STG", "STS", "ST", "RED", "REDG", "LDGSTS", "STSM")
 
 
@@ -63,7 +66,7 @@ def decoded(code: Code) -> list[Op]:
 
 def decode(each: Instruction) -> Op:
     """What an instruction does."""
-    if each.target is not None:
+    if each.target is not None or each.mnemonic in INDIRECT:
         return _decoded(each)
     return replace(_alike(each.predicate, each.opcode, each.operands), address=each.address)
 
@@ -98,8 +101,8 @@ def _decoded(each: Instruction) -> Op:
     if kind == "RET":
         register = re.match(r"U?R\d+", parts[0]) if parts else None
         return op("return", back=o.get(register[0]) if register else None)
-    if kind in ("BRX", "BRXU", "JMX"):
-        return op("indirect")
+    if kind in INDIRECT:
+        return op("indirect", back=beyond(each, o))
     if kind in GLOBAL or kind in SHARED or kind in ("LDL", "STL"):
         return memory(each, kind, mods, o, op)
     if kind in ENGINE or kind == "UBLKCP":
@@ -184,6 +187,16 @@ def _decoded(each: Instruction) -> Op:
             thread.set(name, out[place] if out else None)
 
     return op("alu", run, targets)
+
+
+def beyond(each: Instruction, o: Operands) -> Getter | None:
+    """Where a branch through a table goes to: the entry is counted from behind the branch, with what stands there."""
+    found = re.match(r"(U?R\d+)\s*(-?0x[0-9a-f]+)?", each.operands.rpartition(", ")[2])
+    if found is None:
+        return None
+    get = o.get(found[1])
+    base = int(found[2] or "0", 16) + (each.address + CODE_BYTES if each.mnemonic != "JMX" else 0)
+    return mapped(get, lambda entry: entry + base & WORD)
 
 
 def poisoned(each: Instruction) -> Sequence[str]:
