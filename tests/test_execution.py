@@ -98,6 +98,50 @@ extern "C" __global__ void delayed(const float* x, float* y, int n) {
     for (int j = 0; j < n; ++j) total += x[j * 4096 + table[j & 63] + threadIdx.x];
     y[threadIdx.x] = total;
 }
+extern "C" __global__ void switched(const float* x, float* y, int mode) {
+    float v = x[threadIdx.x];
+    switch (mode) {
+        case 0: v = v + 1; break;
+        case 1: v = v * v; y[64] = v; break;
+        case 2: v = sqrtf(v); break;
+        case 3: v = expf(v); y[128] = v; y[192] = v; break;
+        case 4: v = sinf(v); break;
+        case 5: v = 1 / v; y[256] = v; break;
+        case 6: v = logf(v); break;
+        case 7: v = tanhf(v); break;
+    }
+    y[threadIdx.x] = v;
+}
+extern "C" __global__ void from_a_counter(const float* x, float* y, int* counter, int tiles) {
+    __shared__ int tile;
+    while (true) {
+        __syncthreads();
+        if (threadIdx.x == 0) tile = atomicAdd(counter, 1);
+        __syncthreads();
+        if (tile >= tiles) return;
+        y[tile * 128 + threadIdx.x] = 2 * x[tile * 128 + threadIdx.x];
+    }
+}
+extern "C" __global__ void grouped(const int* sizes, const float* x, float* y, int groups) {
+    __shared__ int first[65];
+    if (threadIdx.x == 0) {
+        first[0] = 0;
+        for (int g = 0; g < groups; ++g) first[g + 1] = first[g] + sizes[g];
+    }
+    __syncthreads();
+    float total = 0;
+    for (int i = first[blockIdx.x] + threadIdx.x; i < first[blockIdx.x + 1]; i += 128) total += x[i];
+    y[blockIdx.x * 128 + threadIdx.x] = total;
+}
+extern "C" __global__ void of_one_length(const int* sizes, const float* x, float* y) {
+    __shared__ int n;
+    if (threadIdx.x == 0) n = sizes[blockIdx.x];
+    __syncthreads();
+    float total = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; ++i) total += x[i * 128 + threadIdx.x];
+    y[blockIdx.x * 128 + threadIdx.x] = total;
+}
 extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
 extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
@@ -260,6 +304,33 @@ def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> Non
     assert facts.bytes_of("load") == pytest.approx(128 * (across - 1) / 2, rel=0.02)
 
 
+@pytest.mark.parametrize(("mode", "written"), [(0, 64), (1, 65), (3, 66), (5, 65), (9, 64)])
+def test_a_branch_through_a_table_of_addresses(cubin: tuple[str, bytes], mode: int, written: int) -> None:
+    facts = executed(cubin, "switched", 1, 64, f32(64), f32(512), i32(mode)).facts()
+    assert (facts.written_bytes, facts.assumed) == (4 * written, False)
+
+
+def test_a_loop_over_tiles_from_a_counter_ends(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "from_a_counter", 8, 128, f32(12800), f32(12800), carver.Tensor("int32", (1,)), i32(100))
+    assert of.facts().assumed
+
+
+def test_what_threads_stored_to_shared_memory_is_known(cubin: tuple[str, bytes]) -> None:
+    sizes, lengths = np.arange(64) * 16, carver.Tensor("int32", (64,))
+    named = {"names": ("sizes", "x", "y", "groups"), "values": {"sizes": sizes}}
+    of = executed(cubin, "grouped", 64, 128, lengths, f32(int(sizes.sum())), f32(8192), i32(64), **named)
+    facts = of.facts()
+    assert not facts.assumed
+    assert facts.bytes_of("load") == pytest.approx(4 * sizes.mean() + 4 * 64, rel=0.15)  # and its 64 sizes
+    named = {"names": ("sizes", "x", "y"), "values": {"sizes": np.full(64, 500)}}
+    facts = executed(cubin, "of_one_length", 64, 128, lengths, f32(64000), f32(8192), **named).facts()
+    assert (facts.assumed, facts.read_bytes) == (False, 4 * (64000 + 64))
+    assert max(loop.trips for loop in facts.loops) == 500
+    named["values"] = {}
+    facts = executed(cubin, "of_one_length", 64, 128, lengths, f32(64000), f32(8192), **named).facts()
+    assert facts.assumed
+
+
 def test_a_loop_that_waits_for_another_block_ends(cubin: tuple[str, bytes]) -> None:
     of = executed(cubin, "flagged", 1, 32, carver.Tensor("int32", (1,)), f32(32))
     assert of.detail.assumed
@@ -297,6 +368,7 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
         ("ISETP.LT.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": True}),
         ("ISETP.LT.U32.AND", "P0, PT, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 0}, {"P0": False}),
         ("IMNMX", "R3, R4, R5, PT", {"R4": 0xFFFFFFFF, "R5": 7}, {"R3": 0xFFFFFFFF}),
+        ("VIMNMX.U32", "R0, PT, PT, R4, 0x2, PT", {"R4": 7}, {"R0": 2}),
         ("VIADDMNMX", "R3, R4, 0x5, R6, !PT", {"R4": 4, "R6": 7}, {"R3": 9}),
         ("VIADDMNMX.U32", "R3, R4, -0x5, R6, PT", {"R4": 4, "R6": 7}, {"R3": 7}),
         ("IDP.4A.S8.S8", "R3, R4, R5, R6", {"R4": 0x0102FF04, "R5": 0x01010101, "R6": 10}, {"R3": 16}),

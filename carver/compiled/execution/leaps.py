@@ -74,6 +74,7 @@ class Execution(Protocol):
     log: list[Event]
     assumed: set[int]
     leaves: set[int]
+    kept: dict[int, int]
 
     def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
 
@@ -172,6 +173,8 @@ class Leaper:
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
         walked: Sequence[tuple[Array, ...]], times: int,
     ) -> None:  # fmt: skip
+        if any(event.kind == "shared" and self.run.program.op_at(event.where).access != "load" for event in span):
+            self.run.kept.clear()  # what later passes store is not known
         for event, each in zip(span, walked, strict=True):
             if event.kind == "block":
                 each_pass = prod(walk.times for walk in event.walks)

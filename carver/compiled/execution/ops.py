@@ -70,6 +70,9 @@ class Op:
     """load, store, copy, atomic."""
     loads: Sequence[str] = ()
     """Registers that get words of global memory."""
+    stored: Sequence[Callable[[Any], Value]] = ()
+    """Words that go to shared memory, and in `stored_names` their registers."""
+    stored_names: frozenset[str] = frozenset()
     matrices: int = 0
     """That a load of matrices from shared memory takes."""
     map: tuple[Callable[[Any], Value], Callable[[Any], Value]] | None = None

@@ -58,6 +58,9 @@ class Program:
         self.heads = {m for n, out in enumerate(self.after) for m in out if m <= n}
         """Blocks that a loop may begin with: control comes to them from behind."""
 
+    def op_at(self, address: int) -> Op:
+        return self.ops[self.index[address]]
+
     def _after(self, n: int) -> tuple[int, ...]:
         last = self.ops[self.ranges[n][-1]]
         falls = [n + 1] if n + 1 < len(self.ranges) else []
@@ -87,11 +90,20 @@ class Program:
     def without_shared(self) -> list[Block]:
         return self.sliced(False)
 
+    @cached_property
+    def keeps(self) -> bool:
+        """Whether branches or addresses of global memory depend on what was stored to shared memory."""
+        roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in (*ENDS, *ACCESSES)}
+        needed = self._needed(roots)[0]
+        return any(self.ops[i].kind == "shared" and self.ops[i].access == "load" for each in needed for i in each)
+
     def sliced(self, shared: bool) -> list[Block]:
         """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
         count as well."""
         kinds = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
         roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds}
+        if self.keeps:
+            roots |= {i: op.reads | op.stored_names for i, op in enumerate(self.ops) if op.kind == "shared"}
         needed, live = self._needed(roots)
         read = self._needed(roots, self.mask)[1] if self.mask else live
         steers = self._steering[1]
@@ -159,7 +171,7 @@ class Program:
     @cached_property
     def _masks(self) -> tuple[list[str], dict[str, int], list[int], list[int]]:
         """Names of registers, a bit for each, and of each instruction those that it reads and writes."""
-        names = sorted({name for op in self.ops for name in (*op.reads, *op.writes, *op.asks)})
+        names = sorted({name for op in self.ops for name in (*op.reads, *op.writes, *op.asks, *op.stored_names)})
         bits = {name: at for at, name in enumerate(names)}
         reads_of, writes_of = (
             [sum(1 << bits[name] for name in some) for some in column]

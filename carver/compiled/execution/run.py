@@ -23,6 +23,8 @@ from .program import Program
 
 MOST_STEPS = 60_000
 """Blocks that are run before a kernel counts as one that cannot be followed."""
+MOST_KEPT = 1 << 14
+"""Lanes of an access of shared memory whose values are followed."""
 LANES = 32
 TOUCHES = ("global", "shared", "box", "bulk", "barrier")
 """Kinds of instructions that are recorded."""
@@ -71,6 +73,8 @@ class Run:
         self.leaves: set[int] = set()
         """Those of them that are taken, since a loop would not end."""
         self.unknown: Counter[str] = Counter()
+        self.kept: dict[int, int] = {}
+        """Words of shared memory that are known, by place and block."""
         self.blocks = program.with_shared if shared else program.without_shared
         self._leaper = Leaper(self)
         self.done = 0
@@ -199,9 +203,45 @@ class Run:
         at = op.at(fiber)
         inner = op.inner(fiber) if op.inner else None
         self.log.append(Event(op.kind, op.address, fiber.lanes, (at,), active, (inner,)))
+        if self.program.keeps and (op.kind == "shared" or op.access == "copy"):
+            return self._shared(op, fiber, at, active, guard)
         if op.kind != "global" or at is None or not op.loads:
             return {}
         return dict(zip(op.loads, self.launch.loaded(at, op.width_bytes), strict=False))
+
+
+    def _shared(self, op: Op, fiber: Fiber, at: Value, active: Array, guard: Column | None) -> dict[str, Value]:
+        """Words in shared memory that are known: keep what is stored, or find what a load writes. Whatever else
+        writes, or stores anywhere, leaves none."""
+        unsure = at is None or at.known is not None or (guard is not None and guard.known is not None)
+        if op.access != "load" and (unsure or not op.stored or len(fiber.lanes) > MOST_KEPT):
+            self.kept.clear()
+        if at is None or unsure or len(fiber.lanes) > MOST_KEPT:
+            return {}
+        count = len(fiber.lanes)
+        lanes = np.flatnonzero(np.broadcast_to(active, count))
+        place = (self.slot[fiber.lanes] << 32 | np.broadcast_to(at.bits, count))[lanes]
+        if op.access == "store":
+            for word, get in enumerate(op.stored):
+                value = get(fiber)
+                full = (value or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
+                known = np.ones(count, bool) if full.known is None else full.known
+                words = (place + 4 * word).tolist(), full.bits[lanes].tolist(), known[lanes].tolist()
+                for where, bits, sure in zip(*words, strict=True):
+                    if sure:
+                        self.kept[where] = bits
+                    else:
+                        self.kept.pop(where, None)
+            return {}
+        out: dict[str, Value] = {}
+        for word, name in enumerate(op.loads):
+            held = [self.kept.get(where) for where in (place + 4 * word).tolist()]
+            if any(bits is not None for bits in held):
+                bits, known = np.zeros(count, np.int64), np.zeros(count, bool)
+                bits[lanes], known[lanes] = [each or 0 for each in held], [each is not None for each in held]
+                same = known.all() and (bits == bits[0]).all()
+                out[name] = Column(bits[:1] if same else bits, None if known.all() else known)
+        return out
 
 
 class Fiber:

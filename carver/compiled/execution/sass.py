@@ -49,6 +49,7 @@ ENGINE = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic"}
 INDIRECT = ("BRX", "BRXU", "JMX")
 CODE_BYTES = 16
 """Of an instruction."""
+LOADS = ("LDG", "LD", "LDS")
 NO_REGISTER = ("STG", "STS", "ST", "RED", "REDG", "LDGSTS", "STSM")
 
 
@@ -281,11 +282,15 @@ def extreme(x: Array, y: Array, least: Array) -> Array:
 def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
     parts = o.parts
     cast = unsigned if "U32" in mods else signed
-    target, a, b, least = parts[0], o.get(parts[1]), o.get(parts[-2]), o.get(parts[-1])
-    added = o.get(parts[2]) if each.mnemonic == "VIADDMNMX" else None
+    adds = each.mnemonic == "VIADDMNMX"
+    target, a, b, least = parts[0], o.get(parts[-4 if adds else -3]), o.get(parts[-2]), o.get(parts[-1])
+    added = o.get(parts[-3]) if adds else None
+    tests = [part for part in parts[1 : -4 if adds else -3] if real(part)]  # since compute capability 10.0
 
     def run(thread: Thread) -> None:
         x, y, p = a(thread), b(thread), least(thread)
+        for name in tests:
+            thread.set(name, None)
         if added is not None:
             x = next(iter(applied(lambda first, second: first + second & WORD, [x, added(thread)])), None)
         if x is None or y is None or p is None:
@@ -295,7 +300,7 @@ def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., O
         [out] = applied(extreme, [left, right, p])
         return thread.set(target, out)
 
-    return op("alu", run, [target])
+    return op("alu", run, [target, *tests])
 
 
 def constant_load(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
@@ -427,14 +432,19 @@ def memory(each: Instruction, kind: str, mods: set[str], o: Operands, op: Callab
     outside = kind in GLOBAL
     place = brackets[0] if kind in ("ATOMG", "ATOM") else brackets[-1]
     mask = [o.get(part) for part in o.parts[-1:] if re.match(r"^!?P\d$", part)] if kind in ("LDGSTS", "LDG") else []
-    registers_ = [o.parts[0], *(after(o.parts[0], n) for n in range(1, words))] if kind in ("LDG", "LD") else []
+    registers_ = [o.parts[0], *(after(o.parts[0], n) for n in range(1, words))] if kind in LOADS else []
     if registers_ and IS_PREDICATE.match(o.parts[0]):
         registers_ = []
+    held, stored = Operands(each), []
+    if kind == "STS" and width % 4 == 0:
+        data = o.parts[-1].split(".")[0]
+        stored = [held.get(data if not n or data == "RZ" else after(data, n)) for n in range(words)]
     matrices = int(each.opcode.split(".")[-1]) if each.opcode[-1] in "24" and kind in ("LDSM", "STSM") else 1
     return op(
         "global" if outside else "shared", None, written, at=address(place, outside, o), width_bytes=width,
         mask=mask, inner=address(brackets[0], False, o) if kind == "LDGSTS" else None,
-        access=(GLOBAL if outside else SHARED)[kind], loads=[name for name in registers_ if real(name)],
+        access=(GLOBAL if outside else SHARED)[kind], loads=registers_, stored=stored,
+        stored_names=frozenset(held.reads),
         matrices=matrices if kind in ("LDSM", "STSM") else 0,
     )  # fmt: skip
 
