@@ -2,6 +2,7 @@
 
     python benchmarks/machine.py predict FOLDER --out FILE.jsonl [--arch h100] [--only NAME] [--every N]
     python benchmarks/machine.py score FILE.jsonl [--half even|odd]
+    python benchmarks/machine.py triton --out FILE.jsonl [--arch h100] [--only NAME,...] [--configs 1] [--limit 540]
 
 FOLDER has `problems.json.gz` and `cubins.tar.xz` (`adapters/machine_table.py`). `predict` prices every N-th
 configuration, and those with counters, from the cubin and its launch alone, and writes a line for each as it is done; a
@@ -10,6 +11,10 @@ and what was counted by Nsight Compute beside what the evaluator says: instructi
 DRAM (those written stay in L2 at the end of a launch, where they fit) and bytes of L2.
 Rules of the evaluator may be changed after looking at problems of even place in the order of their names; the others
 are only scored. `--half` gives one of the two.
+
+`triton` holds facts by execution against those by Triton's IR, on each kernel of the zoos: passes of the loop that runs
+most, bytes that a mean block asks for, bytes of DRAM, predicted times. It goes on where an earlier call ended, stops
+after `--limit` seconds, and sums up what the file has.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from adapters.machine_table import binary, codes, problems  # noqa: E402
 
 from carver.arch.devices import load  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
-from carver.compiled.execution.facts import execution  # noqa: E402
+from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: E402
 from carver.compiled.isa import rates  # noqa: E402
 from carver.cost.models.compiled import _pages, price_compiled, priors  # noqa: E402
 
@@ -157,6 +162,65 @@ def counters(rows: list[dict[str, Any]], half: str) -> None:
             print(f"{key:9} {close:3} of {len(ratios):3} within {limit:.0%}   {quartiles}")
 
 
+def triton(out: Path, arch: Any, only: set[str], count: int, limit_s: float) -> None:
+    import zoo
+
+    import carver
+    from carver.integrations.gluon import binary as of_triton
+
+    begun = time.monotonic()
+    done = {(row["kernel"], row["config"]) for row in read(out)} if out.exists() else set()
+    for name in sorted(only or zoo.BY_NAME):
+        subject = zoo.BY_NAME[name]
+        problem = subject.problems[0]
+        for config in subject.configs(problem, count):
+            if (name, json.dumps(config)) in done or time.monotonic() - begun > limit_s:
+                continue
+            call = {"args": subject.args(problem, config), "grid": subject.grid(problem, config)}
+            constants, values = subject.constants(problem), subject.values(problem)
+            row: dict[str, Any] = {"kernel": name, "config": json.dumps(config), "arch": arch.name}
+            try:
+                code = of_triton(subject.kernel, {**constants, **config}, block=None, arch=arch, **call)
+                began = time.process_time()
+                ours = facts_of_binary(code, arch, values or {})
+                row["cpu_s"] = time.process_time() - began
+                theirs = carver.inspect(subject.kernel, config=config, constants=constants, arch=arch, values=values,
+                                        **call)  # fmt: skip
+                row |= {"code": moved(ours, arch), "ir": moved(theirs, arch), "assumed": [ours.assumed, theirs.assumed],
+                        "notes": [note for note in ours.notes if "not known" in note]}  # fmt: skip
+            except CarverError as error:
+                row["error"] = str(error).splitlines()[0]
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(name, row.get("error") or {k: (row["ir"][k], v) for k, v in row["code"].items()}, flush=True)
+    beside(read(out))
+
+
+def moved(facts: Any, arch: Any) -> dict[str, float]:
+    return {
+        "passes": max((loop.trips for loop in facts.loops), default=1.0),
+        "asked": facts.bytes_of("load", "store", "atomic"),
+        "DRAM": facts.read_bytes + facts.written_bytes,
+        "time": float(price_compiled([facts], arch)[1].seconds[0]) * 1e3,
+    }
+
+
+def beside(rows: list[dict[str, Any]]) -> None:
+    """Where the evaluator of machine code stands beside that of Triton's IR."""
+    both = [row for row in rows if "code" in row]
+    print(f"\n{len(both)} of {len(rows)} configurations of {len({row['kernel'] for row in rows})} kernels by both")
+    for key in ("passes", "asked", "DRAM", "time"):
+        ratios = {(row["kernel"]): row["code"][key] / row["ir"][key] for row in both if row["ir"][key]}
+        near = sum(abs(ratio - 1) <= 0.02 for ratio in ratios.values())
+        close = sum(abs(ratio - 1) <= 0.1 for ratio in ratios.values())
+        far = sorted(ratios, key=lambda name: -abs(math.log(max(ratios[name], 1e-9))))[:6]
+        print(f"{key:7} code / IR: within 2 % {near}, within 10 % {close} of {len(ratios)}; farthest: "
+              + ", ".join(f"{name} {ratios[name]:.2f}" for name in far))  # fmt: skip
+    for row in rows:
+        if "error" in row:
+            print(f"{row['kernel']}: {row['error'][:100]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -169,9 +233,18 @@ def main() -> None:
     each = commands.add_parser("score")
     each.add_argument("file", type=Path)
     each.add_argument("--half", choices=("even", "odd"), default="")
+    each = commands.add_parser("triton")
+    each.add_argument("--out", type=Path, required=True)
+    each.add_argument("--arch", default="h100")
+    each.add_argument("--only", default="")
+    each.add_argument("--configs", type=int, default=1)
+    each.add_argument("--limit", type=float, default=540.0, metavar="SECONDS")
     given = parser.parse_args()
     if given.command == "predict":
         predict(given.folder, given.out, load(given.arch), given.only, given.every)
+    elif given.command == "triton":
+        names = set(filter(None, given.only.split(",")))
+        triton(given.out, load(given.arch), names, given.configs, given.limit)
     else:
         score(read(given.file), given.half)
 
