@@ -296,3 +296,17 @@ def total(x, y, BLOCK: tl.constexpr):
     """All programs add to one number."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.atomic_add(y, tl.sum(tl.load(x + i), 0), sem="relaxed")
+
+
+@triton.jit
+def segments(x, y, length, BLOCK: tl.constexpr):
+    """Sums of `length` numbers in a row, one atomic a number."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y + i // length, tl.load(x + i), sem="relaxed")
+
+
+@triton.jit
+def turned_over(x, y, rows, cols, BLOCK: tl.constexpr):
+    """A transpose by computed index: neighbours read from different rows."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i % rows * cols + i // rows))

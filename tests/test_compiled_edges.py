@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import carver
+from carver.compiled.facts import _atomic_turns
 from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
@@ -67,6 +69,29 @@ def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
 def test_tiles_side_by_side_are_only_counted() -> None:
     assert rectangles([tiles(np.arange(20) * 64, (64,), (1,))], 8.0, 1.0) is None
     assert rectangles([tiles(GRID, (4, 64), (PITCH, 1))], 8.0, 1.0) is None
+
+
+@pytest.mark.parametrize("pitch", [64, 100])
+def test_rows_that_a_mask_ends_are_as_long_as_it_lets_through(pitch: int) -> None:
+    """Tiles of 256 on rows of 64 or 100 elements, which a mask ends there: no two read the same."""
+    rows = replace(tiles(np.arange(8) * pitch, (256,), (1,)), kept=np.full(8, pitch / 256))
+    found = rectangles([rows], 1.0, pitch / 256)
+    assert found is not None
+    assert found.touched(np.zeros(8, np.int64)).sum() == pytest.approx(8 * pitch)
+
+
+@pytest.mark.parametrize(("length", "turns"), [(1, 1 / 8), (4, 1 / 8), (8, 1 / 4), (32, 1.0)])
+def test_lanes_take_turns_on_the_words_that_a_division_gives_them(length: int, turns: float) -> None:
+    """Of 32 lanes, `length` in a row add to one word: a sector of 8 words takes as many turns as one of them has."""
+    access = replace(tiles(np.arange(0, 4096, 64) // length, (64,), (1,)), kind="atomic", coef=(1 / length,))
+    assert _atomic_turns([access], {})[0] == pytest.approx(turns, rel=0.05)
+
+
+def test_runs_that_meet_by_chance_are_no_crowd() -> None:
+    """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
+    at = np.random.default_rng(0).permutation(4096) % 2048 * 512
+    access = replace(tiles(at, (16, 512), (0, 1)), kind="atomic", coef=(np.nan, 1.0))
+    assert _atomic_turns([access], {})[1] > 2**20
 
 
 # -- the code
@@ -128,3 +153,22 @@ def test_times() -> None:
         assert 0.85 < hint.predicted_ms / ms < 1.2, kernel.fn.__name__
         if kernel is kernels.taps:
             assert hint.facts.wave_bytes == pytest.approx(4 * n, rel=0.02)  # not seven times as many
+
+
+def test_times_by_hand() -> None:
+    """No measurement: an H100's L2 answers 119 billion requests a second (`take` in `edges.jsonl.gz`, tests/data/h100),
+    and works off 60 atomics in 1.3 clocks of 1.98 GHz at most (`atomics.txt`)."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from tests import compiled_kernels as kernels
+
+    n = 1 << 23
+    given = {"x": carver.Tensor("float32", (n,)), "y": carver.Tensor("float32", (n // 100 + 1,)), "length": 100}
+    [hint] = carver.rank_kernel(
+        kernels.segments, [{"BLOCK": 1024, "num_warps": 4}], args=given, grid=(n // 1024,), arch="h100"
+    )
+    assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
+    square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
+    [hint] = carver.rank_kernel(
+        kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"
+    )
+    assert 1.0 < hint.predicted_ms / (1e3 * 4096 * 4096 / 119e9) < 1.25

@@ -346,6 +346,10 @@ def test_of_the_assembler_it_is_what_it_says_of_a_line() -> None:
     told = "PTXAS error: Internal error\nptxas /tmp/x.ptx, line 450; error   : Feature 'x' requires .target sm_100\n"
     assert sentence(RuntimeError(told)) == "RuntimeError: error   : Feature 'x' requires .target sm_100"
     assert sentence(ValueError()) == "ValueError"
+    long = sentence(RuntimeError(f"no code for {'x' * 400} because of 3 registers"))
+    assert len(long) <= 300
+    assert long.startswith("RuntimeError: no code for x")
+    assert long.endswith("because of 3 registers")
     one, other = (sentence(RuntimeError(f"no link of {tempfile.gettempdir()}/{name} because")) for name in ("a1", "b2"))
     assert one == other == "RuntimeError: no link of FILE because"
 

@@ -219,6 +219,15 @@ def asked(arch: str, config: dict[str, int], **size: Any) -> Work:
     return attention(ranking.table.parts[0].space, K)
 
 
+def test_warps_in_step_hide_little_of_their_softmax() -> None:
+    """A barrier keeps the warps of a block in step: all compute, then all multiply (FlashAttention-3, arXiv 2407.08608,
+    section 3.1). Two warps a scheduler take 0.9 to 1 of the time that one takes for both in turn; freely they would
+    take as little as half."""
+    config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_stages": 3}
+    one, two = (float(asked("h200", {**config, "num_warps": n}).chain_clk[0]) for n in (4, 8))
+    assert 0.9 < two / one < 0.99
+
+
 def test_a_paged_kernel_reads_its_table_first() -> None:
     config = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3}
     plain, paged = (asked("h200", config, **more) for more in ({}, {"page": 16}))

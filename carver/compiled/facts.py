@@ -30,8 +30,9 @@ from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
 
-LANES, SAMPLED, RUN_BYTES = 32, 2048, 512
-"""Lanes of a warp; places of atomics that say how they meet; bytes that one slice of L2 has in a row."""
+LANES, SAMPLED, RUN_BYTES, SURE = 32, 2048, 512, 3.0
+"""Lanes of a warp; places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard
+deviations of a count that may be chance."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
@@ -123,7 +124,8 @@ class AccessFacts:
     loop: int
     """Of the program's loops; -1 outside of all."""
     program_bytes: float
-    """Asked for by the mean program: distinct elements of each tile that its mask lets through."""
+    """Asked for by the mean program: distinct elements of each tile that its mask lets through; of an atomic all, since
+    each is work of its own."""
     stride_bytes: float
     """From one pass of its loop's code to the next, in the mean; NaN where that is not known."""
     run_bytes: float
@@ -285,35 +287,53 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
 
 
 def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tuple[float, float]:
-    """Mean turns of a lane at L2, of atomics that lie anywhere, and the bytes over which they would have to spread
-    evenly for the busiest run of RUN_BYTES to have as many.
+    """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which those
+    that lie anywhere would have to spread evenly for the busiest run of RUN_BYTES to have as many.
 
     Where the first place of each program's tile is known, these are taken for all; else all places are alike.
     """
     drawn, means, weights, busy = np.random.default_rng(0), [], [], math.inf
     for access in accesses:
-        if access.kind != "atomic" or not (scattered(access) or not np.isfinite(access.start).all()):
+        if access.kind != "atomic":
             continue
+        lost = scattered(access) or not np.isfinite(access.start).all()
         places: Any = access.start[np.isfinite(access.start)]
-        if len(places) < SAMPLED:
+        if len(places) < SAMPLED and lost:
             size = sizes.get(access.argument or "", math.inf) / access.item_bytes
             places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), LANES), 1)
-        first = places[: len(places) // LANES * LANES].astype(np.int64).reshape(-1, LANES)[:, :: run]
-        lanes_at = (first[:, :, None] + np.arange(run)).reshape(len(first), -1)[:, :LANES]
+        if lost:
+            places = places[: len(places) // LANES * LANES].astype(np.int64).reshape(-1, LANES)[:, :: run]
+            within = np.arange(run)
+        else:  # lanes of a warp go on from the tile's first place
+            places, within = places[:SAMPLED].astype(np.int64)[:, None], _lanes_at(access)
+        lanes_at = (places[:, :, None] + within).reshape(len(places), -1)[:, :LANES]
         words = lanes_at * int(access.item_bytes) // 4
-        apart = np.arange(len(words))[:, None] * (int(words.max()) // 8 + 1) * 8  # each warp in sectors of its own
+        words -= words.min(initial=0)
+        apart = np.arange(len(words))[:, None] * (int(words.max(initial=0)) // 8 + 1) * 8  # each warp its own sectors
         rows = words + apart
         each, lanes = np.unique(rows, return_counts=True)
         sector = np.unique(each // 8, return_inverse=True)[1]
-        most = np.zeros(int(sector.max()) + 1)
+        most = np.zeros(int(sector.max(initial=0)) + 1)
         np.maximum.at(most, sector, lanes)
-        means.append(float(most.sum()) / words.size)
+        means.append(float(most.sum()) / max(words.size, 1))
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
-        if len(access.start) >= SAMPLED and np.isfinite(access.start).all():
-            shares = np.bincount(np.unique(words // (RUN_BYTES // 4), return_inverse=True)[1].ravel())
-            busy = min(busy, RUN_BYTES * words.size / float(shares.max()))
+        if lost and len(access.start) >= SAMPLED and np.isfinite(access.start).all():
+            runs = (lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES).ravel()
+            met = float(np.unique(runs, return_counts=True)[1].max())
+            least = met - SURE * math.sqrt(met)  # of a few that meet by chance nothing follows
+            busy = min(busy, RUN_BYTES * runs.size / least) if least > 0 else busy
     return (float(np.average(means, weights=weights)) if means else 1.0), busy
+
+
+def _lanes_at(access: Access) -> Any:
+    """Where the lanes of a warp are, from the first element of a tile on: neighbours along the dimension of the least
+    step, several rows of it where they are short."""
+    steps = sorted(((abs(c), c, n) for c, n in zip(access.coef, access.shape, strict=True) if n > 1), reverse=True)
+    at: Any = np.zeros(1)
+    for _, c, n in steps:
+        at = (at[:, None] + c * np.arange(min(n, LANES))).ravel()
+    return np.floor(np.resize(at, LANES)).astype(np.int64)
 
 
 def unevenness(work: FloatArray, slots: float) -> float:
@@ -334,9 +354,10 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
     once = density(access, stretch, trace.accesses)
+    elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
-        program_bytes=tiles * tile_elements(access) * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
+        program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
         run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
         density=once, filled=filled(access, stretch, trace.accesses, once),
         align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),

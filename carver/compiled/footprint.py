@@ -168,7 +168,6 @@ class _Walks:
     """Of the tensor."""
     overlapping: Rectangles | None
     item_bytes: float
-    kept: float
 
     def bytes_by(self, group: Any, times: float = 1.0) -> FloatArray:
         """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on.
@@ -178,7 +177,7 @@ class _Walks:
         lost = self.anywhere
         count = int(group.max(initial=0)) + 1
         if self.overlapping is not None and not lost.any():
-            found = self.overlapping.touched(group) * self.item_bytes * self.kept
+            found = self.overlapping.touched(group) * self.item_bytes
             out: FloatArray = np.concatenate([found, np.zeros(count - len(found))])
         else:
             out = self.tile_bytes * _distinct_by(self, group, ~lost, count)
@@ -245,7 +244,7 @@ class Footprint:
                 column[here] for column in (start, stride, count, program, round_, loop, lost)
             )
         return _Walks(
-            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item, mean
+            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item
         )
 
     @property

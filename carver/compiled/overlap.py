@@ -43,6 +43,8 @@ class Rectangles:
     width: FloatArray
     sector: float
     """Elements that are fetched at once."""
+    kept: float
+    """Share that masks let through; 1 where rectangles end where their masks do."""
 
     def touched(self, group: Any) -> FloatArray:
         """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
@@ -61,7 +63,7 @@ class Rectangles:
         before = np.concatenate([[-np.inf], np.maximum.accumulate(high)[:-1]])
         fresh = np.maximum(high - np.maximum(low, before), 0.0) * rows[order]
         count = int(group.max(initial=0)) + 1
-        return np.asarray(np.bincount(mine[order], fresh * self.sector, count), np.float64)
+        return np.asarray(np.bincount(mine[order], fresh * self.sector * self.kept, count), np.float64)
 
 
 def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
@@ -110,7 +112,10 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     n = len(parts)
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
-    return Rectangles(np.repeat(walk, n), **columns, sector=sector)
+    if kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
+        columns["width"] *= np.repeat(np.concatenate([a.kept for a in accesses])[walk], n)
+        kept = 1.0
+    return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept)
 
 
 def _straightened(accesses: Sequence[Access]) -> Access:

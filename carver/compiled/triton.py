@@ -510,7 +510,8 @@ def sentence(error: BaseException) -> str:
     said = next((found[1] or found[2] for found in of_line if found), None)
     said = said or next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
     said = re.sub(rf"{re.escape(gettempdir())}/\S+", "FILE", said)  # so that configurations refused alike say the same
-    return f"{type(inner).__name__}: {said}{about}"[:300].removesuffix(": ")
+    told = f"{type(inner).__name__}: {said}{about}".removesuffix(": ")
+    return told if len(told) <= 300 else f"{told[:147]} ... {told[-148:]}"  # why stands at the end
 
 
 def _quoted(error: BaseException) -> str:
@@ -592,8 +593,7 @@ def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
         sizes = sizes[:3]
     if not 1 <= len(sizes) <= 3:
         raise ConfigError(f"a grid is one to three whole numbers, got {shown(sizes)}")
-    whole_sizes = (whole("each number of a grid", n, ConfigError, 0, 2**31 - 1) for n in sizes)
-    x, y, z = (*whole_sizes, *(1, 1, 1))[:3]
+    x, y, z = (*(whole("each number of a grid", n, ConfigError, 0, 2**31 - 1) for n in sizes), 1, 1)[:3]
     if math.prod((x, y, z)) == 0:
         raise ConfigError(f"the grid {sizes!r} has no program")
     return x, y, z
