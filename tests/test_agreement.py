@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import agreement  # noqa: E402
+import dtypes  # noqa: E402
 
 RECORDS = ROOT / "tests" / "data" / "agreement"
 HELD_OUT = agreement.read(RECORDS / "held_out.jsonl.gz")
@@ -100,3 +102,23 @@ def test_the_compiler_still_makes_what_is_recorded(target: str) -> None:
     wanted = [(row["kernel"], target, row["problem"], row["config"]) for row in recorded]
     again = {agreement.key(row): row for row in agreement.compiled(wanted)}
     assert [again[agreement.key(row)] for row in recorded] == recorded
+
+
+TYPES = json.loads((RECORDS / "dtypes.json").read_text(encoding="utf-8"))
+"""`python benchmarks/dtypes.py compile`: every type of a product on every target."""
+
+
+def test_every_type_is_multiplied_as_the_compiler_multiplies_it() -> None:
+    """By the same kind of instruction, or refused where the compiler refuses; on matrix units within 2.4 times of the
+    machine code's time, in the middle within 0.9 to 1.1."""
+    ratios = []
+    for target, dtype, code, said in dtypes.rows(TYPES):
+        assert ("refused" in said) == ("refused" in code), (target, dtype, said, code)
+        if "ms" not in said:
+            continue
+        assert said["instruction"] == dtypes.kind(code), (target, dtype)
+        if said["instruction"] != "vector":
+            ratios.append(said["ms"] / code["ms"])
+            assert 1 / 2.4 <= ratios[-1] <= 2.4, (target, dtype, ratios[-1])
+    assert len(ratios) >= 75 and 0.9 <= sorted(ratios)[len(ratios) // 2] <= 1.1
+    assert len({key.split()[0] for key in TYPES}) == len(dtypes.DEVICES)
