@@ -25,7 +25,9 @@ and latency then grows with the number of blocks, as in a queue with that many c
 FLOP_PJ, SMEM_PJ, L2_PJ = 1.0, 2.5, 12.5
 """Energy of an operation of a product of halves with a float32 sum, and of a byte from 32 KB and from 1 MB of SRAM.
 Only their ratios count. Source: Horowitz, Computing's Energy Problem, ISSCC 2014: 1.1 pJ a product of halves, 0.9 a sum
-of float32, 20 and 100 pJ for 8 bytes, at 45 nm. Wires shrink less than logic, so bytes cost no less on newer nodes."""
+of float32, 20 and 100 pJ for 8 bytes, at 45 nm. Wires shrink less than logic, so bytes cost no less on newer nodes.
+AMD says as much of its library: tiles of up to 256 x 256 and less movement through shared memory take less power, so
+that the clock rises (ROCm blog, Measuring Max-Achievable FLOPs, part 2)."""
 
 LIMITERS = ("math", "shared memory", "L2", "DRAM", "issue", "latency")
 
