@@ -236,6 +236,21 @@ def test_kernel_tuner_as_a_strategy_and_as_a_filter(tune: Any) -> None:
         rank_space("vector_add", VECTOR_ADD, N, [], SPACE, arch="h100", no_such=1)
 
 
+def test_a_large_space_of_kernel_tuner_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 6 configurations 4 are compiled; `ranking.search` says which."""
+    pytest.importorskip("kernel_tuner")
+    from carver.integrations import kernel_tuner as ours
+
+    for name, few in (("WHOLE", 5), ("MOST", 4)):
+        monkeypatch.setattr(ours, name, few)
+    ranking = ours.rank_space(
+        "vector_add", VECTOR_ADD, N, [np.zeros(N, np.float32)] * 3 + [np.int32(N)], SPACE, arch="h100",
+        grid_div_x=["block_size_x", "work"],
+    )  # fmt: skip
+    assert ranking.search is not None and ranking.search.ended == "4 were compiled"
+    assert all(step.config.keys() == SPACE.keys() for step in ranking.search.steps)
+
+
 def test_cutile_searches_among_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     ct = pytest.importorskip("cuda.tile")
     from cuda.tile.tune import _tune

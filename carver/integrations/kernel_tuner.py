@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,22 @@ from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError
 from ..compiled.binary import Binary
 from ..compiled.facts import Facts
+from ..compiled.pool import SECONDS
 from ..export.kernel_tuner import SeededStrategy
 from ..problem.problem import counted
 from ..ranking.kernel import rank_facts
 from ..ranking.ranking import Ranking
+from ..ranking.search import searched
+from ..ranking.space import Choices, Config
 from ..run.spec import Kernel
 from . import source
 from .enable import TOPK, Chosen, Enabled, device_of
 from .kernels import facts_of
 
-WHOLE = 256
-"""Configurations of a space that are all compiled. Of a larger one so many at random, then neighbours of the best."""
-BEST, ROUND, MOST = 8, 64, 768
-"""The best whose neighbours are tried next; configurations of such a round, and of all."""
+WHOLE = 96
+"""Configurations of a space that are all compiled. A larger one is searched."""
+MOST, PATIENCE = 160, 48
+"""Of a larger one, the most that are compiled, and how many of them without a gain end the search."""
 LANGUAGES = ("CUDA", "CUPY", "NVCUDA", "HIP")
 _TARGET_FLAGS = ("-arch", "--arch", "--gpu-architecture", "-gencode", "--generate-code")
 
@@ -38,7 +41,7 @@ _TARGET_FLAGS = ("-arch", "--arch", "--gpu-architecture", "-gencode", "--generat
 class RankedStrategy:
     """A strategy of `tune_kernel` that times the `topk` configurations which are predicted to be the fastest.
 
-    All of a space are compiled and ranked by their machine code, of a large one some hundred. `arch`: "auto" is the
+    All of a space are compiled and ranked by their machine code; a large one is searched. `arch`: "auto" is the
     device that is tuned for. `then` names a strategy that goes on from there with what is left of the budget.
     """
 
@@ -97,6 +100,16 @@ class Instances:
         own = (flag for flag in flags if not flag.startswith(_TARGET_FLAGS))
         return cls(runner.kernel_source, runner.kernel_options, tuple(own))
 
+    def launch(self, params: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Threads of a block, and blocks of the grid."""
+        from kernel_tuner import util
+
+        options = self.options
+        divisors = options.grid_div_x, options.grid_div_y, options.grid_div_z
+        names = options.block_size_names or util.default_block_size_names
+        threads, grid = util.setup_block_and_grid(options.problem_size, divisors, dict(params), names)
+        return tuple(threads), tuple(int(n) for n in grid)
+
     def binary(self, params: dict[str, Any], arch: Arch) -> Binary:
         """Raises CompileError where the compiler refuses the configuration."""
         from kernel_tuner import core, util
@@ -104,9 +117,8 @@ class Instances:
         kernel, options = self.kernel, self.options
         if kernel.lang.upper() not in LANGUAGES:
             raise ConfigError(f"Kernel Tuner's kernels in {kernel.lang} are not compiled here, but CUDA's and HIP's")
-        divisors = options.grid_div_x, options.grid_div_y, options.grid_div_z
         names = options.block_size_names or util.default_block_size_names
-        threads, grid = util.setup_block_and_grid(options.problem_size, divisors, params, names)
+        threads, grid = self.launch(params)
         name, text, files = kernel.prepare_list_of_files(options.kernel_name, params, grid, threads, names)
         try:
             if "<" in name:
@@ -125,41 +137,49 @@ class Instances:
 class Explored:
     """What was compiled of a space, ranked."""
 
-    tried: Sequence[tuple[Any, ...]]
+    names: Sequence[str]
     ranking: Ranking
 
     def configs(self, count: int) -> list[tuple[Any, ...]]:
         """The first so many, as Kernel Tuner has them."""
-        return [self.tried[place] for place in self.ranking.indices[:count]]
+        return [tuple(hint.config[name] for name in self.names) for hint in self.ranking[:count]]
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """Facts of configurations, for a search."""
+
+    instances: Instances
+    arch: Arch
+    backend: str = "kernel_tuner"
+    source: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return str(self.instances.options.kernel_name)
+
+    def programs(self, config: Config) -> float:
+        return float(math.prod(self.instances.launch(config)[1]))
+
+    def facts(self, configs: Sequence[Config], seconds: float = SECONDS) -> list[Facts | CarverError]:
+        def make(place: int) -> Binary:
+            return self.instances.binary(dict(configs[place]), self.arch)
+
+        return facts_of(make, range(len(configs)), self.arch, seconds=seconds, hurry=True)
 
 
 def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
-    """All of a small space; of a large one a sample, then neighbours of the best until none is better than they."""
+    """All of a small space; of a large one what a search by predicted times compiles of it."""
     names = list(space.tune_params)
-    every = [tuple(config) for config in space.list]
-    tried: list[tuple[Any, ...]] = []
-    found: list[Facts | CarverError] = []
-
-    def ranked(more: Sequence[tuple[Any, ...]]) -> Ranking:
-        tried.extend(more)
-        params = [dict(zip(names, config, strict=True)) for config in tried]
-        places = range(len(found), len(tried))
-        found.extend(facts_of(lambda place: instances.binary(dict(params[place]), arch), places, arch, hurry=True))
-        return rank_facts(instances.options.kernel_name, arch, params, found, backend="kernel_tuner")
-
-    if len(every) <= WHOLE:
-        return Explored(tried, ranked(every))
-    ranking = ranked(random.Random(0).sample(every, WHOLE))
-    while len(tried) < MOST:
-        best = [tried[place] for place in ranking.indices[:BEST]]
-        near = (tuple(n) for config in best for n in space.get_neighbors(config, "adjacent"))
-        new = [config for config in dict.fromkeys(near) if config not in set(tried)]
-        if not new:
-            break
-        ranking = ranked(new[: min(ROUND, MOST - len(tried))])
-        if [tried[place] for place in ranking.indices[:BEST]] == best:
-            break
-    return Explored(tried, ranking)
+    every = [dict(zip(names, config, strict=True)) for config in space.list]
+    compiled = _Compiled(instances, arch)
+    if len(every) > WHOLE:
+        found = searched(compiled, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
+        return Explored(names, found)
+    return Explored(
+        names, rank_facts(compiled.name, arch, every, compiled.facts(every), backend=compiled.backend)
+    )
 
 
 def patch(log: Enabled) -> Callable[[], None]:
