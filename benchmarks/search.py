@@ -4,14 +4,15 @@
     python benchmarks/search.py report FILE.jsonl [--json]
 
 `run` appends a row for each configuration that is compiled; what FILE has is not done again, so it can be stopped at
-any time. Of a search each row has the CPU seconds of all its processes so far, what is fetched from the store included.
-A random draw is Helion's own; it counts whether it compiles or not, and is given up after 20 s. `report` compares the
-best price within `--budget` CPU seconds and 60 compiled with the best of so many random draws.
+any time. `report` compares, `tests/data/h100/search.jsonl.gz` as well: the best price within `--budget` CPU seconds and
+60 compiled, and the best of the random draws. Of a search each row has the CPU seconds of all its processes so far. A
+random draw is Helion's own; it counts whether it compiles or not, and is given up after 20 s.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -37,7 +38,10 @@ def cpu_s() -> float:
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    if not file.exists():
+        return []
+    text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def searched(name: str, shape: int, arch: str, tensor: Any) -> Iterator[dict[str, Any]]:
@@ -133,7 +137,7 @@ def report(asked: argparse.Namespace) -> None:
         print(
             f"{row['case']:13} {row['shape']:5} {row['compiled']:9} {row['search_ms']:11.4f} {row['seeds_ms']:8.4f} "
             f"{row['random_same_budget_ms']:17.4f} {row['random_in_budget']:6} {row['random_all_ms']:11.4f} "
-            f"{row['random']:5} {row['search_ms'] / row['random_all_ms']:12.3f}"
+            f"{row['random']:5} {row['search_ms'] / row['random_all_ms'] if row['random'] else math.nan:12.3f}"
         )
     ratios = [row["search_ms"] / row["random_all_ms"] for row in found if math.isfinite(row["random_all_ms"])]
     if ratios:
