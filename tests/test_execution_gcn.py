@@ -18,7 +18,7 @@ from carver.arch.devices import load
 from carver.base.errors import CompileError, ConfigError, DeviceError
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import Execution, execution, facts_of_binary
-from carver.compiled.execution.gcn import decode
+from carver.compiled.execution.gcn import decode, placed
 from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa.code import Instruction
@@ -274,6 +274,8 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
         ("v_dual_mov_b32", "v0, v1 :: v_dual_mov_b32 v1, v0", {"v0": 1, "v1": 2}, {"v0": 2, "v1": 1}),
         ("v_add_u32", "v0, v1, v2 dst_sel:DWORD src0_sel:WORD_1", {"v1": 0x50003, "v2": 1}, {"v0": 6}),
         ("v_pk_mov_b32", "v[0:1], v[2:3], v[2:3] op_sel:[1,0]", {"v2": 5, "v3": 6}, {"v0": 6, "v1": 5}),
+        ("v_pk_mul_f32", "v[0:1], s[2:3], v[4:5] op_sel_hi:[0,1]",
+         {"s2": 0x40000000, "s3": 0, "v4": 0x3F800000, "v5": 0x40400000}, {"v0": 0x40000000, "v1": 0x40C00000}),
         ("v_writelane_b32", "v9, s3, 5", {"s3": 7}, {"v9@5": 7}),
     ],
 )
@@ -437,3 +439,14 @@ def test_a_tunable_dedispersion_against_counts_by_hand(isa: str) -> None:
             ends.append(int(address.max()) - (1 << 40))
     # the last sample of the last trial, which the last channel delays most
     assert max(ends) == (channels - 1) * (samples + longest) + samples - 1 + int(shifts[-1] * np.float32(trials - 1))
+
+
+def test_registers_on_the_stack_are_told_apart_by_the_scalar_that_was_just_set() -> None:
+    lines = [("s_movk_i32", "s5, 0x80"), ("scratch_store_b32.spill", "off, v1, s5"), ("s_movk_i32", "s5, 0x84"),
+             ("scratch_store_b32.spill", "off, v2, s5 offset:4"), ("scratch_load_b32.spill", "v3, off, off offset:136"),
+             ("s_add_u32", "s5, s5, s6"), ("scratch_load_b32.spill", "v4, off, s5")]  # fmt: skip
+    code = list(placed([Instruction(i, "", *line) for i, line in enumerate(lines)]))
+    assert [each.operands for each in code[1:5:3]] == ["off, v1, off offset:128", "v3, off, off offset:136"]
+    stored = decode(code[3], 32, set())
+    assert stored.writes == {"stack 136"} == {name for name in decode(code[4], 32, set()).reads if "stack" in name}
+    assert code[6].opcode == "scratch_load_b32"  # at a place that is not known

@@ -7,7 +7,7 @@ is not in the tables makes what it writes unknown, and is counted by name if its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from ..isa.code import Code, Instruction
 from ..isa.gcn import rare
-from .gcn_arithmetic import ACCUMULATES, KEEPS_SCC, UPWARDS, doubts, function, kept, parsed
+from .gcn_arithmetic import ACCUMULATES, KEEPS_SCC, UPWARDS, function, parsed
+from .gcn_made import CARRIES, computed, made, poison
 from .gcn_memory import memory
-from .gcn_operands import EXEC, Getter, Operands, any_of, put, put_mask, registers
+from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, put, put_mask, registers
 from .lanes import TRUE, WORD, Array, Column, Value, applied, known_in, merged, number, settled
 from .ops import Op, Thread
 
@@ -41,8 +42,6 @@ NOTHING = re.compile(
     r"buffer_(wbl2|inv|wbinvl1|gl[01]_inv)|global_(wb|inv|wbinv)|v_nop|exp$|ds_nop|v_pipeflush"
 )
 """Instructions that concern neither addresses nor control."""
-MATRIX = re.compile(r"v_(mfma|smfmac|wmma|swmmac|dot\d|pk_fma|pk_mul|pk_add)")
-CARRIES = re.compile(r"(?:s|v(?=\w*_co_))_(add|sub)(c|b)?(rev)?(?:_co)?(_ci)?_u32")
 ODD = ("clamp", "mul:", "div:", "op_sel", "row_", "quad_perm", "wave_", "dpp8", "dst_sel:B", "dst_sel:W", "neg_")
 """Modifiers of vector instructions that are not followed."""
 LANE = re.compile(r"v_(readlane|writelane)_b32")
@@ -53,12 +52,36 @@ def decoded(code: Code) -> list[Op]:
     opcodes = [each.opcode for each in code.instructions]
     spilling = {registers(each.operands.split(",")[0].strip())[0] for each in code.instructions
                 if each.opcode == "v_writelane_b32"}  # fmt: skip
-    ops = [decode(each, code.warp_size, spilling) for each in code.instructions]
+    ops = [decode(each, code.warp_size, spilling) for each in placed(code.instructions)]
     for i, op in enumerate(ops):
         end = op.target or 0
         if op.kind == "branch" and end > i and op.conditions and rare(opcodes[i + 1 : end]):
             ops[i] = replace(op, rare=True)
     return ops
+
+
+def placed(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
+    """The instructions, where those of the stack have a constant for the scalar that was just set to one."""
+    targets = {each.target for each in instructions}
+    held: dict[str, int] = {}
+    for each in instructions:
+        if each.address in targets:
+            held.clear()
+        first, *rest = (part.strip() for part in each.operands.split(","))
+        if each.opcode in ("s_mov_b32", "s_movk_i32") and WHOLE.match(rest[0]):
+            held[first] = int(rest[0], 0)
+        elif each.opcode.startswith("s_"):
+            for name in registers(first):
+                held.pop(name, None)
+        if each.opcode.endswith(".spill") and (found := re.search(r", (s\d+)(?= |$)", each.operands)):
+            if found[1] in held:
+                offset = int(x[1]) if (x := re.search(r"offset:(\d+)", each.operands)) else 0
+                operands = re.sub(r" offset:\d+", "", each.operands).replace(found[0], ", off")
+                yield each._replace(operands=f"{operands} offset:{offset + held[found[1]]}")
+            else:
+                yield each._replace(opcode=each.opcode.removesuffix(".spill"))
+            continue
+        yield each
 
 
 def decode(each: Instruction, wave: int, spilling: set[str]) -> Op:
@@ -70,36 +93,10 @@ def decode(each: Instruction, wave: int, spilling: set[str]) -> Op:
     if each.opcode.startswith("v_dual_"):
         return dual(each, wave, spilling)
     o = Operands.of(each, wave)
-    for kind in (branch, memory, mask_write, lane_access, comparison, carried, chosen, scalar, counted, packed):
+    for kind in (branch, memory, mask_write, lane_access, comparison, carried, chosen, scalar, counted, packed, rows):
         if (op := kind(each, o, spilling)) is not None:
             return op
     return arithmetic(each, o)
-
-
-def made(each: Instruction, o: Operands, run: Any, writes: Sequence[str], *, masked: bool = True, **more: Any) -> Op:
-    """A register operation; `masked`: of the lanes that take part only."""
-    guard = EXEC if masked else ""
-    reads = frozenset(o.reads | ({EXEC} if masked else set()))
-    return Op(each.address, "alu", run, reads, frozenset(writes), guard, frozenset({guard} - {""}), **more)
-
-
-def poison(each: Instruction, o: Operands, masked: bool) -> Op:
-    """Of an instruction for which there is no rule."""
-    count = 2 if len(o.parts) > 1 and CARRIES.match(each.opcode) else 1
-    writes = [name for part in o.parts[:count] for name in registers(part)]
-    read = [name for part in o.parts[count:] for name in registers(part.strip("-|"))]
-    o.reads.update(read)
-    if each.opcode.startswith("s_"):
-        writes.append("scc")
-
-    def run(thread: Thread) -> None:
-        # products of matrices are data, and so is what comes of data
-        if not MATRIX.match(each.opcode) and all(thread.get(name) is not None for name in read):
-            thread.lost(each.opcode, writes)
-        for name in writes:
-            thread.set(name, None)
-
-    return made(each, o, run, writes, masked=masked, named=each.opcode)
 
 
 def dual(each: Instruction, wave: int, spilling: set[str]) -> Op:
@@ -474,7 +471,10 @@ def counted(each: Instruction, o: Operands, _: set[str]) -> Op | None:
 
 
 def packed(each: Instruction, o: Operands, _: set[str]) -> Op | None:
-    """v_pk_mov_b32: one word of each of two pairs, as op_sel chooses."""
+    """Instructions on pairs of words: v_pk_mov_b32 takes one of each of two pairs, as op_sel chooses; of the others
+    op_sel chooses the operands of the low result, op_sel_hi those of the high one."""
+    if found := re.match(r"v_pk_(add|mul|fma)_f32$", each.opcode):
+        return packed_floats(each, o, found[1])
     if each.opcode != "v_pk_mov_b32":
         return None
     names, which = registers(o.parts[0]), (o.modifier("op_sel") or "[0,0]").strip("[]").split(",")
@@ -490,33 +490,49 @@ def packed(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     return made(each, o, run, names)
 
 
-def computed(
-    thread: Thread, each: Instruction, stem: str, types: Sequence[str], compute: Any, values: Sequence[Value],
-    names: Sequence[str], sets: bool,
-) -> None:  # fmt: skip
-    """Write what an instruction computes, and note what it depends on."""
-    columns = [value for value in values if value is not None]
-    if len(columns) < len(values) or compute is None:
-        for name in (*names, *(["scc"] if sets else [])):
-            thread.set(name, None)
-        return
-    bits, known = [column.bits for column in columns], known_in(columns)
-    with np.errstate(all="ignore"):
-        value = np.atleast_1d(compute(*bits))
-        kind = types[-1] if types else "b32"
-        for how, *what in doubts(stem, kind, bits, value, len(names) == 2):
-            thread.note(each.address, how, *(Column(np.atleast_1d(x), known) for x in what))
-        out = kept(value, types[0] if types else "b32")
-    put(thread, names, out, known)
-    if sets:
-        if stem in ("min", "max"):
-            thread.set("scc", Column(np.atleast_1d(value == bits[0]), known))
-        elif types and types[-1] == "i32" and stem in ("add", "sub", "addk"):
-            thread.set("scc", Column(np.atleast_1d(value != (value & WORD ^ 1 << 31) - (1 << 31)), known))
-        else:
-            word = out if len(names) == 2 else out & WORD
-            thread.note(each.address, "NE", Column(word, known), number(0))
-            thread.set("scc", Column(np.atleast_1d(word != 0), known))
+def rows(each: Instruction, o: Operands, _: set[str]) -> Op | None:
+    """v_permlane16 and v_permlanex16: a lane takes what one of its row of 16 holds, or one of the other row."""
+    found = re.match(r"v_permlane(x?)16_b32$", each.opcode)
+    if not found or o.wave != 32:
+        return None
+    names, source, low, high = registers(o.parts[0]), *(o.get(part) for part in o.parts[1:4])
+    o.reads.update(names)
+
+    def run(thread: Thread) -> None:
+        held, first, second, lane = source(thread), low(thread), high(thread), thread.special("SR_LANEID")
+        if held is None or first is None or second is None or lane is None:
+            return thread.set(names[0], None)
+        if known_in([held, first, second]) is not None:
+            return thread.set(names[0], None)
+        at = lane.bits % 16
+        chosen = np.where(at < 8, first.bits, second.bits) >> 4 * (at % 8) & 15
+        row = lane.bits // 16 ^ (1 if found[1] else 0)
+        bits = thread.shuffled(held.bits, row * 16 + chosen) if len(held.bits) > 1 else held.bits
+        return thread.set(names[0], Column(bits))
+
+    return made(each, o, run, names)
+
+
+def packed_floats(each: Instruction, o: Operands, stem: str) -> Op:
+    names, sources = registers(o.parts[0]), o.parts[1:]
+    if any(mod.startswith(("neg_", "clamp")) for mod in o.mods):
+        return poison(each, o, True)
+    halves = []
+    for name, usual in (("op_sel", 0), ("op_sel_hi", 1)):
+        said = (o.modifier(name) or "").strip("[]").split(",")
+        which = [int(at) if at else usual for at in (*said, *[""] * len(sources))]
+        words = [registers(token) for token in sources]
+        tokens = [pair[at] if len(pair) == 2 else token
+                  for token, pair, at in zip(sources, words, which, strict=False)]  # fmt: skip
+        halves.append([o.get(token, "f32") for token in tokens])
+    compute = function(each.opcode, stem, ["f32"])
+
+    def run(thread: Thread) -> None:
+        found = [[get(thread) for get in getters] for getters in halves]
+        for name, values in zip(names, found, strict=True):
+            computed(thread, each, stem, ["f32"], compute, values, [name], False)
+
+    return made(each, o, run, names)
 
 
 def arithmetic(each: Instruction, o: Operands) -> Op:
