@@ -288,7 +288,11 @@ Names = Annotated[Any, option(
 Ignore = Annotated[tuple[str, ...], option(
     "Ignore a key that does not matter to the time; repeatable.", metavar="KEY")]  # fmt: skip
 Arguments = Annotated[Path | None, option(
-    "TOML file with [args] (numbers and tensors), [constants], [values] and grid.", "--args", type=INPUT)]  # fmt: skip
+    "TOML file with [args] (numbers and tensors), [constants], [values], grid and block.", "--args",
+    type=INPUT)]  # fmt: skip
+Macros = Annotated[tuple[str, ...], option(
+    "Macro of a source, with one value or several that are tuned: -D N=4096 -D BX=64,128,256.", "-D", "--define",
+    metavar="NAME=VALUES", multiple=True)]  # fmt: skip
 Plot = Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)]
 Roofline = Annotated[Path | None, option("Save a roofline plot (PNG, SVG or PDF).", type=PICTURE)]
 Html = Annotated[Path | None, option(

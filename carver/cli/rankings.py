@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -35,6 +35,7 @@ from .options import (
     Html,
     Ignore,
     KernelName,
+    Macros,
     Most,
     Names,
     Plot,
@@ -58,7 +59,7 @@ from .options import (
     told,
     without_operator,
 )
-from .reading import call_of, read_configs, read_problems
+from .reading import call_of, kernel_of, read_configs, read_problems
 
 DRAWN = 300
 """Candidates on an HTML page."""
@@ -201,10 +202,11 @@ def rank(
 
 
 def _rank_any_kernel(
-    source: Annotated[str, argument("FILE.py:NAME")],
+    source: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")],
     arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
     args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    configs: Annotated[TextIO | None, configs_option("those of the kernel's own tuner")] = None,
+    macros: Macros = (),
     compile: Annotated[str | None, option(
         "Share of the list to compile, or 'all'. By default half of a list of 20 or more.", metavar="SHARE")] = None,
     profile: Profile = None,
@@ -218,17 +220,24 @@ def _rank_any_kernel(
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Rank the configurations of any Triton kernel by their machine code.
+    """Rank the configurations of any kernel by their machine code.
 
-    Each is compiled for the device, which need not be in the machine. This takes seconds the first time; later, results
-    come from disk. `carver inspect --help` shows the file of arguments.
+    A kernel is FILE.cu:NAME or FILE.hip:NAME, a function of a source with -D macros, or FILE.py:NAME: a function of
+    Triton, Gluon, TileLang, CuTe DSL, cuTile, Numba or Warp, a carver.Kernel, a list of carver.Binary, or a function
+    that makes one of a configuration. Each is compiled for the device, which need not be in the machine; Triton's
+    results are kept on disk. `carver inspect --help` shows the file of arguments.
     """
-    from ..ranking.kernel import rank_kernel
+    from ..integrations.kernels import rank_kernel
 
-    call = call_of(source, args)
-    given = None if configs is None else read_configs(text_from(configs, ConfigError))
-    how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values, "profile": profile,
-           "compile": share(compile), "launch": not no_launch}  # fmt: skip
+    call = kernel_of(source, args, macros, needs=True)
+    given = call.tuned or None if configs is None else read_configs(text_from(configs, ConfigError))
+    if configs is not None and call.tuned:
+        raise ConfigError(f"-D {min(call.tuned)} has several values, and --configs is a list: give one of the two")
+    how = {**call.how, "profile": profile}
+    if call.is_triton:
+        how |= {"compile": share(compile), "launch": not no_launch}
+    elif compile is not None or no_launch:
+        raise ConfigError("--compile and --no-launch are of Triton kernels")
     found = devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None or html is not None:
@@ -249,7 +258,7 @@ def _rank_any_kernel(
     show(shown, len(shown), as_json)
 
 
-command(_rank_any_kernel, "kernel", rank, short_help="Any Triton kernel, ranked by its machine code.")
+command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
 Explained = Annotated[Path | None, option("Save a plot of the explanation (PNG, SVG or PDF).", type=PICTURE)]
 
 
@@ -302,21 +311,24 @@ command(_explain_hint, "hint", explain)
 
 @command
 def inspect(
-    kernel: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME")],
+    kernel: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")],
     arch: ArchName,
     args: Arguments = None,
-    config: Annotated[Any, config_option("Values of the tunables, or macros of a CUDA source")] = None,
-    block: Annotated[int, option("Threads per block of a CUDA source.")] = 256,
+    config: Annotated[Any, config_option("Values of the tunables, or macros of a source")] = None,
+    macros: Macros = (),
+    block: Annotated[int, option("Threads per block of a CUDA source without --args.")] = 256,
     as_json: AsJson = False,
 ) -> None:
-    """Compile one configuration of a kernel and print what the machine code contains. The kernel is a Triton function,
-    FILE.py:NAME, or a function of a CUDA source, FILE.cu:NAME. The device need not be in the machine.
+    """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
+    `carver rank kernel`. The device need not be in the machine.
 
     Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
-    instructions by pipe, its bytes, and the time of a single warp. A file of arguments, for a Triton kernel:
+    instructions by pipe, its bytes, and the time of a single warp. A CUDA source without --args says the same, but not
+    how often its loops run. A file of arguments, in the order of the parameters (block: where the caller chooses it):
 
     \b
         grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
+        block = [256]
         [args]
         M = 4096
         a = {dtype = "float16", shape = [4096, 4096]}
@@ -325,24 +337,25 @@ def inspect(
         [values]
         B_Seqlen = 2048
     """
+    from ..compiled.facts import Facts
     from ..cost.models.compiled import fits
-    from ..run.inspected import inspect
+    from ..integrations.kernels import inspect
     from ..run.spec import Kernel
 
-    if kernel.endswith((".cu", ".cuh")):
-        raise ConfigError(f"{kernel!r}: write FILE.cu:NAME, a source and a kernel in it")
-    source, _, entry = kernel.rpartition(":")
-    if source.endswith((".cu", ".cuh")):
-        compiled = inspect(Kernel(Path(source), entry, block=block, defines=config or {}), arch=device(arch))
+    call, target = kernel_of(kernel, args, macros), device(arch)
+    if call.tuned:
+        raise ConfigError(f"-D {min(call.tuned)} has several values: one configuration is looked at")
+    if isinstance(call.kernel, Kernel) and args is None:
+        defines = {**call.kernel.defines, **call.how["constants"], **(config or {})}
+        threads = block if call.kernel.block == 1 else call.kernel.block
+        compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
+        assert isinstance(compiled, tuple)
         print_json([asdict(each) for each in compiled]) if as_json else click.echo("\n".join(map(str, compiled)))
         return
-    call = call_of(kernel, args)
-    assert isinstance(call.args, Mapping)
-    target = device(arch)
-    facts = inspect(
-        call.kernel, args=call.args, config=config or {}, arch=target, grid=call.grid,
-        constants=call.constants, values=call.values,
-    )  # fmt: skip
+    if isinstance(call.kernel, list | tuple):
+        raise ConfigError(f"{kernel!r} is a list of binaries: name one")
+    facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
+    assert isinstance(facts, Facts)
     print_json(asdict(facts)) if as_json else click.echo(str(facts))
     if why := fits(facts, target):
         click.echo(f"it cannot be launched: {why}", err=True)

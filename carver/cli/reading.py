@@ -1,15 +1,15 @@
 """What the user gives in files: configurations and problems as JSON, JSON lines or CSV, told apart by the first
-character, and how a Triton kernel is called, as TOML.
+character, and how a kernel is called, as TOML.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -112,28 +112,117 @@ def call_of(kernel: str, path: Path | None) -> Call:
         raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
     given = _arguments(path)
     if find_spec("triton") is None and Path(kernel.rpartition(":")[0]).is_file():
-        raise DeviceError("no Triton, which compiles the kernel, for any GPU and without one: pip install triton")
-
-    def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
-        numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
-        return tuple(_extent(each, numbers) for each in given["grid"])
-
+        raise DeviceError(NO_TRITON)
     from ..compiled.worker import kernel_at
     from ..ranking.kernel import Call
 
-    return Call(kernel_at(kernel), given["args"], grid, given["constants"], given["values"])
+    return Call(kernel_at(kernel), given["args"], _sizes("grid", given["grid"]), given["constants"], given["values"])
+
+
+class Read(NamedTuple):
+    """A kernel in a language that carver reads, and how it is called, as `carver.rank_kernel` takes both.
+
+    how: args, constants, values, grid, block; tuned: macros of a source with the values that are tuned
+    """
+
+    kernel: Any
+    how: dict[str, Any]
+    tuned: dict[str, list[Any]]
+    is_triton: bool = False
+
+
+def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: bool = False) -> Read:
+    """What FILE.cu:NAME or FILE.hip:NAME names, a function of a source, or FILE.py:NAME: a kernel of any language, a
+    `carver.Kernel`, `carver.Binary` or a list of them, or a function that makes one.
+
+    `needs`: a source has a file of arguments. Raises ConfigError.
+    """
+    file, _, entry = text.rpartition(":")
+    given = {"args": {}, "constants": {}, "values": {}} if path is None else _arguments(path)
+    how = {name: given[name] for name in ("args", "constants", "values")}
+    how |= {name: _sizes(name, given[name]) for name in ("grid", "block") if given.get(name) is not None}
+    if text.endswith(SOURCES):
+        raise ConfigError(f"{text!r}: write FILE{Path(text).suffix}:NAME, a source and a kernel in it")
+    if file.endswith(SOURCES):
+        if not Path(file).is_file():
+            raise ConfigError(f"there is no file {file!r}")
+        if path is None and needs:
+            raise ConfigError("--args FILE says what the kernel is called with; see carver inspect --help")
+        from ..run.spec import Kernel
+
+        defined = macros_of(macros)
+        how["constants"] = {**how["constants"], **{name: one for name, (one, *more) in defined.items() if not more}}
+        return Read(Kernel(Path(file), entry), how, {name: v for name, v in defined.items() if len(v) > 1})
+    if macros:
+        raise ConfigError("-D is of a source, FILE.cu:NAME or FILE.hip:NAME; [constants] has what is not tuned")
+    from ..compiled.worker import object_at
+    from ..integrations.languages import KNOWN, front_end, makes
+
+    try:
+        found = object_at(text, "a kernel in it")
+    except ConfigError:
+        if find_spec("triton") is None and Path(file).is_file() and "triton" in text_of(Path(file), ConfigError):
+            raise DeviceError(NO_TRITON) from None
+        raise
+    if isinstance(found, list | tuple) or _is_ours(found) or front_end(found) is not None or makes(found):
+        return Read(found, how, {})
+    if not hasattr(found, "arg_names") and not hasattr(found, "fn"):
+        raise ConfigError(f"{text!r} is {shown(found)}: {KNOWN}")
+    call = call_of(text, path)
+    how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values}
+    return Read(call.kernel, how, {}, is_triton=True)
+
+
+NO_TRITON = "no Triton, which compiles the kernel, for any GPU and without one: pip install triton"
+SOURCES = (".cu", ".cuh", ".hip")
+
+
+def _is_ours(found: Any) -> bool:
+    from ..compiled.binary import Binary
+    from ..run.spec import Kernel
+
+    return isinstance(found, Binary | Kernel)
+
+
+def macros_of(given: Sequence[str]) -> dict[str, list[Any]]:
+    """NAME=VALUE,VALUE as lists; a name alone is 1. Raises ConfigError."""
+    out: dict[str, list[Any]] = {}
+    for each in given:
+        name, has_values, values = each.partition("=")
+        if not name.isidentifier() or name in out or (has_values and not values):
+            raise ConfigError(f"-D {each}: a macro is given once, as NAME, NAME=VALUE or NAME=VALUE,VALUE")
+        out[name] = [_number(value.strip()) for value in values.split(",")] if has_values else [1]
+    return out
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+def _sizes(what: str, given: Any) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
+    """Sizes of a grid or a block as a function of arguments, constants and configuration."""
+
+    def sizes(known: Mapping[str, Any]) -> tuple[int, ...]:
+        numbers = {name: value for name, value in known.items() if isinstance(value, int | float | np.number)}
+        return tuple(_extent(each, numbers, what) for each in given)
+
+    return sizes
 
 
 def _arguments(path: Path) -> dict[str, Any]:
     read = toml_of(text_of(path, ConfigError), path, ConfigError)
-    _check_keys(path, read, "grid", "args", "constants", "values")
-    grid = read.get("grid", [1])
+    _check_keys(path, read, "grid", "block", "args", "constants", "values")
+    grid, block = read.get("grid", [1]), read.get("block")
     tables = {name: read.get(name, {}) for name in ("args", "constants", "values")}
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
     return {
         "grid": grid if isinstance(grid, list) else [grid],
+        "block": block if block is None or isinstance(block, list) else [block],
         "args": {name: _argument(name, value) for name, value in tables["args"].items()},
         "constants": tables["constants"],
         "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
@@ -148,7 +237,9 @@ def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
 def _argument(name: str, value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape")
+    _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape", "value")
+    if value.keys() == {"dtype", "value"}:
+        return _scalar(name, value["dtype"], value["value"])
     if "dtype" not in value or "shape" not in value:
         raise ConfigError(f"argument {name!r}: a tensor has dtype and shape, and may have strides and block_shape")
     from ..compiled.arguments import Descriptor, Tensor
@@ -160,15 +251,23 @@ def _argument(name: str, value: Any) -> Any:
         raise ConfigError(f"argument {name!r}: {error}") from None
 
 
-def _extent(given: Any, numbers: Mapping[str, Any]) -> int:
+def _scalar(name: str, dtype: Any, value: Any) -> Any:
+    """A number of a type, as a parameter of machine code has it."""
+    try:
+        return np.dtype(dtype).type(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"argument {name!r}: no number of type {shown(dtype)}: {error}") from None
+
+
+def _extent(given: Any, numbers: Mapping[str, Any], what: str = "grid") -> int:
     if isinstance(given, int):
         return given
     if not isinstance(given, str):
-        raise ConfigError(f"grid: an extent is a whole number or an expression like 'ceil(M, BLOCK_M)', got {given!r}")
+        raise ConfigError(f"{what}: an extent is a whole number or an expression such as 'ceil(M, BM)', got {given!r}")
     try:
         parsed = expr.parse(given)
     except KernelError as error:
-        raise ConfigError(f"grid: {error}") from None
+        raise ConfigError(f"{what}: {error}") from None
     if missing := sorted(parsed.names - numbers.keys()):
-        raise ConfigError(f"grid {given!r}: {missing[0]} is no number among args, constants and --config")
+        raise ConfigError(f"{what} {given!r}: {missing[0]} is no number among args, constants and --config")
     return int(parsed(numbers))

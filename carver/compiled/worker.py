@@ -91,13 +91,18 @@ def _module(name: str, path: Path) -> ModuleType:
 
 def kernel_at(text: str) -> Any:
     """The kernel that FILE.py:NAME names, with its autotune and heuristics. Raises ConfigError."""
+    found = object_at(text, "a function in it that triton.jit decorates")
+    function_of(found)  # raises for what is no kernel
+    return found
+
+
+def object_at(text: str, what: str) -> Any:
+    """What FILE.py:NAME names; `what` it should be, for the error. Raises ConfigError."""
     path, colon, name = text.rpartition(":")
     if not colon or not Path(path).is_file():
         why = f"there is no file {path!r}; " if colon else ""
-        raise ConfigError(f"{text!r}: {why}write FILE.py:NAME, a file and a function in it that triton.jit decorates")
-    found = _named({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
-    function_of(found)  # raises for what is no kernel
-    return found
+        raise ConfigError(f"{text!r}: {why}write FILE.py:NAME, a file and {what}")
+    return _named({"path": str(Path(path).resolve()), "module": Path(path).stem, "name": name})
 
 
 def encode(value: Any) -> Any:
