@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
-from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, model, optuna, plain, tilelang, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -104,7 +105,7 @@ def test_configurations_of_other_tools_hold_whole_numbers(value: Any) -> None:
 def test_no_target_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, pkgutil, importlib, carver.export as e\n"
     code += "for module in pkgutil.iter_modules(e.__path__): importlib.import_module(f'carver.export.{module.name}')\n"
-    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 10\n"
+    code += "assert len(list(pkgutil.iter_modules(e.__path__))) == 11\n"
     code += "targets = {'triton', 'tilelang', 'kernel_tuner', 'helion', 'optuna', 'torch', 'cutlass', 'vllm'}\n"
     code += "assert not targets & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -388,6 +389,61 @@ def test_serving_files_from_the_command_line(tmp_path: Path) -> None:
     assert all(Path(name).exists() for name in two)
     done = CliRunner().invoke(main, ["export", "vllm-block-fp8", "64", "64", "--arch", "h200", "--batches", "few"])
     assert done.exit_code == 2 and "--batches takes numbers" in done.output
+
+
+DEEPSEEK = {
+    "hidden_size": 7168, "num_attention_heads": 128, "num_key_value_heads": 128, "kv_lora_rank": 512,
+    "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "intermediate_size": 18432,
+    "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
+    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+}  # fmt: skip
+"""Of DeepSeek-V3's config.json, what says its layers."""
+
+
+def test_layers_of_a_model_are_those_that_its_engines_tune() -> None:
+    """vLLM's benchmarks/kernels/benchmark_w8a8_block_fp8.py lists them, for 8 devices: 24576, 32768, 36864 and 4096 / 8
+    columns, and 16384, 18432 and 2048 / 8 of depth."""
+    linears = model.linears_of(DEEPSEEK, 8)
+    assert {(3072, 1536), (4096, 512), (4608, 7168), (7168, 2304), (7168, 2048), (2112, 7168), (512, 7168)} < {*linears}
+    assert model.layer_of(DEEPSEEK, 8) == {
+        "experts": 256, "topk": 8, "hidden": 7168, "intermediate": 256, "dtype": "fp8_w8a8", "block_shape": (128, 128)
+    }  # fmt: skip
+    awq = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    mixtral = {"hidden_size": 4096, "intermediate_size": 14336, "num_local_experts": 8, "num_experts_per_tok": 2}
+    said = model.layer_of(mixtral | {"quantization_config": awq}, 2)
+    assert (said["intermediate"], said["dtype"], said["group_size"]) == (7168, "int4_w4a16", 128)
+    assert said["zero_points"] is True and model.linears_of(mixtral, 2) == []
+    for wrong, says in (({"hidden_size": 64}, "how many experts"), (mixtral | {"hidden_size": "64"}, "whole number")):
+        with pytest.raises(ConfigError, match=says):
+            model.layer_of(wrong, 1)
+    with pytest.raises(ConfigError, match="--tp must divide the width of an expert, got 3"):
+        model.layer_of(mixtral, 3)
+
+
+def test_files_of_a_model_and_of_several_devices(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(DEEPSEEK | {"hidden_size": 512, "intermediate_size": 1024, "q_lora_rank": 256}))
+    where = ("--tp", "8", "--folder", str(tmp_path), "--batches", "16")
+    written = run("export", "vllm-model", str(config), *where, "--arch", "h200").split()
+    assert len(written) == 9 and all(Path(name).exists() for name in written)
+    again = CliRunner().invoke(main, ["export", "vllm-moe", "--model", str(config), *where, "--arch", "h200"])
+    assert again.exit_code == 2 and "is there already; --force writes over it" in again.output
+    two = ("--arch", "h200", "--arch", "mi300x", "--force")
+    moe = run("export", "vllm-moe", "--model", str(config), *where, *two).split()
+    assert [re.findall("device_name=(.*?),", name)[0] for name in moe] == ["NVIDIA_H200", "AMD_Instinct_MI300X"]
+    done = CliRunner().invoke(main, ["export", "vllm-moe", "--experts", "8", "--arch", "h200"])
+    assert done.exit_code == 2 and "missing --topk, --hidden, --intermediate" in done.output
+    shaped = run("export", "vllm-block-fp8", "256", "256", *where[2:], "--arch", "h200", "--block-shape", "64,128")
+    assert "block_shape=[64,128]" in shaped
+
+
+def test_a_serving_file_says_how_sure_it_is_and_what_it_leaves_out() -> None:
+    layer = ("--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "512", "--batches", "1,512")
+    int4 = ("--dtype", "int4_w4a16", "--group-size", "128", "--arch", "h200", "--json")
+    sure, left, shared = json.loads(run("export", "vllm-moe", *layer, *int4))["notes"]
+    assert sure.startswith("predicted, not timed; constants of the kernel: ")
+    assert "80 % of measured times within -" in sure
+    assert left.startswith("entries for 1 tokens") and "size of the groups" in shared
 
 
 @pytest.mark.parametrize("file", ["json", "csv"])

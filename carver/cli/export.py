@@ -17,6 +17,7 @@ from ..base.errors import ConfigError
 from ..base.given import MOST_BYTES, text_from
 from ..base.table import words
 from ..export import cutlass, plain, tilelang, vllm
+from ..export import model as models
 from ..kernels.declaration import DeclarationError
 from ..ops.template import Template
 from ..ranking.hint import Hint
@@ -132,42 +133,74 @@ _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as J
 Project = click.Choice(["vllm", "sglang"])
 
 
+Archs = Annotated[tuple[str, ...], option(
+    "Device; repeatable, for the files of each.", "--arch", metavar="NAME", multiple=True)]  # fmt: skip
+Force = Annotated[bool, option("Write over files that are there.")]
+Folder = Annotated[Path, option("Folder for the files.", show_default="the current one",
+                                type=click.Path(file_okay=False, path_type=Path))]  # fmt: skip
+Batches = Annotated[str | None, option("Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")]
+Spelling = Annotated[str, option("Project whose spelling of block shapes to use.", type=Project)]
+DeviceName = Annotated[str, option("The device as torch names it.", show_default="from the descriptor")]
+
+
 def _serving(name: str, make: Callable[..., vllm.ConfigFile]) -> None:
-    """Adds a command that writes the file which `make` gives of the device, the batches and its own options."""
+    """Adds a command that writes the file which `make` gives of each device, the batches and its own options."""
 
     def write(
-        arch: ArchName,
-        project: Annotated[str, option("Project whose spelling of block shapes to use.", type=Project)] = "vllm",
-        batches: Annotated[str | None, option(
-            "Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")] = None,
-        device_name: Annotated[str, option(
-            "The device as torch names it.", show_default="from the descriptor")] = "",
-        folder: Annotated[Path, option("Folder for the file.", show_default="the current one",
-                                       type=click.Path(file_okay=False, path_type=Path))] = Path(),
+        arch: Archs, project: Spelling = "vllm", batches: Batches = None, device_name: DeviceName = "",
+        folder: Folder = Path(), force: Force = False,
         explain: Annotated[bool, option("Print the time of each tile and what bounds it.")] = False,
         as_json: AsJson = False,
         **layer: Any,
     ) -> None:  # fmt: skip
-        file = make(device(arch), batches=_batches(batches), device_name=device_name, project=project, **layer)
+        made = [
+            make(each, batches=_batches(batches), device_name=device_name, project=project, **layer)
+            for each in _devices(arch, device_name)
+        ]
         if as_json:
-            print_json(_said(file) | ({"down": _said(file.down)} if file.down else {}))
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in (file, file.down) if file.down else (file,):
-            if explain:
-                click.echo(_reasons(each))
-            for path in (folder / one for one in each.names):
-                path.write_text(each.to_json(), encoding="utf-8")
-                click.echo(str(path))
+            said = [_said(file) | ({"down": _said(file.down)} if file.down else {}) for file in made]
+            print_json(said[0] if len(said) == 1 else said)
+        else:
+            _write_all(made, folder, force, explain)
 
     write.__doc__ = make.__doc__
     made = command(write, name, export)
     made.params[:0] = params_of(make)
 
 
+def _devices(names: Sequence[str], device_name: str) -> list[Arch]:
+    found = {each.name: each for each in map(device, names)}
+    if device_name and len(found) > 1:
+        raise ConfigError(f"--device-name is of one device, got {len(found)}: {', '.join(found)}")
+    return list(found.values())
+
+
+def _write_all(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, explain: bool) -> None:
+    """All of them or, where one is there already, none."""
+    each = [one for file in files for one in ((file, file.down) if file.down else (file,))]
+    there = [name for file in each for name in file.names if (folder / name).exists()]
+    if there and not force:
+        raise ConfigError(f"{folder / there[0]} is there already{_more(len(there) - 1)}; --force writes over it")
+    folder.mkdir(parents=True, exist_ok=True)
+    for note in dict.fromkeys(note for file in each for note in file.notes):
+        click.echo(f"note: {note}", err=True)
+    for file in each:
+        if explain:
+            click.echo(_reasons(file))
+        for name in file.names:
+            (folder / name).write_text(file.to_json(), encoding="utf-8")
+            click.echo(str(folder / name))
+
+
+def _more(count: int) -> str:
+    return f", and {count} more" if count else ""
+
+
 def _said(file: vllm.ConfigFile) -> dict[str, Any]:
     configs = {m: dict(c) for m, c in file.configs.items()}
-    return {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms)}
+    return {
+        "name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms), "notes": list(file.notes)
+    }  # fmt: skip
 
 
 def _batches(text: str | None) -> Sequence[int]:
@@ -197,39 +230,120 @@ def _reasons(file: vllm.ConfigFile) -> str:
     return "\n".join(lines)
 
 
+class _Shape(click.ParamType):  # type: ignore[type-arg]
+    """Two sizes, as `128,128` or `128x128`."""
+
+    name = "N,K"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        words = value.replace("x", ",").replace(" ", ",").split(",") if isinstance(value, str) else list(value)
+        if len(words) != 2 or not all(str(word).isdecimal() for word in words):
+            self.fail(f"a block shape is two sizes such as 128,128; got {value!r}", param, ctx)
+        return int(words[0]), int(words[1])
+
+
+Model = Annotated[Path | None, option(
+    "config.json of the model, in place of the sizes of its layer.", type=INPUT, metavar="FILE")]
+Tp = Annotated[int, option("With --model: devices over which each layer is split.", type=click.IntRange(1))]
+
+
 def _moe(
     arch: Arch,
-    experts: Annotated[int, option("Experts on one device.")],
-    topk: Annotated[int, option("Experts per token.")],
-    hidden: Annotated[int, option("Width of the model.")],
-    intermediate: Annotated[int, option("Width of one expert on one device: the N in the name of the file.")],
+    experts: Annotated[int | None, option("Experts on one device.")] = None,
+    topk: Annotated[int | None, option("Experts per token.")] = None,
+    hidden: Annotated[int | None, option("Width of the model.")] = None,
+    intermediate: Annotated[int | None, option(
+        "Width of one expert on one device: the N in the name of the file.")] = None,
     dtype: Annotated[str | None, option(
         "Quantisation.  [default: 16 bits]", type=click.Choice([d for d in vllm.DTYPES if d]))] = None,
     block_shape: Annotated[tuple[int, int] | None, option(
-        "Shape of the scaled blocks of fp8_w8a8, such as 128 128.", type=int, nargs=2)] = None,
+        "Shape of the scaled blocks of fp8_w8a8, such as 128,128.", type=_Shape())] = None,
     group_size: Annotated[int | None, option(
         "Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")] = None,
     zero_points: Annotated[bool, option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
     separate: Annotated[bool, option("With --project sglang: a second file, of the matmul back.")] = False,
+    model: Model = None,
+    tp: Tp = 1,
     **how: Any,
 ) -> vllm.ConfigFile:  # fmt: skip
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
+    sizes: dict[str, Any] = {"experts": experts, "topk": topk, "hidden": hidden, "intermediate": intermediate}
+    given = [name for name, size in sizes.items() if size is not None]
+    if model is not None and (given or dtype or block_shape or group_size or zero_points):
+        raise ConfigError("--model says the sizes and the quantisation of the layer: give it alone, with --tp")
+    if model is not None:
+        return vllm.moe(arch, **_layer(model, tp), separate=separate, **how)
+    if len(given) < len(sizes) or tp != 1:
+        missing = ", ".join(f"--{name}" for name in sizes if name not in given) or "--model for --tp"
+        raise ConfigError(f"say the layer by --model config.json --tp N, or by its sizes: missing {missing}")
     return vllm.moe(
-        arch, experts=experts, topk=topk, hidden=hidden, intermediate=intermediate, dtype=dtype or "",
-        block_shape=block_shape, group_size=group_size, zero_points=zero_points, separate=separate, **how,
+        arch, **sizes, dtype=dtype or "", block_shape=block_shape, group_size=group_size, zero_points=zero_points,
+        separate=separate, **how,
     )  # fmt: skip
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(text_from(path.open(encoding="utf-8"), ConfigError))
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise ConfigError(f"{path} is a model's config.json, an object; got {type(read).__name__}")
+    return read
+
+
+def _layer(path: Path, tp: int) -> dict[str, Any]:
+    return models.layer_of(_config(path), tp)
 
 
 def _block_fp8(
     arch: Arch,
     n: Annotated[int, argument()],
     k: Annotated[int, argument()],
-    block_shape: Annotated[tuple[int, int], option("Shape of the scaled blocks.", type=int, nargs=2)] = (128, 128),
+    block_shape: Annotated[tuple[int, int], option(
+        "Shape of the scaled blocks.  [default: 128,128]", type=_Shape())] = (128, 128),
     **how: Any,
-) -> vllm.ConfigFile:
+) -> vllm.ConfigFile:  # fmt: skip
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
     return vllm.block_fp8(arch, n=n, k=k, block_shape=block_shape, **how)
 
+
+def _model(
+    file: Annotated[Path, argument("CONFIG.JSON", type=INPUT)], arch: Archs, tp: Tp = 1, project: Spelling = "vllm",
+    batches: Batches = None, device_name: DeviceName = "", folder: Folder = Path(), force: Force = False,
+    separate: Annotated[bool, option("With --project sglang: a second file, of the matmul back.")] = False,
+    dry_run: Annotated[bool, option("List the layers; rank and write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Write all files that vLLM and SGLang look up for a model: its experts, its block-scaled linear layers.
+
+    Sizes and quantisation are those of the model's config.json, split over --tp devices.
+    """
+    config = _config(file)
+    linears = models.linears_of(config, tp)
+    layer = models.layer_of(config, tp) if models.has_experts(config) else None
+    if not linears and layer is None:
+        raise ConfigError(f"{file}: engines look up files for experts and for block-scaled fp8 layers; it has neither")
+    if dry_run:
+        for n, k in linears:
+            click.echo(f"linear N={n} K={k}")
+        if layer is not None:
+            click.echo(f"experts {words(layer)}")
+        return
+    how: dict[str, Any] = {"batches": _batches(batches), "device_name": device_name, "project": project}
+    block = models.block_of(config) or (128, 128)
+    files = []
+    for each in _devices(arch, device_name):
+        files += [vllm.block_fp8(each, n=n, k=k, block_shape=block, **how) for n, k in linears]
+        if layer is not None:
+            files.append(vllm.moe(each, **layer, separate=separate, **how))
+    if as_json:
+        print_json([_said(each) for one in files for each in ((one, one.down) if one.down else (one,))])
+    else:
+        _write_all(files, folder, force, explain=False)
+
+
+command(_model, "vllm-model", export)
 
 _serving("vllm-moe", _moe)
 _serving("vllm-block-fp8", _block_fp8)

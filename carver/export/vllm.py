@@ -80,6 +80,18 @@ class ConfigFile:
         others = [self.name.replace(known[0], f"device_name={each}") for each in self.also] if known else []
         return tuple(dict.fromkeys((self.name, *others)))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How sure the choice is, and what the file leaves to the engine."""
+        first = next((each[0] for each in self.hints.values() if each), None)
+        said = [] if first is None else [_sure(first)]
+        if left := [str(tokens) for tokens in self.configs if tokens not in self.hints]:
+            said.append(f"entries for {', '.join(left)} tokens leave the tile to vLLM, which runs a CUDA kernel there")
+        if any(f"dtype={kind}" in self.name for kind in IN_GROUPS):
+            said.append("the name of the file does not say the size of the groups, nor whether there are zero points: "
+                        "layers that differ only in these share it")  # fmt: skip
+        return tuple(said)
+
     def to_json(self) -> str:
         return json.dumps({str(m): dict(config) for m, config in self.configs.items()}, indent=4) + "\n"
 
@@ -168,6 +180,15 @@ def _file(name: str, best: Mapping[int, Hint], more: Mapping[str, int] = {}) -> 
     }
     of = {batch: tuple(hint.layers.values()) or (hint,) for batch, hint in best.items()}
     return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
+
+
+def _sure(hint: Hint) -> str:
+    """Where the constants behind a choice come from, and how far times are from predictions."""
+    if hint.band_ms is None:
+        return f"predicted, not timed; constants of the kernel: {hint.calibrated}"
+    low, high = (edge / hint.predicted_ms - 1 for edge in hint.band_ms)
+    band = f"80 % of measured times within {low:+.0%} and {high:+.0%}"
+    return f"predicted, not timed; constants of the kernel: {hint.calibrated}; {band}"
 
 
 def _ordered(batches: Sequence[int]) -> list[int]:
