@@ -82,6 +82,9 @@ def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("scale: HEAD -> kernels.py:scale\n") and "\nh100_sxm: main loop" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 120
+    run(*words, "--html", "page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "h100_sxm: what changed" in page and "h100_sxm: configurations" in page and "DRAM MB" in page
     lines = run(*words, "--markdown").stdout.splitlines()
     assert lines[0] == "**scale: HEAD -> kernels.py:scale**" and lines[2].startswith("| device | before ms |")
     assert lines[4].startswith("| h100_sxm | ") and lines[2].count("|") == lines[3].count("|") == lines[4].count("|")

@@ -95,3 +95,21 @@ def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> No
     found = json.loads(title)
     assert found["rows"] == 1 and found["sections"] == 5 and found["dots"] == 31
     assert found["wide"] == [] and found["page"] == 0
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("explain", "matmul", "512", "512", "512", "--arch", "h200"), "nearest"),
+    (("evaluate", "tests/data/h100/triton_tma.csv", "--workers", "1"), "Slowdown of the first k picks"),
+])  # fmt: skip
+def test_other_commands_write_a_page_too(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    from click.testing import CliRunner
+
+    from carver.cli.main import main
+
+    done = CliRunner().invoke(main, [*words, "--html", str(tmp_path / "page.html")], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    held = json.loads(data)
+    assert len(held.get("hints", [])) == (words[0] == "explain")
+    assert [table["title"] for table in held.get("tables", [])] == ([says] if words[0] == "evaluate" else [])

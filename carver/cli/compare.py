@@ -17,12 +17,25 @@ import click
 
 from ..base.errors import CompileError, ConfigError
 from ..base.given import json_of, text_from
-from ..base.table import screen_width
+from ..base.table import screen_width, words
 from ..ranking.compare import Comparison, table
 from ..ranking.compare import compare as compared
 from ..ranking.compare import markdown as as_markdown
 from ..ranking.hint import Hint
-from .options import DEVICE, Arguments, AsJson, argument, command, config_option, configs_option, device, option
+from ..view.page import tables
+from .options import (
+    DEVICE,
+    Arguments,
+    AsJson,
+    Html,
+    argument,
+    command,
+    config_option,
+    configs_option,
+    device,
+    option,
+    save_document,
+)
 from .reading import read_configs
 
 
@@ -37,6 +50,7 @@ def compare(
     fail_over: Annotated[str | None, option(
         "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,
     markdown: Annotated[bool, option("Print Markdown, for a comment on a pull request.")] = False,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Compare a Triton kernel before and after a change, on devices that need not be in the machine.
@@ -58,6 +72,7 @@ def compare(
     with _before(old, new) as source:
         found = [_on(device(name).name, source, new, args, given) for name in arch]
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
+    save_document(_document(found, title), html)
     if as_json:
         click.echo(json.dumps({"old": old, "new": new, "devices": [each.to_dict() for each in found]}, indent=1))
     else:
@@ -65,6 +80,27 @@ def compare(
     if most is not None and (worse := [each for each in found if each.ratio > 1.0 + most]):
         click.echo(f"slower by more than {fail_over} on {', '.join(each.device for each in worse)}", err=True)
         sys.exit(1)
+
+
+def _document(found: Sequence[Comparison], title: str) -> dict[str, Any]:
+    """What the page holds: the devices, then of each what changed, and every configuration with both times."""
+    heads = ["device", "before, ms", "after, ms", "change, %", "bound", "what changed most"]
+    devices = [
+        [each.device, each.before.predicted_ms, each.after.predicted_ms, 100 * (each.ratio - 1), each.after.bound,
+         each.why]
+        for each in found
+    ]  # fmt: skip
+    shown: list[dict[str, Any]] = [{"title": "Predicted times", "columns": heads, "rows": devices, "words": [0, 4, 5]}]
+    for each in found:
+        pairs = each.measures | {f"{name}, ms": both for name, both in (each.terms_ms | each.loop_ms).items()}
+        shown += [
+            {"title": f"{each.device}: what changed", "columns": ["", "before", "after"],
+             "rows": [[name, *both] for name, both in pairs.items() if both[0] != both[1]]},
+            {"title": f"{each.device}: configurations", "columns": ["configuration", "before, ms", "after, ms"],
+             "rows": [[words(config), *("cannot run" if ms is None else ms for ms in both)]
+                      for config, *both in each.times_ms]},
+        ]  # fmt: skip
+    return tables(title, "before and after a change, predicted", *shown)
 
 
 def _percent(given: str | None) -> float | None:

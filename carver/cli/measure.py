@@ -21,6 +21,7 @@ from ..base.given import lines_from, number, printable
 from ..base.table import Column, console, drawn, scaled, screen_width, words
 from ..ops.template import Template
 from ..run.records import Measurement, Records
+from ..view.page import tables
 from .options import (
     OUTPUT,
     PICTURE,
@@ -37,12 +38,14 @@ from .options import (
     option,
     per_operator,
     print_json,
+    save_document,
     save_plot,
 )
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
+    from ..evaluate.summary import Summary
     from ..evaluate.tables import Formats, Remark
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
@@ -448,6 +451,7 @@ def evaluate(
     workers: Annotated[int | None, option(
         "Number of processes.  [default: one per core]", type=click.IntRange(1))] = None,
     plot: Annotated[Path | None, option("Save the figures as PNG, SVG or PDF.", type=PICTURE)] = None,
+    html: Annotated[Path | None, option("Save the figures as one HTML page.", type=OUTPUT)] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
@@ -479,6 +483,7 @@ def evaluate(
         tell(remark)
     if rows:
         save_plot(plot, lambda: summary.plot(rows, ks))
+        save_document(_figures(rows, ks, by, path), html)
     if as_json:
         found = {"rows": [row.to_dict() for row in rows]}
         found |= {"winners": [row.to_dict() for row in won]} if also.table else {}
@@ -494,6 +499,19 @@ def evaluate(
         raise ConfigError(
             f"no measured table under {path} that carver can rank; docs/reference/tables.md lists the forms"
         )
+
+
+def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) -> dict[str, Any]:
+    """What the page of `evaluate` holds."""
+    heads = [by, "device", "problems", "configurations", *(f"k={k}" for k in ks), *(f"random k={k}" for k in ks)]
+    told = [
+        [row.name, row.device, row.problems, round(row.candidates), *(row.slowdown[k][0] for k in ks),
+         *(row.random[k] for k in ks)] for row in rows
+    ]  # fmt: skip
+    note = ("The time of the fastest of the first k picks, and of k random ones, over the fastest time measured: the "
+            "geometric mean over the problems.")  # fmt: skip
+    shown = {"title": "Slowdown of the first k picks", "columns": heads, "rows": told, "words": [0, 1], "note": note}
+    return tables(f"carver evaluate {path}", "rankings compared with measured times", shown)
 
 
 def tell(remark: Remark) -> None:

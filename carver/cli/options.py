@@ -449,10 +449,18 @@ def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
 def save_page(ranking: Ranking, path: Path | None) -> None:
     """Write the ranking as one HTML page, where a file is named."""
     if path is not None:
-        from ..view.page import document, page
+        from ..view.page import document
+
+        save_document(document(ranking), path)
+
+
+def save_document(document: Mapping[str, Any], path: Path | None) -> None:
+    """Write what a page holds, and the command that made it, as one HTML page, where a file is named."""
+    if path is not None:
+        from ..view.page import page
 
         command = shlex.join(["carver", *sys.argv[1:]]) if Path(sys.argv[0]).name == "carver" else ""
-        path.write_text(page(document(ranking, command)), encoding="utf-8")
+        path.write_text(page({**document, "command": command}), encoding="utf-8")
 
 
 def save_plots(

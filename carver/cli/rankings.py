@@ -273,6 +273,7 @@ def explain(
     plot: Explained = None,
     backend: Backend = None,
     kernel: KernelName = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Explain the predicted time of a configuration."""
@@ -283,12 +284,14 @@ def explain(
         ranking = template.recommend_hints(place, backend, kernel)
         if place > len(ranking):
             raise ConfigError(f"--rank {place}: only {len(ranking)} candidates can run")
-        found = ranking.explain(place - 1)
+        ranking = ranking[place - 1 : place]
     elif rank is not None:
         raise ConfigError("--rank is of carver's own hints, --config of yours: give one of the two")
     else:
         backend = backend or backend_of(template, config, names, ignore)
-        found = template.rank([config], backend, kernel=kernel, names=names, ignore=ignore).explain(0)
+        ranking = template.rank([config], backend, kernel=kernel, names=names, ignore=ignore)
+    found = ranking.explain(0)
+    save_page(ranking, html)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
 

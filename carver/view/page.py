@@ -45,6 +45,13 @@ def page(document: Mapping[str, Any]) -> str:
     )  # fmt: skip
 
 
+def tables(title: str, subtitle: str, *shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What `page` draws of tables alone, each `title`, `columns`, `rows` and perhaps `note`; those without rows are
+    left out."""
+    told = [each for each in shown if each["rows"]]
+    return {"title": title, "subtitle": subtitle, "tables": told, "provenance": [f"carver {__version__}"]}
+
+
 def document(ranking: Ranking, command: str = "") -> dict[str, Any]:
     """What `page` draws of a ranking; `command`: one that a reader can repeat."""
     arch = ranking.arch

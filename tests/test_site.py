@@ -1,0 +1,81 @@
+"""The site as a browser shows it: no block of code is cut, lists are lists, no page is without end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
+PAGES = ["index", "start/tutorial", "howto/any_kernel", "howto/serving", "reference/tables", "evidence/accuracy"]
+TALLEST = 20_000
+"""Pixels of a page on a desk."""
+PROBE = """<script>
+window.addEventListener("load", () => setTimeout(() => {
+  document.body.setAttribute("data-md-color-scheme", "SCHEME");
+  const blocks = [...document.querySelectorAll("pre code")];
+  const width = document.documentElement.clientWidth;
+  const outside = (each) => each.getBoundingClientRect().right > width + 1;
+  document.title = JSON.stringify({
+    blocks: blocks.length, cut: blocks.filter((each) => each.scrollWidth > each.clientWidth + 1)
+      .map((each) => each.textContent.slice(0, 60)),
+    outside: blocks.filter((each) => outside(each.closest("pre"))).length,
+    scrolls: blocks.every((each) => ["auto", "scroll"].includes(getComputedStyle(each).overflowX)),
+    marks: [...document.querySelectorAll("article p")].map((each) => each.innerText)
+      .filter((text) => /(^|\\n)[-*] /.test(text)),
+    page: document.documentElement.scrollWidth - width, height: document.documentElement.scrollHeight,
+    ink: getComputedStyle(document.body).color,
+  });
+}, 200));
+</script></head>"""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not BROWSER, reason="needs Chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="needs the extra docs"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=env, check=True, timeout=300)
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_pages_fit_their_window(site: Path, tmp_path: Path, width: int, scheme: str) -> None:
+    inks = set()
+    for page in PAGES:
+        file = site / f"{page}.html"
+        probed = file.with_name(f"{file.stem}_{width}_{scheme}.html")
+        text = file.read_text(encoding="utf-8").replace("</head>", PROBE.replace("SCHEME", scheme), 1)
+        probed.write_text(text, encoding="utf-8")
+        found = shown(probed, width, tmp_path / "profile")
+        assert found["blocks"] or page.startswith("evidence/"), page
+        assert found["page"] <= 0 and not found["outside"] and found["scrolls"] and not found["marks"], (page, found)
+        if width == 1400:
+            assert found["cut"] == [] and found["height"] <= TALLEST, (page, found)
+        inks.add(found["ink"])
+    assert len(inks) == 1
+
+
+def shown(file: Path, width: int, profile: Path) -> dict[str, object]:
+    done = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",
+         f"--user-data-dir={profile}", "--virtual-time-budget=4000", "--dump-dom", file.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found: dict[str, object] = json.loads(re.findall("<title>(.*?)</title>", done.stdout, re.DOTALL)[0])
+    return found
