@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -464,7 +466,9 @@ def test_commands() -> None:
     assert said["compilers"]["C"] and "missing" in said and "CARVER_CPU_FRACTION" in said["settings"]
     assert said["compilers_at_once"] >= 1 and said["caches"]["records"]["runs"] >= 1
     assert said["descriptors"]["folder"].endswith("arch") and said["declarations"]["names"] == []
-    assert "devices\n  cpu " in run(main, ["doctor"]).output
+    assert said["packages"]["triton"] == (version("triton") if find_spec("triton") else None)
+    assert "HIP" in said["compilers"]
+    assert "devices\n  cpu " in run(main, ["doctor"]).output and "\npackages\n" in run(main, ["doctor"]).output
     assert run(main, ["cache", "clear", "zzz"]).exit_code == 2
     assert "1 deleted" in run(main, ["cache", "clear", broken[:10]]).output
     assert json.loads(run(main, ["cache", "clear", "--json"]).output) == {"deleted": 1}

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from ..kernels import declaration
 from ..problem.operator_file import operator_files
 from ..run import launch
 from ..run.bench import versions
-from ..run.compile import Compiler
+from ..run.compile import Compiler, hip_compiler
 from ..run.device import Call, Device, Program, Source, TensorSpec, c_compiler, cuda_compiler, open_device
 from ..run.records import Records
 from ..run.reference import namespace
@@ -63,7 +64,7 @@ SETTINGS = {
 EXTRAS = {
     "pycuda": "CUDA kernels cannot run: pip install pycuda",
     "torch": "references on a GPU run through NumPy: pip install torch",
-    "triton": "Triton kernels cannot be tuned: pip install triton",
+    "triton": "Triton kernels can be neither ranked by their code nor tuned: pip install triton==3.6.0",
     "distributed": "no scale-out over hosts with Dask: pip install distributed",
     "matplotlib": "no plots: pip install matplotlib",
     "pandas": "no data frames: pip install pandas",
@@ -82,7 +83,9 @@ def examine() -> dict[str, Any]:
     compilers = {
         "C": _said(lambda: _describe(c_compiler()), missing),
         "CUDA": _said(lambda: _describe(cuda_compiler()), missing),
+        "HIP": _said(lambda: _describe(hip_compiler()), missing),
     }
+    packages = {each: _installed(each) for each in EXTRAS}
     missing += [f"{name}: {lost}" for name, lost in EXTRAS.items() if find_spec(name) is None]
     entries = list(cache.entries())
     bad = [f"{e.key[:12]}: {e.problem}" for e in entries if e.problem]
@@ -91,6 +94,7 @@ def examine() -> dict[str, Any]:
         "versions": versions(),
         "devices": devices,
         "compilers": compilers,
+        "packages": packages,
         "caches": {
             "folder": str(cache_folder()),
             "writable": is_writable(cache_folder()),
@@ -116,6 +120,7 @@ def report(found: dict[str, Any]) -> str:
     for d in found["devices"]:
         lines.append(f"  {d['name']:<8s}{d['title']}" + (f", {d['cores']} cores" if "cores" in d else ""))
     lines += ["", "compilers", *(f"  {name:<8s}{said}" for name, said in found["compilers"].items())]
+    lines += ["", "packages", *(f"  {name:<13s}{said or '-'}" for name, said in found["packages"].items())]
     lines += ["", "caches", f"  folder    {caches['folder']}{'' if caches['writable'] else ' (cannot be written)'}"]
     tuned = caches["tuned"]
     off = ", switched off" if tuned["off"] else ""
@@ -143,6 +148,13 @@ def _said(ask: Callable[[], T], missing: list[str]) -> T | None:
     except CarverError as e:
         missing.append(str(e))
         return None
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package) if find_spec(package) else None
+    except PackageNotFoundError:
+        return "of no version"  # on the path without being installed
 
 
 def _declared() -> list[str]:
