@@ -37,6 +37,15 @@ def test_rounds_are_compared_in_pairs() -> None:
     assert tied([fast, slow]) == [fast] and not undecided([fast, slow])
 
 
+def test_a_time_without_an_interval_is_exact() -> None:
+    fast, slow = (
+        Measurement(candidate=n, config={"T": n}, problem=PROBLEM.to_dict(), median_ms=ms, **GIVEN)
+        for n, ms in (("a", 1.0), ("b", 1.1))
+    )
+    assert ratio(slow, fast) == pytest.approx((1.1, 1.1)) and tied([slow, fast]) == [fast]
+    assert Report(PROBLEM, [slow, fast]).best.config == {"T": "a"}
+
+
 @pytest.mark.parametrize(
     ("other", "taken", "open_"),
     [

@@ -197,6 +197,8 @@ def registers(
         )  # fmt: skip
         weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
         need = sum(weights[..., i] * part for i, part in enumerate(parts)) + np.where(np.asarray(p_bytes) > 0, 12, 0)
+        if arch.isa.startswith("gfx1"):  # in the record 14 to 19 more where 8 warps share many keys, and spills
+            need = need + np.where((num_warps >= 8) & (tile_k >= 64) & (num_stages > 1), 16, 0)
         roomy = (num_stages > 1) & (num_stages < CHAINED_STAGES) & (arch.warp_size == 64)
         roomy = roomy & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
         return rounded(np.ceil(need + np.where(roomy, parts[1], 0)).astype(np.int64))

@@ -17,19 +17,20 @@ PAIRED = 3
 
 
 def ratio(slow: Measurement, fast: Measurement) -> tuple[float, float]:
-    """Bounds of the time of one over that of another, of candidates that ran."""
+    """Bounds of the time of one over that of another, of candidates that ran. A median without an interval counts as
+    exact."""
     rounds = [statistics.median(b) / statistics.median(a)
               for a, b in zip(fast.rounds_ms, slow.rounds_ms, strict=False) if a and b]  # fmt: skip
     if len(rounds) >= PAIRED:
         return median_interval(rounds)[1:]
-    bounds = [(m.ci_low_ms or 0.0, m.ci_high_ms or 0.0) for m in (slow, fast)]
+    bounds = [(m.ci_low_ms or m.median_ms or 0.0, m.ci_high_ms or m.median_ms or 0.0) for m in (slow, fast)]
     return bounds[0][0] / bounds[1][1], bounds[0][1] / bounds[1][0]
 
 
 def tied(measured: Sequence[Measurement]) -> list[Measurement]:
     """The fastest and those that noise does not tell from it, in the order in which ties are resolved: fewer registers,
     fewer bytes of shared memory, the smaller configuration. Empty where none ran."""
-    ran = [m for m in measured if m.ok and m.median_ms and m.ci_low_ms]
+    ran = [m for m in measured if m.ok and m.median_ms]
     if not ran:
         return []
     best = min(ran, key=lambda m: m.median_ms or 0.0)
