@@ -220,7 +220,7 @@ def test_on_the_command_line_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_over_its_time_limit_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another number of rows, for which the compiler's work is the same; with more time it is tried again."""
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("carver.compiled.pool._LATE", {})
+    monkeypatch.setattr("carver.compiled.pool._TOO_LONG", {})
     asked: list[int] = []
     answered = Pool.replies
 

@@ -516,7 +516,7 @@ def one(x_ptr):
 def test_whatever_a_source_does_in_a_compiling_process(
     does: str, says: str, written: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_LATE", {})  # of the same kernel, whose module does something else
+    monkeypatch.setattr(pool, "_TOO_LONG", {})  # of the same kernel, whose module does something else
     mark = f"98765{os.getpid()}"
     hostile = written("hostile_kernels", HOSTILE.format(does=does.format(mark=mark)))
     with pytest.raises((NoCandidates, ConfigError)) as refused:

@@ -27,7 +27,7 @@ BATCH = 24
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
 
-_LATE: dict[str, tuple[float, dict[str, Any]]] = {}
+_TOO_LONG: dict[str, tuple[float, dict[str, Any]]] = {}
 """What took longer than so many seconds in this process, by key, with its reply: another size may ask for it again."""
 
 Request = Mapping[str, Any]
@@ -124,7 +124,7 @@ def compiled(
         with Pool(processes) as own:
             return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
     found = {key: reply for key, reply in store.load_each(requests).items() if _is_whole(reply)}
-    found |= {key: _LATE[key][1] for key in requests if key in _LATE and seconds <= _LATE[key][0]}
+    found |= {key: _TOO_LONG[key][1] for key in requests if key in _TOO_LONG and seconds <= _TOO_LONG[key][0]}
     missing = {key: requests[key] for key in requests if key not in found}
     try:
         return _completed(found, missing, isa, matrix, pool, seconds, progress)
@@ -148,7 +148,7 @@ def _completed(
             found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
             _kept(key, found[key])
             if reply.get("late"):
-                _LATE[key] = seconds, reply
+                _TOO_LONG[key] = seconds, reply
             step()
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
     return found | _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)

@@ -197,7 +197,9 @@ def registers(
         )  # fmt: skip
         weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
         need = sum(weights[..., i] * part for i, part in enumerate(parts)) + np.where(np.asarray(p_bytes) > 0, 12, 0)
-        if arch.isa.startswith("gfx1"):  # in the record 14 to 19 more where 8 warps share many keys, and spills
+        # of such kernels the record has three on gfx1201 that take 14 to 19 more and one on gfx1100 that spills; three
+        # others, far from the limit, take 3 to 26 fewer, so that the mean error stays
+        if arch.isa.startswith("gfx1"):
             need = need + np.where((num_warps >= 8) & (tile_k >= 64) & (num_stages > 1), 16, 0)
         roomy = (num_stages > 1) & (num_stages < CHAINED_STAGES) & (arch.warp_size == 64)
         roomy = roomy & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
