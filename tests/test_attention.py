@@ -169,7 +169,7 @@ def test_decoding_splits_the_keys_until_the_device_is_busy() -> None:
 )
 def test_known_tiles_and_rates(arch: str, head_dim: int, tile: tuple[int, int], tflops: tuple[float, float]) -> None:
     """FlashAttention-2 or PyTorch takes these tiles, with 4 or 8 warps. The upper rates are theirs, in CUDA C++; the
-    model is of the plain Triton kernel that `benchmarks/attention.py` measured on an H200, a fifth slower. With 128
+    model is of the plain Triton kernel of tests/data/h200/attention.csv, a fifth slower. With 128
     wide heads and 4 warps Triton's spills: other tiles may be a tenth faster.
     """
     op = carver.FlashAttentionTemplate(4, 16, seq=8192, head_dim=head_dim).with_arch(arch)
