@@ -312,7 +312,7 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     where they meet on few addresses, which few slices have. Runs of addresses are dealt out to slices as if at random:
     the fullest slice decides, so that as many runs as slices keep half of them busy. No warp waits for them."""
     rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    slices = max(arch.l2_bytes_per_s / arch.clock_hz / SLICE_BYTES_PER_CLK, 1.0)
+    slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
     runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
     adds = any(span.atomic_floats for span in (f.straight, *(loop.span for loop in f.loops), *(s for _, s in f.asides)))
     chain = CHAIN_CLK / max(f.atomic_bytes / arch.sector_bytes, 1.0) if adds and f.atomic_turns == 1.0 else 0.0
@@ -451,8 +451,14 @@ def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     asked, moved = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
         run = max(a.run_bytes if a.anywhere else a.span_bytes, arch.sector_bytes)
-        moved += a.program_bytes * a.fetched * max(SLICE_BYTES_PER_CLK * k["l2_efficiency"] / run, 1.0)
+        moved += a.program_bytes * a.fetched * max(_slice_bytes_per_clk(arch, k) / run, 1.0)
     return moved / asked if asked else 1.0
+
+
+def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
+    """What a slice of L2 achieves. A descriptor whose rate of L2 is an achieved one has the slices for it, which are no
+    faster than others."""
+    return SLICE_BYTES_PER_CLK * (PRIORS if arch.l2_achieved else k)["l2_efficiency"]
 
 
 def _l1_bytes(f: Facts, arch: Arch) -> float:
