@@ -235,6 +235,7 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
         ("s_sub_u32", "s0, s1, s2", {"s1": 1, "s2": 2}, {"s0": 0xFFFFFFFF, "scc": True}),
         ("s_addc_u32", "s0, s1, 0", {"s1": 7, "scc": True}, {"s0": 8, "scc": False}),
         ("s_add_i32", "s0, s1, s2", {"s1": 0x7FFFFFFF, "s2": 1}, {"s0": 0x80000000, "scc": True}),
+        ("s_addk_co_i32", "s0, 0x8000", {"s0": 0x80000000}, {"s0": 0x7FFF8000, "scc": True}),
         ("s_lshl_b64", "s[0:1], s[2:3], 4", {"s2": 0xF0000000, "s3": 1}, {"s0": 0, "s1": 0x1F, "scc": True}),
         ("s_ashr_i64", "s[0:1], s[2:3], 4", {"s2": 0, "s3": -16}, {"s0": 0, "s1": 0xFFFFFFFF, "scc": True}),
         ("s_bfe_u32", "s0, s1, 0x80004", {"s1": 0xABC}, {"s0": 0xAB, "scc": True}),

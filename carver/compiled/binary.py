@@ -80,7 +80,8 @@ class Struct:
 class Binary:
     """Machine code, and how one of its kernels is launched.
 
-    - `code`: a cubin, or for AMD the compiler's assembly, as bytes or the path of a file. `entry`: the kernel's symbol.
+    - `code`: a cubin, or for AMD a code object, clang's bundle of several or assembly, as bytes or the path of a file.
+      `entry`: the kernel's symbol.
     - `args`: in the order of the kernel's parameters. A tensor is passed by its address, a NumPy scalar by value with
       its own width, a `TensorMap` and a `Struct` by value, None as a null pointer.
     - `grid` in blocks, `block` in threads; `shared_bytes`: what the launch adds to the kernel's own shared memory.

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import ConfigError
+from ...base.errors import CompileError, ConfigError
 from ..binary import Binary
 from ..isa import gcn
 from ..isa.amdhsa import Header, header
 from ..isa.code import Code
 from ..isa.elf import Kernel
+from ..isa.hsaco import assembly
 from .gcn import decoded
 from .gcn_operands import EXEC
 from .lanes import WORD, Array, Column, number
@@ -28,10 +29,12 @@ SYMBOL = re.compile(r"([\w.$]+)@(?:rel32|abs32|gotpcrel32)@lo")
 Words = dict[int, int]
 
 
-def read(binary: Binary, values: Mapping[str, Any]) -> tuple[Code, Program, Dispatch]:
+def read(binary: Binary, isa: str, values: Mapping[str, Any]) -> tuple[Code, Program, Dispatch]:
     """The code of a kernel, its control flow, and its launch. Raises CompileError, ConfigError."""
-    text = binary.code.decode("utf-8", "replace")
+    text = assembly(binary.code, binary.entry, isa)
     code = gcn.read(text, binary.entry)
+    if not isa.startswith(code.isa):  # a generic target is named by what its members have in common
+        raise CompileError(f"the code is for {code.isa}, and the device is a {isa}")
     symbols = frozenset(name for each in code.instructions for name in SYMBOL.findall(each.operands))
     launch = Dispatch(binary, header(text, code.isa, binary.entry), symbols, values)
     return code, Program(decoded(code), EXEC), launch

@@ -55,7 +55,7 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
 def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
     if arch.vendor == "amd":
-        return Execution(*dispatch.read(binary, values or {}), arch, binary.shared_bytes)
+        return Execution(*dispatch.read(binary, arch.isa, values or {}), arch, binary.shared_bytes)
     if arch.vendor != "nvidia":
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)

@@ -390,14 +390,14 @@ def scalar(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     stem = stem.removesuffix("k") if stem in ("movk", "addk", "mulk") else stem
     names = registers(o.parts[0]) if o.parts else []
     sources = o.parts[1:]
-    if op in ("s_addk_i32", "s_mulk_i32"):
+    if op in ("s_addk_i32", "s_addk_co_i32", "s_mulk_i32"):
         sources = [o.parts[0], *sources]
     kind = types[-1] if types else "b32"
     compute = function(op, stem, types)
     if (compute is None and stem not in BOOLS) or not names:
         return poison(each, o, False)
     getters = [o.get(token, kind) for token in sources]
-    if op.endswith("k_i32"):
+    if op.endswith(("k_i32", "k_co_i32")):
         getters[-1] = o.get(str(_short(sources[-1])), kind)
     maskable = stem in BOOLS and size_of(types) == o.wave
     as_masks = [o.mask(token) for token in sources] if maskable else []
