@@ -145,7 +145,7 @@ def test_loops_in_loops_leap(arch: Any) -> None:
 
 
 def test_a_condition_on_the_low_bits_of_a_counter_is_not_leapt_over(arch: Any) -> None:
-    n = 1003
+    n = 203
     of = executed(arch, "every_eighth", 1, 32, f32(n), f32(n), i32(n))
     asked = moved(of)
     assert asked["store", "arg1"] == 4 * 32 * len(range(3, n, 8))
