@@ -239,6 +239,7 @@ def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("line", ["smem_bytes_per_clk = 5e-324", "sfu_per_clk = 5e-324", "lsu_per_clk = 1e300",
                                   "l2_bytes_per_clk_per_sm = 5e-324", "sm_count = 99999999999999999999",
+                                  "max_regs_per_thread = 99999999999999999999999",  # no integer of 64 bits
                                   "float32 = 5e-324", "flops_per_clk_per_sm = 5e-324"])  # fmt: skip
 def test_rates_of_a_device_are_plausible(line: str, tmp_path: Path) -> None:
     name = line.partition(" ")[0]

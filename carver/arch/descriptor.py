@@ -366,8 +366,9 @@ PLAUSIBLE = {
 }  # fmt: skip
 RATE = (1e-3, 1e7)
 """The same for a rate of [vector] or matrix. [FLOP/clk/SM]"""
-LEAST, MOST = 1e-18, 1e24
-"""What any number of a device may be, also one that a caller replaced: predictions stay numbers."""
+LEAST, MOST, MOST_COUNTED = 1e-18, 1e24, 10**15
+"""What any number of a device may be, and any whole number, also one that a caller replaced: predictions stay numbers.
+"""
 
 
 def scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
@@ -385,8 +386,9 @@ def scalar(label: str, kind: str, value: Any, name: str = "") -> Any:
         raise ArchError(said) from None
     if not (number > 0 or (number == 0 and (name or label) in _MAY_BE_ZERO)) or math.isinf(number):
         raise ArchError(f"{label} must be above 0 and finite, got {shown(value)}")
-    if number and not LEAST <= number <= MOST:
-        raise ArchError(f"{label} must lie between {LEAST:g} and {MOST:g}, got {shown(value)}")
+    most = MOST_COUNTED if kind == "int" else MOST
+    if number and not LEAST <= number <= most:
+        raise ArchError(f"{label} must lie between {LEAST:g} and {most:g}, got {shown(value)}")
     return number
 
 

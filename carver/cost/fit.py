@@ -86,6 +86,8 @@ def fit(
     """
     from scipy.optimize import least_squares
 
+    if not names:  # SciPy fits nothing with NumPy 2 alone
+        return {}
     base = [{**resolve(s.space.kernel, s.space.arch), **(start or {})} for s in data]
     low = np.log([max(CONSTANTS[n].low, 1e-12) for n in names])
     high = np.log([CONSTANTS[n].high for n in names])
