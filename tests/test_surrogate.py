@@ -87,12 +87,23 @@ def test_where_all_is_refused_it_ends() -> None:
 
 def test_words_and_constants_have_axes_of_their_own() -> None:
     axes = axes_of([{"layout": "nt", "B": 16}, {"layout": "tn", "B": 16}], [4, 8], 132)
-    assert isinstance(axes, Axes) and axes.kinds == ("word", "word", "programs", "thread", "waves")
+    assert isinstance(axes, Axes) and axes.kinds == ("word", "word", "programs", "thread", "waves", "held")
     assert axes.columns[0, :2].tolist() == [1.0, 0.0] and axes.columns[1, :2].tolist() == [0.0, 1.0]
 
 
-def test_half_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> None:
-    """A copy in 24 configurations: the first of half of them is as fast as the first of all, and what was not compiled
+def test_two_fifths_of_the_lists_of_another_library_are_enough() -> None:
+    """Every second list of FlagGems of 20 and more, to whose prices nothing was fitted; before stages were measured by
+    the latency that they leave, it was 1.8 %."""
+    from benchmarks.few_compiles import compiled, lists, score
+
+    some = [each for each in lists() if each.library == "FlagGems"][::2]
+    found = score(some, lambda listed: compiled(listed, 0.4))
+    assert found["lists"] == 19 and found["share_compiled"] < 0.42
+    assert found["price_loss"] < 1.003
+
+
+def test_two_fifths_of_a_long_list_of_a_kernel_are_compiled_and_its_best_is_found() -> None:
+    """A copy in 24 configurations: the first of 10 of them is as fast as the first of all, and what was not compiled
     is said to take what it takes, within a factor of two."""
     pytest.importorskip("triton")
     import compiled_kernels as kernels
@@ -104,14 +115,14 @@ def test_half_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> 
         grid = lambda c: (-(-(1 << 20) // c["BLOCK"]),)  # noqa: E731
         return carver.rank_kernel(kernels.copy, configs, args=args, grid=grid, arch="h100", compile=compile)
 
-    every, half = rank("all"), rank()
-    assert half.given == every.given == 24
-    assert sum(len((hint.index, *hint.also)) for hint in half) + len(half.reasons) == 24
-    assert half[0].predicted_ms <= 1.02 * every[0].predicted_ms
-    assert "12 of 24 were compiled" in str(half)
+    every, part = rank("all"), rank()
+    assert part.given == every.given == 24
+    assert sum(len((hint.index, *hint.also)) for hint in part) + len(part.reasons) == 24
+    assert part[0].predicted_ms <= 1.02 * every[0].predicted_ms
+    assert "10 of 24 were compiled" in str(part)
     times = {i: hint.predicted_ms for hint in every for i in (hint.index, *hint.also)}
-    told = {i: float(why.split(" to take ")[1].split(" ms")[0]) for i, why in half.reasons.items() if "to take" in why}
-    assert len(told) == 12
+    told = {i: float(why.split(" to take ")[1].split(" ms")[0]) for i, why in part.reasons.items() if "to take" in why}
+    assert len(told) == 14
     assert all(0.5 < told[i] / times[i] < 2.0 for i in told)
     assert rank(0.25).given == 24
     with pytest.raises(ConfigError, match="above 0 and at most 1, or 'all'"):
@@ -121,7 +132,7 @@ def test_half_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> 
 def test_an_interrupted_long_list_counts_what_earlier_batches_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 24 configurations half are compiled, in batches; Ctrl-C comes in the second."""
+    """Of 24 configurations 10 are compiled, in batches; Ctrl-C comes in the second."""
     pytest.importorskip("triton")
     import compiled_kernels as kernels
 

@@ -208,7 +208,7 @@ def _rank_any_kernel(
     configs: Annotated[TextIO | None, configs_option("those of the kernel's own tuner")] = None,
     macros: Macros = (),
     compile: Annotated[str | None, option(
-        "Share of the list to compile, or 'all'. By default half of a list of 20 or more.", metavar="SHARE")] = None,
+        "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
     profile: Profile = None,
     topk: Most = None,
     explain: Annotated[int | None, option(

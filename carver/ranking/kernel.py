@@ -35,11 +35,8 @@ from .ranking import Ranking
 from .surrogate import STARTS, Price, axes_of, explored, predicted
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
-LONG, SHARE = 20, 0.5
+LONG, SHARE = 20, 0.4
 """Lists of so many are compiled in part, and the part. What it costs: `python benchmarks/few_compiles.py score`."""
-LEAST_BATCH, BATCHES = 4, 4
-"""Configurations that are compiled at a time: at least so many, and the most in so many batches. Whatever the machine:
-the order of a list depends on nothing but the list."""
 EIGHTY = 1.2816
 """Deviations of a normal distribution on each side of its mean that hold 80 % of it."""
 NOT_COMPILED = "not compiled, since others promise more"
@@ -170,7 +167,7 @@ def rank_kernel(
     - `progress`: a bar on standard error; by default on a terminal and in a notebook. A configuration takes 0.3 to 2 s
       of one core the first time, and milliseconds later.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
-    - `compile`: the share of the list that is compiled, "all" for every one. None is half of a list of 20 or more and
+    - `compile`: the share of the list that is compiled, "all" for every one. None is 40 % of a list of 20 or more and
       all of a shorter one. Those far apart come first, then the promising, by a model over the configurations that
       learns from each price and each refusal (`carver.ranking.surrogate`). `reasons` has what the others are
       predicted to take.
@@ -257,7 +254,7 @@ def _explored(
     own = None if bounds["pool"] else Pool(bounds["processes"])
     shared = bounds["pool"] or own
     try:
-        prices = explored(axes, price, most, max(LEAST_BATCH, most // BATCHES))
+        prices = explored(axes, price, most)
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(f"{stopped} (and {len(found)} of those asked for before these)") from None
     finally:

@@ -2,10 +2,10 @@
 
 A list is a few dozen points in as many dimensions as it has tunables. The logarithm of the price is the sum of one
 function of each axis and one function of all axes together, each with a Matern 3/2 covariance. The axes are the
-tunables themselves and three numbers that need no compiler: programs of the grid, elements of a tile that a thread
-gets, and how full the last wave is. Scales belong to the kind of an axis, not to a kernel; SCALES says where they come
-from. What to compile next is the expected improvement (Jones, Schonlau and Welch, 1998) times the probability that the
-compiler does not refuse.
+tunables themselves and four numbers that need no compiler: programs of the grid, elements of a tile that a thread gets,
+how full the last wave is, and warps that an SM has at a time. Scales belong to the kind of an axis, not to a kernel;
+SCALES says where they come from. What to compile next is the expected improvement (Jones, Schonlau and Welch, 1998)
+times the probability that the compiler does not refuse.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ UNSURE = 0.05
 LEAST_CHANCE = 0.05
 """No configuration is taken to be refused for certain."""
 STARTS = 4
-"""Configurations far from each other that are compiled first."""
+"""Configurations far from each other that are compiled first, at most half of all."""
+LEAST_BATCH, BATCHES = 2, 8
+"""Configurations that are compiled at a time: at least so many, and the most in so many batches. Whatever the machine:
+the order of a list depends on nothing but the list."""
+SM_WARPS = 64
+"""Warps that an SM holds, whatever their registers."""
 ROOT_3 = math.sqrt(3.0)
 
 
@@ -45,20 +50,21 @@ class Scale:
 
 
 SCALES: Mapping[str, Scale] = {
-    "tile": Scale(0.3802, 0.3205, 0.0984),
-    "warps": Scale(0.2387, 0.2087, 0.0353),
-    "stages": Scale(0.0406, 0.3577, 0.0317),
+    "tile": Scale(0.3879, 0.2044, 0.0626),
+    "warps": Scale(0.3393, 0.1886, 0.0514),
+    "stages": Scale(0.1014, 0.3429, 0.0189),
     "word": Scale(0.5, 0.5, 0.05),
     "count": Scale(0.5, 0.5, 0.05),
-    "programs": Scale(0.1435, 0.2774, 0.0504),
-    "thread": Scale(0.3187, 0.2185, 0.2936),
-    "waves": Scale(0.4702, 0.5640, 0.0649),
+    "programs": Scale(0.1266, 0.1009, 0.0220),
+    "thread": Scale(0.3707, 0.2133, 0.2435),
+    "waves": Scale(0.4679, 0.3826, 0.0398),
+    "held": Scale(0.2177, 0.4550, 0.1735),
 }
-"""By kind of an axis. The maximum of the likelihood of the prices of half of the autotuned lists of 20 to 60 entries in
-`tests/data`; `python benchmarks/few_compiles.py fit` repeats it, and `score` reports the other half. Those lists have
-no words and no counts (numbers that are none of a tile): these two have the prior's scales."""
-JOINT_VARIANCE = 0.2313
-NOISE = 0.0382
+"""By kind of an axis. The maximum of the likelihood of the prices of fla-core's lists of 20 to 60 entries in
+`tests/data`; `python benchmarks/few_compiles.py fit` repeats it, and `score` reports the lists of other libraries.
+fla-core's have no words and no counts (numbers that are none of a tile): these two have the prior's scales."""
+JOINT_VARIANCE = 0.0749
+NOISE = 0.0341
 """Standard deviation of a price about these functions. [ln s]"""
 
 
@@ -84,8 +90,8 @@ def axes_of(
     configs: Sequence[Mapping[str, Any]], programs: Sequence[float], multiprocessors: int,
     given: Mapping[str, str] = _TILES,
 ) -> Axes:  # fmt: skip
-    """The tunables that differ between configurations, numbers in doublings and stages as they are, and what follows
-    from them for a grid of so many `programs` each.
+    """The tunables that differ between configurations, numbers in doublings, and what follows from them for a grid of
+    so many `programs` each. Of stages the axis is the share of a load's latency that they leave, 4 of two stages.
 
     `given`: kinds of tunables by name; of others a number is one of a tile, but for num_warps and num_stages.
     """
@@ -104,7 +110,10 @@ def axes_of(
             continue
         numbers = np.array(values, float)
         doublings = np.log2(np.maximum(numbers, 0.5))
-        columns.append(numbers if kind == "stages" else doublings if kind != "count" else np.log2(1.0 + numbers))
+        if kind == "stages":
+            columns.append(4.0 / np.maximum(numbers - 1.0, 0.5))
+        else:
+            columns.append(np.log2(1.0 + numbers) if kind == "count" else doublings)
         kinds.append(kind)
         if kind == "tile":
             tile = tile + doublings
@@ -112,8 +121,9 @@ def axes_of(
     warps = np.log2([max(float(config.get("num_warps") or 4), 1.0) for config in configs])
     grid = np.maximum(np.asarray(programs, float), 1.0)
     waves = grid / multiprocessors
-    columns += [np.log2(grid), tile - warps, np.log2(np.ceil(waves) / waves)]
-    return Axes(np.stack(columns, axis=1), (*kinds, "programs", "thread", "waves"), tunables)
+    held = np.minimum(np.log2(waves) + warps, math.log2(SM_WARPS))
+    columns += [np.log2(grid), tile - warps, np.log2(np.ceil(waves) / waves), held]
+    return Axes(np.stack(columns, axis=1), (*kinds, "programs", "thread", "waves", "held"), tunables)
 
 
 def covariance(axes: Axes, left: Sequence[int], right: Sequence[int]) -> FloatArray:
@@ -224,13 +234,15 @@ Pricer = Callable[[list[int]], Mapping[int, Price]]
 """Compiles the configurations at some places; fewer prices than places where it was stopped."""
 
 
-def explored(axes: Axes, price: Pricer, most: int, batch: int, least: float = 0.0) -> dict[int, Price]:
+def explored(axes: Axes, price: Pricer, most: int, batch: int | None = None, least: float = 0.0) -> dict[int, Price]:
     """Prices of at most `most` configurations, those far apart first, then the promising ones.
 
     `price` is given about `batch` places at a time. It ends earlier where none promises `least`. [ln s]
     """
-    starts = spread(axes, min(STARTS, most))
-    starts += [place for place in _beside(axes, starts[0], "stages") if place not in starts][: most - len(starts)]
+    batch = batch or max(LEAST_BATCH, most // BATCHES)
+    starts = spread(axes, min(STARTS, max(most // 2, 1)))
+    if most >= 2 * STARTS:
+        starts += [place for place in _beside(axes, starts[0], "stages") if place not in starts]
     prices = dict(price(starts))
     while len(prices) < most:
         chosen = promising(axes, prices, range(len(axes)), min(batch, most - len(prices)), least)
