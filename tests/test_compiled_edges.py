@@ -10,14 +10,72 @@ import numpy as np
 import pytest
 
 import carver
+from carver.compiled import overlap
 from carver.compiled.facts import _atomic_turns
+from carver.compiled.footprint import Footprint
 from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
+from carver.compiled.program import evaluate
 from carver.compiled.trace import Access
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
+
+TURNED = """module {
+  tt.func public @turned(%x: !tt.ptr<f32>, %cols: i32, %cos: f32, %sin: f32) attributes {noinline = false} {
+    %pid = tt.get_program_id x : i32
+    %c64 = arith.constant 64 : i32
+    %first = arith.muli %pid, %c64 : i32
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %firsts = tt.splat %first : i32 -> tensor<64xi32>
+    %c = arith.addi %firsts, %range : tensor<64xi32>
+    %cf = arith.sitofp %c : tensor<64xi32> to tensor<64xf32>
+    %c2 = tt.expand_dims %cf {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+    %cc = tt.broadcast %c2 : tensor<1x64xf32> -> tensor<8x64xf32>
+    %rows = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %rf = arith.sitofp %rows : tensor<8xi32> to tensor<8xf32>
+    %r2 = tt.expand_dims %rf {axis = 1 : i32} : tensor<8xf32> -> tensor<8x1xf32>
+    %rr = tt.broadcast %r2 : tensor<8x1xf32> -> tensor<8x64xf32>
+    %cosines = tt.splat %cos : f32 -> tensor<8x64xf32>
+    %sines = tt.splat %sin : f32 -> tensor<8x64xf32>
+    %a = arith.mulf %rr, %cosines : tensor<8x64xf32>
+    %b = arith.mulf %cc, %sines : tensor<8x64xf32>
+    %v = arith.addf %a, %b : tensor<8x64xf32>
+    %d = arith.mulf %rr, %sines : tensor<8x64xf32>
+    %e = arith.mulf %cc, %cosines : tensor<8x64xf32>
+    %u = arith.subf %e, %d : tensor<8x64xf32>
+    %top = arith.fptosi %v : tensor<8x64xf32> to tensor<8x64xi32>
+    %left = arith.fptosi %u : tensor<8x64xf32> to tensor<8x64xi32>
+    %pitch = tt.splat %cols : i32 -> tensor<8x64xi32>
+    %row = arith.muli %top, %pitch : tensor<8x64xi32>
+    %place = arith.addi %row, %left : tensor<8x64xi32>
+    %base = tt.splat %x : !tt.ptr<f32> -> tensor<8x64x!tt.ptr<f32>>
+    %at = tt.addptr %base, %place : tensor<8x64x!tt.ptr<f32>>, tensor<8x64xi32>
+    %one = tt.load %at : tensor<8x64x!tt.ptr<f32>>
+    %below = tt.addptr %at, %pitch : tensor<8x64x!tt.ptr<f32>>, tensor<8x64xi32>
+    %two = tt.load %below : tensor<8x64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("cosine", "sine"), [(0.98, 0.198997), (0.6, 0.8)])
+def test_a_turned_image_is_read_once(monkeypatch: pytest.MonkeyPatch, cosine: float, sine: float) -> None:
+    """Two loads of a band of 8 rows of a turned image, one a row below the other: sectors that both touch together, of
+    all programs and of one, against a count of every element. A sample of pages says the same."""
+    trace = evaluate(TURNED, [("x", None), ("cols", 4096), ("cos", cosine), ("sin", sine)], (32, 1, 1))
+    r, c = np.mgrid[0:8, 0 : 32 * 64]
+    place = np.trunc(cosine * r + sine * c) * 4096 + np.trunc(cosine * c - sine * r)
+    sectors = np.stack([place, place + 4096]) // 8
+    loads = Footprint(trace, ("load",), {"x": 2.0**30})
+    whole = 32 * len(np.unique(sectors))
+    assert loads.distinct()["x"] == pytest.approx(whole, rel=0.1)
+    one = np.mean([32 * len(np.unique(sectors[:, :, n * 64 : n * 64 + 64])) for n in range(32)])
+    assert loads.waves(1).total_bytes / 32 == pytest.approx(one, rel=0.1)
+    monkeypatch.setattr(overlap, "MOST_PARTS", 1000)
+    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct()["x"] == pytest.approx(whole, rel=0.25)
 
 
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:

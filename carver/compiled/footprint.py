@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .overlap import Rectangles, rectangles
+from .overlap import Rectangles, rectangles, runs
 from .trace import Access, Trace
 from .values import Piece
 
@@ -30,6 +30,8 @@ UNKNOWN = 1024.0
 
 def tile_elements(access: Access) -> float:
     """Distinct elements of one tile."""
+    if access.turned:
+        return sum(part.width for part in runs(access.shape, access.coef, access.floors))
     return float(math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)))
 
 
@@ -68,6 +70,9 @@ class Stretch:
     def of(cls, access: Access, sector_bytes: float) -> Stretch:
         """That of an access: dimensions join from the smallest step on, one of them with gaps of less than a sector. Of
         a dimension that is not affine, a piece joins."""
+        if access.turned:
+            mean = access.item_bytes * tile_elements(access) / len(runs(access.shape, access.coef, access.floors))
+            return cls(mean, mean, mean, 1.0)
         run = span = asked = pitch = 1.0
         for step, n in sorted(_steps(access)):
             if step != span and (pitch > 1 or not span < step < sector_bytes / access.item_bytes):
@@ -128,12 +133,12 @@ def anywhere(access: Access) -> bool:
 
 
 def fetched(access: Access, others: Sequence[Access]) -> float:
-    """Bytes that are fetched over bytes asked for. Of a run that lies anywhere whole sectors are; in a stretch with
-    gaps what a program leaves out is, too. A store fetches nothing."""
+    """Bytes that are fetched over bytes asked for. Of a run that lies anywhere, or is a row of a turned tile, whole
+    sectors are; in a stretch with gaps what a program leaves out is, too. A store fetches nothing."""
     stretch = Stretch.of(access, SECTOR_BYTES)
     if access.kind == "store":
         return 1.0
-    if scattered(access):
+    if scattered(access) or access.turned:
         run = stretch.run_bytes
         slack = max(SECTOR_BYTES - min(align_bytes(access), run), 0.0)
         return max((run + slack) / SECTOR_BYTES, math.ceil(run / SECTOR_BYTES)) * SECTOR_BYTES / run

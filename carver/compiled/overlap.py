@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.types import FloatArray
 from .trace import Access
+from .values import Floor
 
 MOST_PARTS = 1 << 19
 """Rectangles, with the strips that they are cut into; more are not united."""
 MOST_STEPS = 64
 """Places of a tile, or steps of a walk, that are no rectangle together: each is one of its own."""
-
-
+SAMPLED_ELEMENTS, MIXER = 1024, 40503
+"""Of a page of memory, all of which is in a sample or none; by which the numbers of pages are mixed, since rows of a
+matrix are as long as powers of two."""
 MOST_GAPS, MOST_KEPT = 6.0, 0.9
 """Times as many elements as a tile has may lie between those of neighbours that a division cuts into pieces; share that
 a mask may let through of rows that would overlap without it."""
@@ -44,7 +48,8 @@ class Rectangles:
     sector: float
     """Elements that are fetched at once."""
     kept: float
-    """Share that masks let through; 1 where rectangles end where their masks do."""
+    """Share that masks let through; 1 where rectangles end where their masks do. Of a sample as many as it stands for.
+    """
 
     def touched(self, group: Any) -> FloatArray:
         """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
@@ -107,15 +112,29 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     if not parts or not _overlap(parts, top, left):
         return None
     parts = list(_joined(parts))
-    if len(parts) * len(walk) > MOST_PARTS:
-        return None
     n = len(parts)
+    if (many := n * len(walk) / MOST_PARTS) > 1:
+        return _sampled(parts, left, walk, math.ceil(many), sector) if not pitch else None
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
     if kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
         columns["width"] *= np.repeat(np.concatenate([a.kept for a in accesses])[walk], n)
         kept = 1.0
     return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept)
+
+
+def _sampled(parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sector: float) -> Rectangles:
+    """Of one row of memory, those that begin in one of `every` pages, which stand for all."""
+    chosen, lows, widths = [], [], []
+    for part in parts:
+        page = ((left + part.left) // SAMPLED_ELEMENTS).astype(np.int64)
+        [here] = np.nonzero((page * MIXER >> 16) % every == 0)
+        chosen.append(here)
+        lows.append(left[here] + part.left)
+        widths.append(np.full(len(here), part.width))
+    which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
+    flat = np.zeros(len(low))
+    return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, float(every))
 
 
 def _straightened(accesses: Sequence[Access]) -> Access:
@@ -138,6 +157,8 @@ def _straightened(accesses: Sequence[Access]) -> Access:
 def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]] | None:
     """Elements from one row of a tile to the next, 0 for a tile of one row, and its rectangles: dimensions that step by
     less than a sector beyond what those before them cover are columns, the next is rows."""
+    if access.turned:
+        return 0.0, list(runs(access.shape, access.coef, access.floors, sector))
     width, rows, low = 1.0, list[tuple[float, int]](), 0.0
     for c, n in sorted(zip(access.coef, access.shape, strict=True), key=lambda each: abs(each[0])):
         if not np.isfinite(c) or c != round(c):
@@ -160,6 +181,24 @@ def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]
     for step, n in more:
         parts = list(_shifted(parts, step * np.arange(n), pitch)) if n * len(parts) <= MOST_STEPS else []
     return (pitch, parts) if parts else None
+
+
+@lru_cache(maxsize=64)
+def runs(
+    shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...], gap: float = 1.0
+) -> tuple[Part, ...]:  # fmt: skip
+    """Elements of a tile that lie one after another, or apart by less than `gap`, where sums of places are rounded, as
+    those of a turned image are. Half a step of each sum is over at the tile's first element."""
+    along = np.meshgrid(*map(np.arange, shape), indexing="ij", sparse=True)
+    at: Any = sum(c * i for c, i in zip(coef, along, strict=True))
+    for factor, slopes in floors:
+        place: Any = sum(c * i for c, i in zip(slopes, along, strict=True))
+        at = at + factor * (np.floor(place + 0.5) - place)
+    places = np.unique(np.rint(at))
+    ends = np.flatnonzero(np.diff(places, append=np.inf) > max(gap, 1.0))
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    spans = zip(places[begins], places[ends], strict=True)
+    return tuple(Part(0.0, float(low), 1.0, float(high - low) + 1.0) for low, high in spans)
 
 
 def _one_shape(accesses: Sequence[Access]) -> FloatArray:

@@ -537,7 +537,9 @@ class _Evaluator:
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces or (None,) * len(shape)
         columns = (np.asarray(f, float) for f in fields)
-        access = Access(kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *columns)
+        access = Access(
+            kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *columns, floors=pointer.floors
+        )
         parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
         parts.append(access)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import Piece
+from .values import Floor, Piece
 
 
 @dataclass
@@ -56,6 +56,16 @@ class Access:
     """How often the walk happens."""
     counted: bool = field(default=False, kw_only=True)
     """It is known how many elements a tile has, and not how they lie."""
+    floors: tuple[Floor, ...] = field(default=(), kw_only=True)
+    """Of places that were rounded."""
+
+    @property
+    def turned(self) -> bool:
+        """Whether its rows and columns are no rows and columns of memory: sums of both were rounded, or one was twice,
+        as for an image that is turned."""
+        slopes = np.array([f.slopes for f in self.floors]) != 0
+        mixed = slopes.any() and (slopes.sum(0).max() > 1 or slopes.sum(1).max() > 1)
+        return bool(mixed) and bool(np.isfinite(self.coef).all())
 
 
 @dataclass
@@ -130,5 +140,5 @@ def joined(parts: Sequence[Access]) -> Access:
     columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
     return Access(
         first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.pieces,
-        *columns,
+        *columns, floors=first.floors,
     )  # fmt: skip

@@ -36,6 +36,13 @@ class Piece(NamedTuple):
     step: float
 
 
+class Floor(NamedTuple):
+    """What rounding takes off a sum of places along the dimensions, times a factor: of a turned image, say."""
+
+    factor: float
+    slopes: tuple[float, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A number or a tensor of them, in all lanes."""
@@ -49,6 +56,8 @@ class Value:
     loads: frozenset[str] = NOWHERE
     pieces: tuple[Piece | None, ...] = ()
     """Of each dimension that a division, a remainder or a rounding cuts; () for none."""
+    floors: tuple[Floor, ...] = ()
+    """Of places that were rounded; what `coef` says is in the mean."""
 
     def take(self, index: Any) -> Value:
         """The same for some of the lanes."""
@@ -127,7 +136,19 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
         with np.errstate(all="ignore"):
             base = _EXACT[op](a.base, b.base)
     coef = _coefficients(op, a, b, extents)
-    return Value(base, coef, source, loads=loads if base is None else NOWHERE, pieces=_pieces(op, a, b, coef))
+    known_ = loads if base is None else NOWHERE
+    return Value(base, coef, source, loads=known_, pieces=_pieces(op, a, b, coef), floors=_floors(op, a, b))
+
+
+def _floors(op: str, a: Value, b: Value) -> tuple[Floor, ...]:
+    if not a.floors and not b.floors:
+        return ()
+    if op in ("addi", "addf", "subi", "subf"):
+        sign = 1.0 if op.startswith("add") else -1.0
+        return a.floors + tuple(Floor(f.factor * sign, f.slopes) for f in b.floors)
+    if (factor := _factor(op, a, b)) is not None:
+        return tuple(Floor(f.factor * factor, f.slopes) for f in a.floors or b.floors)
+    return a.floors or b.floors if op in BOUNDS and (a.uniform or b.uniform) else ()
 
 
 def _pieces(op: str, a: Value, b: Value, coef: tuple[Column, ...]) -> tuple[Piece | None, ...]:
@@ -226,7 +247,9 @@ def rounded(v: Value, base: Column) -> Value:
     own = v.pieces or (None,) * len(steps)
     same = (Piece(int(1.0 / c + 1e-6), 0.0) if 0.0 < c <= 0.5 else None for c in steps)
     cut = tuple(p or q for p, q in zip(own, same, strict=True))
-    return replace(v, base=base, pieces=cut if any(cut) else ())
+    scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
+    here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
+    return replace(v, base=base, pieces=cut if any(cut) else (), floors=v.floors + here)
 
 
 def _scalar(column: Column) -> Column:
@@ -375,7 +398,8 @@ def expanded(v: Value, axis: int) -> Value:
     coef = (*v.coef[:axis], 0.0, *v.coef[axis:])
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
     pieces = (*v.pieces[:axis], None, *v.pieces[axis:]) if v.pieces else ()
-    return Value(v.base, coef, v.source, box, v.loads, pieces)
+    floors = tuple(Floor(f.factor, (*f.slopes[:axis], 0.0, *f.slopes[axis:])) for f in v.floors)
+    return Value(v.base, coef, v.source, box, v.loads, pieces, floors)
 
 
 def transposed(v: Value, text: str) -> Value:
@@ -385,7 +409,8 @@ def transposed(v: Value, text: str) -> Value:
         return unknown(len(v.coef), v.loads)
     box = None if v.box is None else tuple(v.box[i] for i in order)
     pieces = tuple(v.pieces[i] for i in order) if v.pieces else ()
-    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, pieces)
+    floors = tuple(Floor(f.factor, tuple(f.slopes[i] for i in order)) for f in v.floors)
+    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, pieces, floors)
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:

@@ -450,7 +450,7 @@ def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     loads = [a for a in f.accesses if a.kind == "load"]
     asked, moved = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
-        run = max(a.run_bytes if a.anywhere else a.span_bytes, arch.sector_bytes)
+        run = max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
         moved += a.program_bytes * a.fetched * max(_slice_bytes_per_clk(arch, k) / run, 1.0)
     return moved / asked if asked else 1.0
 
