@@ -255,8 +255,9 @@ def searched(x, y, sizes, N, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def flattened(
-    a_desc, b_desc, c_desc, M, N, K, FLAT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+    a_desc, b_desc, c_desc, scale, M, N, K, FLAT: tl.constexpr, SCALED: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
     """Tiles that a program walks; with FLAT the compiler makes one loop of tiles and steps."""
     columns = tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * columns, tl.num_programs(0), flatten=FLAT):
@@ -264,6 +265,8 @@ def flattened(
         acc = tl.zeros((BM, BN), tl.float32)
         for k in range(0, K, BK):
             acc = tl.dot(a_desc.load([m, k]), b_desc.load([n, k]).T, acc)
+        if SCALED:
+            acc = acc * tl.load(scale + m + tl.arange(0, BM))[:, None]
         c_desc.store([m, n], acc.to(tl.float16))
 
 

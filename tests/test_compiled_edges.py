@@ -12,7 +12,7 @@ import pytest
 import carver
 from carver.compiled import overlap
 from carver.compiled.facts import _atomic_turns
-from carver.compiled.footprint import Footprint
+from carver.compiled.footprint import Footprint, lanes_bytes
 from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
@@ -70,6 +70,8 @@ def test_a_turned_image_is_read_once(monkeypatch: pytest.MonkeyPatch, cosine: fl
     place = np.trunc(cosine * r + sine * c) * 4096 + np.trunc(cosine * c - sine * r)
     sectors = np.stack([place, place + 4096]) // 8
     loads = Footprint(trace, ("load",), {"x": 2.0**30})
+    rows = len(np.unique(np.trunc(cosine * 0.5 + sine * np.arange(32))))
+    assert lanes_bytes(trace.accesses[0]) == pytest.approx(4 * 32 / rows, rel=0.2)
     whole = 32 * len(np.unique(sectors))
     assert loads.distinct()["x"] == pytest.approx(whole, rel=0.1)
     one = np.mean([32 * len(np.unique(sectors[:, :, n * 64 : n * 64 + 64])) for n in range(32)])

@@ -922,8 +922,8 @@ def test_what_a_loop_finds_for_the_code_behind_it() -> None:
         carver.inspect(kernels.searched, args=args, config=config, arch=H100, grid=(8,))
 
 
-@pytest.mark.parametrize("arch", ["h100", "b200"])
-def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str) -> None:
+@pytest.mark.parametrize(("arch", "scaled"), [("h100", False), ("h100", True), ("b200", False)])
+def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str, scaled: bool) -> None:
     args = {
         name: carver.Descriptor(half(4096, 4096), block)
         for name, block in (("a_desc", (128, 64)), ("b_desc", (256, 64)), ("c_desc", (128, 256)))
@@ -931,8 +931,9 @@ def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str)
     config = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 3}
     flat, nested = sorted(
         carver.rank_kernel(
-            kernels.flattened, [{**config, "FLAT": flat} for flat in (True, False)],
-            args={**args, "M": 4096, "N": 4096, "K": 4096}, arch=arch, grid=(128,),
+            kernels.flattened, [{**config, "FLAT": flat, "SCALED": scaled} for flat in (True, False)],
+            args={**args, "scale": carver.Tensor("float32", (4096,)), "M": 4096, "N": 4096, "K": 4096}, arch=arch,
+            grid=(128,),
         ),
         key=lambda hint: hint.index,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .footprint import (
+    LANES,
     SECTOR_BYTES,
     Stretch,
     Touched,
@@ -23,6 +24,7 @@ from .footprint import (
     density,
     fetched,
     filled,
+    lanes_bytes,
     scattered,
     tile_elements,
 )
@@ -30,8 +32,8 @@ from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
 
-LANES, SAMPLED, RUN_BYTES, SURE = 32, 2048, 512, 3.0
-"""Lanes of a warp; places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard
+SAMPLED, RUN_BYTES, SURE = 2048, 512, 3.0
+"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard
 deviations of a count that may be chance."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
@@ -142,6 +144,8 @@ class AccessFacts:
     """Its tiles, or runs of them, may lie anywhere: their places are loaded, or not affine."""
     fetched: float = 1.0
     """Bytes that are fetched over bytes asked for: whole sectors of runs that lie anywhere, gaps of stretches."""
+    lanes_bytes: float = math.inf
+    """Contiguous of what neighbouring lanes read, where that is less than in the tile."""
 
 
 @dataclass(frozen=True)
@@ -361,7 +365,7 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
         run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
         density=once, filled=filled(access, stretch, trace.accesses, once),
         align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
-        fetched=fetched(access, trace.accesses),
+        fetched=fetched(access, trace.accesses), lanes_bytes=lanes_bytes(access),
     )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
+LANES = 32
+"""Of a warp."""
 SECTOR_BYTES = 32
 """What caches fetch at least."""
 UNKNOWN = 1024.0
@@ -83,6 +85,14 @@ class Stretch:
         run = run if pitch > 1 else span
         size = access.item_bytes
         return cls(run * size, span * size, asked * size, pitch)
+
+
+def lanes_bytes(access: Access) -> float:
+    """Contiguous of what neighbouring lanes of a warp read, of a tile that is turned; infinite of others."""
+    if not access.turned:
+        return math.inf
+    row = runs((*(1,) * (len(access.shape) - 1), min(access.shape[-1], LANES)), access.coef, access.floors)
+    return access.item_bytes * sum(part.width for part in row) / len(row)
 
 
 def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:

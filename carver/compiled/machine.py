@@ -80,7 +80,7 @@ class MachineLoop:
     always: Span | None = None
     """Of an innermost loop: its span without the code of `sometimes`; None where there is no such code."""
     sometimes: tuple[Span, ...] = ()
-    """Code of an innermost loop that a branch may pass by, and that neither loads from beyond the SM nor multiplies."""
+    """Code of an innermost loop that a branch may pass by, and that neither multiplies nor loads for other code."""
 
 
 @dataclass(frozen=True)
@@ -196,12 +196,13 @@ def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
 
 
 def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
-    """Whether a stretch loads from beyond the SM or multiplies."""
+    """Whether a stretch multiplies, or loads from beyond the SM what other code uses. What loads and stores there, as
+    what scales a tile's sums does, keeps what it loads."""
     groups = [table.group(code.instructions[i].opcode) for i in stretch]
-    return any(
-        group.role in MULTIPLIES or group.access in (("load", "global"), ("copy", "global"), ("bulk", "load"))
-        for group in groups
-    )
+    moves = {group.access for group in groups if group.access}
+    loads = moves & {("load", "global"), ("copy", "global"), ("bulk", "load")}
+    stores = moves & {("store", "global"), ("bulk", "store")}
+    return any(group.role in MULTIPLIES for group in groups) or (bool(loads) and not stores)
 
 
 def read_span(

@@ -162,7 +162,8 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         moved[access.kind] += access.program_bytes * float(waste) / access.density
         cached += access.program_bytes * float(waste) / access.filled if access.kind == "load" else 0.0
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
-            rows = LINE_BYTES / min(max(access.span_bytes, arch.sector_bytes), LINE_BYTES)
+            row = max(min(access.span_bytes, access.lanes_bytes), arch.sector_bytes)
+            rows = LINE_BYTES / min(row, LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     issue = pipes(("issue",))[0]
     valu, lds = pipes(("valu", "lds"))
