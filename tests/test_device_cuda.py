@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import pytest
 from carver.arch import detect
 from carver.arch import devices as arch
 from carver.base import dtypes
-from carver.base.errors import DeviceError, RunError
+from carver.base.errors import ConfigError, DeviceError, RunError
 from carver.calibrate.cuda import Gpu
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
@@ -30,6 +30,7 @@ from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run import launch, reference
+from carver.run.bench import benchmark
 from carver.run.buffers import OutOfMemory, address
 from carver.run.check import Differences
 from carver.run.compile import compile_source, cuda_compiler
@@ -50,6 +51,8 @@ from carver.run.device import (
     upload,
 )  # fmt: skip
 from carver.run.render import Scalar, concrete
+from carver.run.session import Settings
+from carver.run.timers import check_timer
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
 
@@ -128,10 +131,10 @@ class Fake(ModuleType):
         class Event:
             at = 0
 
-            def record(self) -> None:
+            def record(self, *stream: Any) -> None:
                 fake.clock += 1
                 self.at = fake.clock
-                fake.did("record")
+                fake.did("record", *stream)
 
             def time_since(self, other: Any) -> float:
                 return float(self.at - other.at)
@@ -170,8 +173,14 @@ class Fake(ModuleType):
     def memset_d8(self, pointer: int, byte: int, size: int) -> None:
         self.did("fill", byte, size)
 
-    def memset_d8_async(self, pointer: int, byte: int, size: int) -> None:
-        self.did("evict", byte, size)
+    def memset_d8_async(self, pointer: int, byte: int, size: int, *stream: Any) -> None:
+        self.did("evict", byte, size, *stream)
+
+    class Stream:
+        handle = 77
+
+        def __init__(self, flags: int) -> None:
+            assert flags == 1  # non-blocking
 
     def memcpy_htod(self, pointer: int, array: np.ndarray) -> None:
         self.did("upload", array.tobytes())
@@ -293,6 +302,72 @@ def test_timing_evicts_before_each_run_or_all_and_waits_once(device: cuda.CudaDe
         expected += [("record",), ("run",), ("record",)]
     assert [e for e in fake.log if e[0] != "alloc"] == [*expected, ("synchronize",)]
     assert [e for e in fake.log if e[0] == "alloc"] == [("alloc", twice_l2)]
+
+
+class Driver:
+    """The driver library as far as a CUDA graph needs it; `log` is every call that takes a stream."""
+
+    def __init__(self, log: list[tuple[Any, ...]], nodes: int = 1) -> None:
+        self.log, self.nodes = log, nodes
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> int:
+            self.log.extend((name, a.value) for a in args if isinstance(a, ctypes.c_void_p) and a.value == 77)
+            if name == "cuGraphGetNodes":
+                args[2]._obj.value = self.nodes
+            return 0
+
+        return call
+
+
+def test_a_graph_is_captured_once_and_launched_between_events(
+    device: cuda.CudaDevice, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_library", lambda: Driver(fake.log))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    streams: list[int] = []
+    samples = device.time(lambda: streams.append(device._queue.stream), 2, timer="graph")
+    assert samples == [1e-3] * 2 and streams == [77] and device._queue.stream == 0
+    log = [entry[0] for entry in fake.log if entry[0] != "alloc"]
+    assert log == ["synchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                   *["evict", "record", "cuGraphLaunch", "record"] * 2, "synchronize"]  # fmt: skip
+    assert all(isinstance(entry[-1], Fake.Stream) for entry in fake.log if entry[0] in ("evict", "record"))
+    monkeypatch.setattr(launch, "_library", lambda: Driver(fake.log, nodes=0))
+    with pytest.raises(RunError, match="nothing was launched on the stream"):
+        device.time(lambda: None, timer="graph")
+
+
+def cupti_of(records: Sequence[tuple[int, int, int]]) -> ModuleType:
+    """NVIDIA's package, to which these kinds, starts and ends [ns] become known when it is flushed."""
+    package, kept = ModuleType("cupti"), list[Any]()
+    package.cupti = SimpleNamespace(  # type: ignore[attr-defined]
+        ActivityKind=SimpleNamespace(CONCURRENT_KERNEL=10), activity_enable=lambda kind: None,
+        activity_register_callbacks=lambda room, completed: kept.append(completed), activity_disable=lambda kind: None,
+        activity_flush_all=lambda flag: kept[-1]([SimpleNamespace(kind=k, start=s, end=e) for k, s, e in records]),
+    )  # fmt: skip
+    return package
+
+
+def test_cupti_says_when_the_first_kernel_of_a_run_began_and_the_last_ended(
+    device: cuda.CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of two kernels, not in order; of kind 2 is the memory that is set between them."""
+    records = [(10, 5000, 6000), (10, 1000, 3000), (2, 0, 900), (10, 3500, 4000), (10, 6500, 7500)]
+    monkeypatch.setitem(sys.modules, "cupti", cupti_of(records))
+    assert device.time(lambda: None, 2, timer="cupti") == pytest.approx([3e-6, 2.5e-6])
+    assert device.time(lambda: None, 1, cold=False, timer="cupti") == pytest.approx([2.5e-6])  # the first warms L2
+    with pytest.raises(RunError, match="4 kernels of 3 runs"):
+        device.time(lambda: None, 3, timer="cupti")
+
+
+def test_a_timer_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carver.run.timers.find_spec", lambda name: None)
+    with pytest.raises(DeviceError, match="pip install cupti-python"):
+        check_timer("cupti")
+    with pytest.raises(ConfigError, match="no timer 'event'; did you mean 'events'"):
+        Settings(timer="event")
+    with pytest.raises(ConfigError, match="of the kind 'cpu' has one"):
+        benchmark(MatmulTemplate(64, 64, 64).with_arch("cpu").recommend_hints(1), timer="graph", progress=False)
 
 
 def test_copies_are_bits(device: cuda.CudaDevice, fake: Fake) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import CompileError
+from carver.base.errors import CompileError, ConfigError
 from carver.compiled import forks
 from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
@@ -28,6 +29,7 @@ from carver.integrations.autotune import (
     Enabled,
     Values,
     _timed_shortly,
+    by_stamps,
     copies,
     enable_triton,
     worth,
@@ -235,7 +237,7 @@ def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
 
 
 def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
-    from triton.testing import do_bench
+    from triton.testing import do_bench, do_bench_cudagraph
 
     kernel = tuner()
     with _timed_shortly(kernel):
@@ -244,6 +246,34 @@ def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
     with _timed_shortly(kernel):
         assert kernel.do_bench.keywords == {"warmup": WARMUP_MS, "rep": TIMED_MS}
     assert kernel.do_bench is do_bench
+    with _timed_shortly(kernel, "graph"):
+        assert kernel.do_bench.func is do_bench_cudagraph
+    with pytest.raises(ConfigError, match="no timer 'clock'"):
+        enable_triton(2, H100, timer="clock")
+
+
+def test_cupti_times_the_kernels_of_a_call_and_not_those_that_clear_l2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To clear L2 takes one kernel of 5 us, a call two of 2 us with 1 us between them."""
+    ran: list[tuple[int, int]] = []
+
+    def kernel(ns: int, gap: int = 1000) -> None:
+        began = (ran[-1][1] if ran else 0) + gap
+        ran.append((began, began + ns))
+
+    @contextmanager
+    def stamped() -> Iterator[list[tuple[int, int]]]:
+        found, before = list[tuple[int, int]](), len(ran)
+        yield found
+        found += ran[before:]
+
+    active = SimpleNamespace(
+        get_empty_cache_for_benchmark=lambda: None, clear_cache=lambda room: kernel(5000),
+        get_device_interface=lambda: SimpleNamespace(synchronize=lambda: None),
+    )  # fmt: skip
+    monkeypatch.setattr(driver, "_active", active)
+    monkeypatch.setattr("carver.integrations.autotune.stamped", stamped)
+    monkeypatch.setattr("carver.integrations.autotune.check_timer", lambda timer: timer)
+    assert by_stamps(lambda: (kernel(2000), kernel(2000)), (0.5, 0.2, 0.8)) == pytest.approx([5e-3] * 3)
 
 
 def test_stopped_triton_is_itself_again() -> None:

@@ -21,6 +21,7 @@ from ..base.given import lines_from, number, printable
 from ..base.table import Column, console, drawn, scaled, screen_width, words
 from ..ops.template import Template
 from ..run.records import Measurement, Records
+from ..run.timers import TIMERS
 from ..view.page import tables
 from .options import (
     OUTPUT,
@@ -69,6 +70,8 @@ def bench(
     vs_library: Annotated[bool, option(
         "Also time the library's own call: torch, or NumPy on the CPU.")] = False,
     warm: Annotated[bool, option("Do not empty the device's caches before each run.")] = False,
+    timer: Annotated[str, option(
+        "Of a GPU: by events, in a CUDA graph, or by CUPTI.", type=click.Choice(TIMERS))] = "events",
     rounds: Annotated[int, option("Number of rounds; each candidate is timed once per round.")] = 5,
     budget_s: Annotated[float, option("Time limit of all timings together. [s]", "--seconds")] = 60.0,
     timeout_s: Timeout = 30.0,
@@ -95,7 +98,7 @@ def bench(
     report = benchmark(
         list(ranking), device or ("cpu" if arch.kind == "cpu" else "cuda"), grid=grid, check=not no_check,
         grid_budget=budget, library=vs_library, warm=warm, rounds=rounds, budget_s=budget_s, timeout_s=timeout_s,
-        fresh=fresh, progress=not quiet and not as_json and sys.stderr.isatty(),
+        timer=timer, fresh=fresh, progress=not quiet and not as_json and sys.stderr.isatty(),
     )  # fmt: skip
     if learn and (times := _calm_ms(ranking, report)):
         profiles.save(LEARNT_AS, ranking.learn(times))

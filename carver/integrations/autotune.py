@@ -8,12 +8,16 @@ The kernel's keys, hooks, heuristics and own pruning stay, as do Triton's caches
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from ..arch.descriptor import Arch
 from ..compiled.forks import Forks
@@ -21,6 +25,9 @@ from ..compiled.triton import Compiled, Target, build_launcher, compile_launched
 from ..export.triton import Feedback
 from ..ranking.kernel import rank_kernel
 from ..ranking.ties import TIED, least
+from ..run.finalists import PAIRED
+from ..run.records import median_interval
+from ..run.timers import by_run, check_timer, stamped
 from .enable import Chosen, Enabled, enabled, replaced
 from .pinned import asked
 
@@ -35,6 +42,10 @@ WARMUP_MS, TIMED_MS = 10, 40
 TIMING_S, OWN_TIMING_S = 0.05, 0.2
 """Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
 timer of the kernel's own."""
+ROUNDS = 5
+"""Most rounds of a configuration."""
+MOST_STAMPED = 1000
+"""Runs that CUPTI keeps the time stamps of."""
 WAVES = 3
 """Where each processor has no more than so many configurations to compile, choosing among them saves no time."""
 START_S, READ_S = 0.3, 0.05
@@ -43,25 +54,32 @@ START_S, READ_S = 0.3, 0.05
 
 def enable_triton(
     topk: int | None = None, arch: Arch | str = "auto", *, pinned: bool | str | os.PathLike[str] = False,
-    record: bool = False, margin: float | None = None, strict: bool = False,
+    record: bool = False, margin: float | None = None, strict: bool = False, timer: str = "events",
 ) -> Enabled:  # fmt: skip
     """From now on, rank each `triton.autotune` kernel of this process for the arguments of its first call.
 
-    Triton times the first `topk` configurations (3 by default) and the first of the list, which is left only for a gain
-    that noise does not explain. Their times improve the ranking for the kernel's next key. With `topk=1`, or
-    CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are timed faster than they are
-    ranked are compiled in parallel and not ranked.
+    Triton times the first `topk` configurations (3 by default) and the first of the list, in turn until their order is
+    sure or a tie. The list's first is left only for a gain that noise does not explain, and of a tie the one with fewer
+    registers and less shared memory is taken. Their times improve the ranking for the kernel's next key. With
+    `topk=1`, or CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are timed faster than
+    they are ranked are compiled in parallel and not ranked.
 
     `pinned`: nothing is timed, and every process takes the same: what a table of pins has, or what the model alone
     chooses. True, or a table's file or folder (else `CARVER_PINS`). `record` puts what is missing into the table;
     `margin`: the first of the list is left only for a predicted gain above it; `strict`: an entry that is missing or
     stale is an error and not a line in the log.
 
+    `timer` takes the place of Triton's own: "events" around each launch, L2 cleared; "graph" has launches in a CUDA
+    graph, L2 as they leave it; "cupti" reads the kernels' time stamps by NVIDIA's package. A kernel's own timer stays.
+
     Else as `carver.enable("triton")`: a second call takes the place of the first, with a warning. Without a GPU here,
     and without `arch`, kernels are tuned as before, and the log says so. Raises ConfigError if Triton is missing.
     """
     picks = asked(pinned, record=record, margin=margin, strict=strict)
-    return enabled(("triton",), topk, arch, picks)
+    check_timer(timer)
+    log = enabled(("triton",), topk, arch, picks)
+    log.timer = timer
+    return log
 
 
 def patch(log: Enabled) -> Callable[[], None]:
@@ -85,9 +103,9 @@ def patch(log: Enabled) -> Callable[[], None]:
                     lambda ordered: copies(self.fn, ordered, given, device, hurry=False),
                 )  # fmt: skip
                 return Chosen([taken], pin.config, where)
-            kept = ranked(self.fn, configs, given, device, log.topk, timing_s, self, self._carver_feedback)
-            self._carver_race = Race()
-            return Chosen(*kept)
+            kept, best = ranked(self.fn, configs, given, device, log.topk, timing_s, self, self._carver_feedback)
+            self._carver_race = Race(kept, _default_timer(self))
+            return Chosen(kept, best)
 
         if len(configs) > 1:
             self._carver_race = None
@@ -98,10 +116,14 @@ def patch(log: Enabled) -> Callable[[], None]:
     def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
         if getattr(self, "_carver_untimed", None) is config:
             return [float("nan")] * 3  # the only one that is left: taken without being run
-        with _timed_shortly(self):
-            timings: list[float] = bench(self, *args, config=config, **meta)
+
+        def time(one: Any) -> list[float]:
+            with _timed_shortly(self, log.timer):
+                timings: list[float] = bench(self, *args, config=one, **meta)
+            return timings
+
         race: Race | None = getattr(self, "_carver_race", None)
-        return list(race.after(timings)) if race and isinstance(timings, list) else timings
+        return race.told(config, time) if race else time(config)
 
     def check_disk_cache(self: Any, key: Any, configs: Any, run: Callable[[], None]) -> bool:
         if getattr(self, "_carver_untimed", None) is None:
@@ -115,21 +137,69 @@ def patch(log: Enabled) -> Callable[[], None]:
 
 @dataclass
 class Race:
-    """Times of one list as they come: the first stays unless noise does not explain that another is faster."""
+    """Times of a list's configurations, in rounds, of which all but the first are of those whose order is open."""
 
-    best: Sequence[float] | None = None
+    every: Sequence[Any]
+    """The list's first, then the picks in the order that resolves ties."""
+    warm: bool = False
+    """The first is timed once more before all others, which warms the clocks."""
+    rounds: dict[int, list[list[float]]] = field(default_factory=dict)
+    """By place: of each round the median, and the quantiles of 20 and 80 %."""
+    said: dict[int, Any] = field(default_factory=dict)
+    """By place: what the tuner is told."""
 
-    def after(self, timing: Any) -> Any:
-        """The times of a configuration for the tuner, which takes the least: its own where it leads, else above the
-        leader's. Median, 20 % and 80 % quantile, as Triton's timer gives them, or one number."""
-        own = list(timing) if isinstance(timing, Sequence) else [timing] * 3
-        if len(own) < 3 or not all(isinstance(each, int | float) for each in own):
-            return timing
-        if self.best is None or (own[2] < self.best[1] and own[0] * (1 + TIED) < self.best[0]):
-            self.best = own
-        elif own[0] <= self.best[0]:  # faster by no more than noise: a tie, in which the earlier one stays
-            own = [math.nextafter(self.best[0], math.inf), own[1], own[2]]
-        return own if isinstance(timing, Sequence) else own[0]
+    def told(self, config: Any, time: Callable[[Any], Any]) -> Any:
+        """The times of a configuration for the tuner, which takes the least. The first that noise does not tell from
+        the fastest has its own; who is no slower is told to be, by a hair."""
+        place = next((i for i, each in enumerate(self.every) if each is config), None)
+        if place is None:
+            return time(config)
+        if not self.said:
+            self._run(time)
+        return self.said[place]
+
+    def _run(self, time: Callable[[Any], Any]) -> None:
+        if self.warm and len(self.every) > 1:
+            time(self.every[0])
+        self.said = {i: time(each) for i, each in enumerate(self.every)}
+        self.rounds = {
+            i: [triple] for i, said in self.said.items() if (triple := _triple(said)) and math.isfinite(triple[0])
+        }
+        if len(self.rounds) < 2:
+            return
+        for back in itertools.islice(itertools.cycle((True, False)), ROUNDS - 1):
+            best = self._best()
+            left = [i for i in self.rounds if i != best and self._over(i, best)[0] <= 1 + TIED < self._over(i, best)[1]]
+            if not left:
+                break
+            for i in sorted([best, *left], reverse=back):  # there and back: a drift of the clocks favours none
+                if not (triple := _triple(time(self.every[i]))) or not math.isfinite(triple[0]):
+                    return
+                self.rounds[i].append(triple)
+        best = self._best()
+        taken = min(i for i in self.rounds if i == best or self._over(i, best)[0] <= 1 + TIED)
+        least = statistics.median(each[0] for each in self.rounds[taken])
+        for i, found in self.rounds.items():
+            own = statistics.median(each[0] for each in found)
+            own = own if i == taken or own > least else math.nextafter(least, math.inf)
+            self.said[i] = [own, *found[-1][1:]] if isinstance(self.said[i], Sequence) else own
+
+    def _best(self) -> int:
+        return min(self.rounds, key=lambda i: statistics.median(each[0] for each in self.rounds[i]))
+
+    def _over(self, slow: int, fast: int) -> tuple[float, float]:
+        """Bounds of the time of one over that of another: of rounds in pairs, since clocks drift, else of quantiles."""
+        pairs = list(zip(self.rounds[slow], self.rounds[fast], strict=False))
+        if len(pairs) >= PAIRED:
+            return median_interval([a[0] / b[0] for a, b in pairs])[1:]
+        (_, low, high), (_, least, most) = pairs[0]
+        return low / most, high / least
+
+
+def _triple(said: Any) -> list[float]:
+    """What a timer said as a median and two quantiles; empty for what is none."""
+    own = list(said) if isinstance(said, Sequence) else [said] * 3
+    return own[:3] if len(own) >= 3 and all(isinstance(each, int | float) for each in own) else []
 
 
 def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
@@ -197,18 +267,50 @@ def _default_timer(tuner: Any) -> bool:
 
 
 @contextmanager
-def _timed_shortly(tuner: Any) -> Iterator[None]:
-    """Triton's own timer with WARMUP_MS and TIMED_MS. A timer of the kernel's stays as it is."""
-    from triton.testing import do_bench
+def _timed_shortly(tuner: Any, timer: str = "events") -> Iterator[None]:
+    """Triton's own timer with WARMUP_MS and TIMED_MS, or another one. A timer of the kernel's stays as it is."""
+    from triton.testing import do_bench, do_bench_cudagraph
 
     if not _default_timer(tuner) or tuner.do_bench is not do_bench:
         yield
         return
-    tuner.do_bench = functools.partial(do_bench, warmup=WARMUP_MS, rep=TIMED_MS)
+    tuner.do_bench = {
+        "events": functools.partial(do_bench, warmup=WARMUP_MS, rep=TIMED_MS), "cupti": by_stamps,
+        "graph": functools.partial(do_bench_cudagraph, rep=TIMED_MS // 10),  # which it replays ten times
+    }[timer]  # fmt: skip
     try:
         yield
     finally:
         tuner.do_bench = do_bench
+
+
+def by_stamps(call: Callable[[], object], quantiles: Sequence[float]) -> list[float]:
+    """Quantiles of the times of a call's kernels by CUPTI, L2 cleared before each. [ms]"""
+    from triton.runtime import driver
+
+    check_timer("cupti")
+    active = driver.active
+    room, wait = active.get_empty_cache_for_benchmark(), active.get_device_interface().synchronize
+
+    def stamps(runs: int, *steps: Callable[[], object]) -> list[tuple[int, int]]:
+        wait()
+        with stamped() as found:
+            for _ in range(runs):
+                for step in steps:
+                    step()
+            wait()
+        return found
+
+    def clear() -> None:
+        active.clear_cache(room)
+
+    call()
+    clears = len(stamps(1, clear))
+    first_ms = 1e3 * by_run(stamps(1, clear, call), 1, clears)[0]
+    stamps(max(1, int(WARMUP_MS / max(first_ms, 1e-3))), call)
+    runs = min(max(3, int(TIMED_MS / max(first_ms, 1e-3))), MOST_STAMPED)
+    times_s = by_run(stamps(runs, clear, call), runs, clears)
+    return [float(1e3 * each) for each in np.quantile(times_s, quantiles)]
 
 
 class Values(Mapping[str, Any]):

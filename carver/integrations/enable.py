@@ -66,7 +66,7 @@ class Enabled(list[Entry]):
 
     def __init__(self, topk: int, arch: Arch | str = "auto", pinned: Pinned | None = None) -> None:
         super().__init__()
-        self.topk, self.pinned = topk, pinned
+        self.topk, self.pinned, self.timer = topk, pinned, "events"
         self.restore: list[Callable[[], None]] = []
         self.device = functools.lru_cache(maxsize=1)(functools.partial(device_of, arch))
 

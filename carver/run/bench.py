@@ -36,6 +36,7 @@ from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
 from .session import Opened, Session, Settings, Trial, build, compiler_of, digest, program_identity
+from .timers import check_timer
 from .travel import program_to_dict
 
 TARGET_CI_PERCENT = 1.0
@@ -126,6 +127,7 @@ class Bench(ExitStack):
             self.records = records or stack.enter_context(Records())
             self.session = stack.enter_context(Session(device, self.settings))
             self.machine: Opened = self.session.machine
+            check_timer(self.settings.timer, self.machine.kind)
             self._compiler = compiler_of(self.machine.kind)
             self.push(stack.pop_all())
         self._state: Mapping[str, Any] = self.machine.state
@@ -213,6 +215,7 @@ def benchmark(
     defines: Mapping[str, str] | None = None,
     reset_to_zero: Sequence[str] = (),
     restore_value: Sequence[str] = (),
+    timer: str = "events",
 ) -> Report:
     """Compile, check and time the hints, and compare their times with the predictions.
 
@@ -225,6 +228,8 @@ def benchmark(
     - Caches are cold for each sample unless `warm`. `fresh` measures again what the records have.
     - `reset_to_zero` and `restore_value` name tensors (or "workspace") to set to zero, or to restore, before each
       launch, for kernels that add to them.
+    - `timer` of a GPU: "events" around each run; "graph", which has the run in a CUDA graph; "cupti", the time stamps
+      of the kernels, by NVIDIA's package.
     """
     if not hints:
         raise ConfigError("no hints to measure: give at least one")
@@ -243,8 +248,9 @@ def benchmark(
     device = hints[0].backend if device == "auto" else device
     sample = stratified(grid, grid_budget, seed) if grid is not None and grid_budget is not None else grid or ()
     settings = Settings(
-        warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, float(budget_s), float(timeout_s)
-    )
+        warm, check, seed, tuple(reset_to_zero), tuple(restore_value), rounds, float(budget_s), float(timeout_s),
+        timer=timer,
+    )  # fmt: skip
     with ExitStack() as stack:
         store = records or stack.enter_context(Records())
         bench = stack.enter_context(Bench(device, store, settings))
@@ -302,6 +308,7 @@ def _identity(s: Settings) -> dict[str, Any]:
     return {
         "schema": _SCHEMA, "cold": not s.warm, "check": s.check, "seed": s.seed, "rounds": s.rounds,
         "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
+        **({} if s.timer == "events" else {"timer": s.timer}),
     }  # fmt: skip
 
 

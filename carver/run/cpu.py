@@ -143,8 +143,9 @@ class CpuDevice:
         """Nothing to wait for: kernels return when they are done."""
 
     def time(
-        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
-    ) -> list[float]:
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0,
+        timer: str = "events",
+    ) -> list[float]:  # fmt: skip
         """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
 
         Runs during which the system took a core away are left out, unless that befell them all, which

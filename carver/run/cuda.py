@@ -10,9 +10,11 @@ import atexit
 import csv
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,12 @@ from . import launch
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
 from .compile import Binary, Resources
 from .render import Launcher, Program, Scalar, Source, passed
+from .timers import by_run, stamped
 
 _INSTEAD = 'or ask for device="cpu", with hints for a CPU'
 
+_NON_BLOCKING = 1
+"""CUstream_flags in cuda.h: of a stream that does not wait for the default one, which cannot be captured."""
 _SMI_TIMEOUT_S = 10.0
 _SMI_FIELDS = {
     "clocks.sm": ("sm_clock_hz", 1e6),
@@ -81,12 +86,20 @@ def _errors(driver: Any, what: str) -> Iterator[None]:
         raise RunError(f"{what}: {e}") from None
 
 
+@dataclass
+class Queue:
+    """Where a device's programs launch."""
+
+    stream: int = 0
+    """The driver's handle; 0 is the default one."""
+
+
 class CudaProgram:
     """A loaded module and the prepared functions of one program."""
 
-    def __init__(self, driver: Any, binary: Binary, program: Program, ordinal: int) -> None:
+    def __init__(self, driver: Any, binary: Binary, program: Program, ordinal: int, queue: Queue) -> None:
         self.program = program
-        self._driver = driver
+        self._driver, self._queue = driver, queue
         resources: dict[str, Resources] = {}
         self._calls = []
         with _errors(driver, f"loading {program.source.path.name}"):
@@ -105,12 +118,16 @@ class CudaProgram:
         # PyCUDA passes arguments as one buffer that begins with the first. A parameter as aligned as a tensor map may
         # lie behind a gap, of which only the driver knows.
         self._names = (*(t.name for t in program.tensors), "workspace")
-        maps = any(call.maps for call in program.calls)
-        self._launch = launch.launcher(binary, program, self._names, ordinal) if maps else None
+        self._mapped = any(call.maps for call in program.calls)
+        self._launcher = partial(launch.launcher, binary, program, self._names, ordinal)
+
+    @cached_property
+    def _launch(self) -> Launcher:
+        return self._launcher()
 
     def launch(self, pointers: Mapping[str, int]) -> None:
-        if self._launch is not None:
-            self._launch([pointers[name] for name in self._names])
+        if self._mapped or self._queue.stream:
+            self._launch([pointers[name] for name in self._names], self._queue.stream)
             return
         with _errors(self._driver, f"launching {self.program.source.path.name}"):
             for function, call in self._calls:
@@ -137,6 +154,7 @@ class CudaDevice:
             self._context = self._device.retain_primary_context()
             self._context.push()
         atexit.register(self._context.pop)
+        self._queue = Queue()
 
     @property
     def lease(self) -> str:
@@ -146,7 +164,7 @@ class CudaDevice:
         return compiling.compile_source(source, compiling.cuda_compiler())
 
     def load(self, binary: Binary, program: Program) -> CudaProgram:
-        return CudaProgram(self._driver, binary, program, self._ordinal)
+        return CudaProgram(self._driver, binary, program, self._ordinal, self._queue)
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
         return launch.launcher(binary, program, names, self._ordinal)
@@ -182,28 +200,59 @@ class CudaDevice:
             self._context.synchronize()
 
     def time(
-        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
-    ) -> list[float]:
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0,
+        timer: str = "events",
+    ) -> list[float]:  # fmt: skip
         """Time between events around each of `repeats` runs, L2 overwritten before each when `cold`. [s]
+
+        With the timer "graph" a run is the launch of a CUDA graph of what it launches on a stream of its own, torch's
+        current one included; with "cupti" its time is from the start of its first kernel to the end of its last.
 
         Nothing waits between the runs: while the GPU overwrites L2, the host has time to queue what comes next, so
         that the events enclose the kernels and not the launches. Where it is to stay warm, all of this comes first.
         """
         event, room = self._driver.Event, self._eviction
-        with _errors(self._driver, "timing"):
+        on: tuple[Any, ...] = ()
+        stamps: list[tuple[int, int]] = []
+        with _errors(self._driver, "timing"), ExitStack() as stack:
+            if timer == "graph":
+                on = (self._driver.Stream(_NON_BLOCKING),)
+                run = stack.enter_context(self._captured(run, int(on[0].handle)))
+            elif timer == "cupti":
+                stamps = stack.enter_context(stamped())
             pairs = [(event(), event()) for _ in range(repeats)]
             for _ in range(0 if cold else repeats):
-                self._driver.memset_d8_async(room.owner, 0, room.size_bytes)
+                self._driver.memset_d8_async(room.owner, 0, room.size_bytes, *on)
             if not cold:
                 run()
             for index, (began, ended) in enumerate(pairs):
                 if cold:
-                    self._driver.memset_d8_async(room.owner, index & 0xFF, room.size_bytes)
-                began.record()
+                    self._driver.memset_d8_async(room.owner, index & 0xFF, room.size_bytes, *on)
+                began.record(*on)
                 run()
-                ended.record()
+                ended.record(*on)
             self._context.synchronize()
+        if timer == "cupti":
+            return by_run(stamps, repeats + (not cold))[not cold :]
+        with _errors(self._driver, "timing"):
             return [ended.time_since(began) * 1e-3 for began, ended in pairs]
+
+    @contextmanager
+    def _captured(self, run: Callable[[], None], stream: int) -> Iterator[Callable[[], None]]:
+        torch: Any = sys.modules.get("torch")
+        theirs = torch is not None and torch.cuda.is_available()
+        self._context.synchronize()  # what was written to the default stream
+
+        def there() -> None:
+            self._queue.stream = stream
+            try:
+                with torch.cuda.stream(torch.cuda.ExternalStream(stream)) if theirs else nullcontext():
+                    run()
+            finally:
+                self._queue.stream = 0
+
+        with launch.captured(there, stream) as launched:
+            yield launched
 
     def energy_j(self) -> float | None:
         """From NVML, since the driver was loaded; Volta and later."""

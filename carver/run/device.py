@@ -83,8 +83,9 @@ class Device(Protocol):
     def synchronize(self) -> None: ...
 
     def time(
-        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0
-    ) -> list[float]:
+        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0,
+        timer: str = "events",
+    ) -> list[float]:  # fmt: skip
         """Device time of each of `repeats` runs; caches are emptied before each when `cold`. [s]
 
         A CPU rests for `rest_s` before each, until threads that wait for more work by spinning have gone to sleep.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -99,6 +100,35 @@ def direct(binary: Binary, program: Program, ordinal: int) -> Callable[[], int]:
     """The driver's own launch of a kernel that takes no argument: less cannot lie between Python and the driver."""
     ((function, extents, _),) = _functions(binary, program, ordinal)
     return partial(_library().cuLaunchKernel, function, *extents, ctypes.c_void_p(), None, None)
+
+
+_RELAXED = 2
+"""CUstreamCaptureMode in cuda.h: what is captured may allocate memory."""
+
+
+@contextmanager
+def captured(run: Callable[[], object], stream: int) -> Iterator[Callable[[], None]]:
+    """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches there.
+
+    Raises RunError where that cannot be captured, or is nothing.
+    """
+    library, on = _library(), ctypes.c_void_p(stream)
+    graph, whole, nodes = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    _checked(library.cuStreamBeginCapture_v2(on, _RELAXED), "capturing a CUDA graph")
+    try:
+        run()
+    finally:
+        code = library.cuStreamEndCapture(on, ctypes.byref(graph))
+    _checked(code, "capturing a CUDA graph")
+    _checked(library.cuGraphGetNodes(graph, None, ctypes.byref(nodes)), "reading a CUDA graph")
+    if not nodes.value:
+        raise RunError("nothing was launched on the stream that a CUDA graph is captured from: use timer='events'")
+    _checked(library.cuGraphInstantiateWithFlags(ctypes.byref(whole), graph, ctypes.c_ulonglong(0)), "a CUDA graph")
+    _checked(library.cuGraphDestroy(graph), "a CUDA graph")
+    try:
+        yield lambda: _checked(library.cuGraphLaunch(whole, on), "launching a CUDA graph")
+    finally:
+        library.cuGraphExecDestroy(whole)
 
 
 def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: int) -> Launcher:

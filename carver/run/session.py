@@ -36,6 +36,7 @@ from .compile import Compiler, bundle, sweep_binaries
 from .device import Program, c_compiler, compile_source, cuda_compiler
 from .spec import retargeted
 from .stand import Stand
+from .timers import check_timer
 from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict
 from .worker import SETUP_TIMEOUT_S, Inline, ask
 
@@ -52,7 +53,7 @@ class Settings:
     Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as
     `budget_s` lasts. One that computes or hangs longer than `timeout_s` is stopped; one `slow_factor` times slower
     than the best is timed a few times only. Caches are cold unless `warm`. `reset_to_zero` and `restore_value` name
-    arrays to be zeroed, or put back, before each run.
+    arrays to be zeroed, or put back, before each run. `timer`: of `carver.run.timers`.
     """
 
     warm: bool = False
@@ -66,10 +67,12 @@ class Settings:
     warmup: int = 3
     rep: int = 100
     slow_factor: float = math.inf
+    timer: str = "events"
 
     def __post_init__(self) -> None:
         for name in ("budget_s", "timeout_s"):
             number(name, getattr(self, name), ConfigError, 1e-6, MOST_S)
+        check_timer(self.timer)
         slow = self.slow_factor
         if isinstance(slow, bool) or not isinstance(slow, int | float) or not slow > 1:
             raise ConfigError(f"slow_factor must be a number above 1, got {shown(slow)}")
@@ -227,8 +230,10 @@ class Session(ExitStack):
 
     def _timing(self, seconds: float) -> dict[str, Any]:
         s = self.settings
-        return {"seconds": seconds, "most": s.rep, "warmup": s.warmup, "timeout_s": s.timeout_s, "cold": not s.warm}
-
+        return {
+            "seconds": seconds, "most": s.rep, "warmup": s.warmup, "timeout_s": s.timeout_s, "cold": not s.warm,
+            "timer": s.timer,
+        }  # fmt: skip
     def _ask(self, job: Mapping[str, Any], inputs: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply to a job, in a worker that has the inputs."""
         s = self.settings

@@ -265,7 +265,7 @@ class Stand:
     def _timed(
         self, key: str, run: Callable[[], object], around: Around | None, seconds: float, most: int,
         warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
-        rest_s: float = 0.0,
+        rest_s: float = 0.0, timer: str = "events",
     ) -> dict[str, Any]:  # fmt: skip
         """Timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
 
@@ -278,11 +278,11 @@ class Stand:
 
         def taken(repeats: int) -> list[float]:
             if around is None:
-                return self.device.time(timed, repeats, cold=cold, rest_s=rest_s)
+                return self.device.time(timed, repeats, cold=cold, rest_s=rest_s, timer=timer)
             found = []
             for _ in range(repeats):
                 before()
-                found += self.device.time(timed, 1, cold=cold, rest_s=rest_s)
+                found += self.device.time(timed, 1, cold=cold, rest_s=rest_s, timer=timer)
                 after()
             return found
 

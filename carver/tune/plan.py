@@ -35,6 +35,7 @@ from ..run.records import Measurement
 from ..run.reference import namespace
 from ..run.session import Settings, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
+from ..run.timers import check_timer
 from ..run.travel import PythonCode, program_to_dict, sent
 from .built import JIT, device_name
 from .configs import Entry, check_bound, expand, takes_config
@@ -98,6 +99,8 @@ class Tuning:
     """What is to be least of a measurement: "time", "energy" [J], "smem" [bytes], or a function of it."""
     bench: Callable[..., Any] | None = None
     warm_cache: bool = False
+    timer: str = "events"
+    """Of a GPU: "events", "graph" or "cupti" (`carver.run.timers`)."""
     slow_factor: float = 4.0
     retakes: int = 3
     """How often a timing that others on the device disturbed is taken again; 0: timings are kept as they are."""
@@ -128,6 +131,7 @@ class Tuning:
             if each.name != "slow_factor" and not fits(value, kind, globals()):  # infinity is no limit there
                 raise ConfigError(f"{each.name} must be {in_words(kind)}, got {shown(value)}")
         self.supply_type = TensorSupplyType.of(self.supply_type)
+        check_timer(self.timer)
         strategy(self.search)
         if not callable(self.objective) and self.objective not in OBJECTIVES:
             raise ConfigError(f"no objective {self.objective!r}; {nearest(str(self.objective), OBJECTIVES)}, or a "
@@ -149,7 +153,7 @@ class Tuning:
         return Settings(
             warm=self.warm_cache, reset_to_zero=names_of(self.reset_to_zero),
             restore_value=names_of(self.restore_value), rounds=1, timeout_s=self.timeout, warmup=self.warmup,
-            rep=self.rep, slow_factor=self.slow_factor,
+            rep=self.rep, slow_factor=self.slow_factor, timer=self.timer,
         )  # fmt: skip
 
     def checker(self) -> Checker:
@@ -307,6 +311,7 @@ def make_plan(
     values = given or ()
     interpreted = python and jit.target == "cpu"  # a Triton function, too, under TRITON_INTERPRET=1
     device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, values)
+    check_timer(settings.timer, device.partition(":")[0])
     arch = archs.load(device)
     hint = next((e.hint for e in entries if e.hint is not None), None)
     params = jit.params_of(made, fixed)
@@ -499,6 +504,8 @@ def _keyed(plan: Plan) -> Plan:
     hooks = {n: getattr(s, n) for n in named}
     kept, notes = True, plan.notes
     checker, how = s.checker(), asdict(s.settings())
+    if how["timer"] == "events":
+        del how["timer"]  # as before there were others
     timeout_s = how.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
