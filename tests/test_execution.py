@@ -142,13 +142,44 @@ extern "C" __global__ void of_one_length(const int* sizes, const float* x, float
     for (int i = 0; i < n; ++i) total += x[i * 128 + threadIdx.x];
     y[blockIdx.x * 128 + threadIdx.x] = total;
 }
+extern "C" __global__ void root(const float* x, float* y) {
+    float v = x[threadIdx.x], r = v;
+    while (fabsf(r * r - v) > 1e-6f) r = 0.5f * (r + v / r);
+    y[threadIdx.x] = r;
+}
+extern "C" __global__ void mandelbrot(int* y, int width, int height, int most) {
+    int px = blockIdx.x * 32 + threadIdx.x, py = blockIdx.y, i = 0;
+    float cx = px * 3.0f / width - 2, cy = py * 2.0f / height - 1, a = 0, b = 0;
+    while (i < most && a * a + b * b < 4) {
+        float t = a * a - b * b + cx;
+        b = 2 * a * b + cy;
+        a = t;
+        ++i;
+    }
+    y[py * width + px] = i;
+}
+extern "C" __global__ void waved(const float* x, float* y) { y[threadIdx.x] = sinf(x[threadIdx.x]); }
+__device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+extern "C" __global__ void recursive(int* y, int n) { y[threadIdx.x] = fibonacci(n); }
+extern "C" __global__ void from_the_stack(float* y, int n) {
+    int held[64];
+    for (int j = 0; j < n; ++j) held[j % 64] = 3 * j;
+    for (int j = 0; j < n; ++j) y[32 * held[7 * j % 64] + threadIdx.x] = j;
+}
+extern "C" __global__ void split(const float* x, float* y, double share, long long n) {
+    long long last = min((long long)ceil(n / share), n);
+    float total = 0;
+#pragma unroll 1
+    for (long long i = 0; i < last; ++i) total += x[32 * i + threadIdx.x];
+    y[threadIdx.x] = total;
+}
 extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
 extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
 f32 = lambda *shape: carver.Tensor("float32", shape)  # noqa: E731
-i32 = np.int32
+i32, i32_ = np.int32, lambda *shape: carver.Tensor("int32", shape)
 
 
 def _disassembler() -> bool:
@@ -337,6 +368,49 @@ def test_a_loop_that_waits_for_another_block_ends(cubin: tuple[str, bytes]) -> N
     assert moved(of)["store", "arg1"] == 128
 
 
+def test_a_loop_that_ends_by_what_is_loaded_runs_once(cubin: tuple[str, bytes]) -> None:
+    facts = executed(cubin, "root", 1, 32, f32(32), f32(32)).facts()  # and is not taken for a rare path of its division
+    assert ([loop.trips for loop in facts.loops], facts.assumed) == ([1.0], True)
+
+
+def test_the_path_of_a_sine_for_large_arguments_is_not_run(cubin: tuple[str, bytes]) -> None:
+    facts = executed(cubin, "waved", 1, 32, f32(32), f32(32)).facts()
+    assert (facts.loops, facts.bytes_of("load")) == ((), 128)
+
+
+def test_a_loop_that_ends_by_floats_which_are_known(cubin: tuple[str, bytes]) -> None:
+    width, height, most = 128, 6, 64
+    of = executed(cubin, "mandelbrot", (4, height), 32, i32_(height, width), i32(width), i32(height), i32(most))
+    place = lambda n, of, size: np.float32(n) * np.float32(of) / np.float32(size)  # noqa: E731
+    c = (place(np.arange(width), 3, width) - 2) + 1j * (place(np.arange(height), 2, height) - 1)[:, None]
+    z, passes = np.zeros_like(c), np.zeros(c.shape, int)
+    for _ in range(most):
+        inside = abs(z) < 2
+        passes, z = passes + inside, np.where(inside, z * z + c, z)
+    wanted = passes.reshape(height, 4, 32).max(axis=2).mean()  # a warp runs until its last lane is done
+    assert max(loop.trips for loop in of.facts().loops) == pytest.approx(wanted, rel=0.05)
+    assert not of.facts().assumed
+
+
+def test_calls_within_calls(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "recursive", 1, 32, i32_(32), i32(6))
+    assert not of.detail.unknown
+    passes = set(of.detail.passes.mean(axis=(1, 2)))
+    assert 25 in passes or {12, 13} <= passes  # calls: 2 fibonacci(n + 1) - 1; compilers make loops of some
+    assert moved(of) == {("store", "arg0"): 128}
+
+
+def test_numbers_from_an_array_on_the_stack(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "from_the_stack", 1, 32, f32(6400), i32(64))
+    assert moved(of) == {("store", "arg0"): 128 * 64}
+    assert of.facts().written_bytes == 128 * 64
+
+
+def test_a_count_by_division_of_doubles(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "split", 1, 32, f32(900, 32), f32(32), np.float64(3), np.int64(900))
+    assert (most_passes(of), of.detail.assumed) == (300, set())
+
+
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:
     n, held = 5000, np.random.default_rng(3).integers(0, 2048, 64).astype(np.int32)
     of = executed(cubin, "delayed", 1, 64, f32(n + 1, 4096), f32(64), i32(n), constants={"table": held})
@@ -371,6 +445,21 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
         ("VIMNMX.U32", "R0, PT, PT, R4, 0x2, PT", {"R4": 7}, {"R0": 2}),
         ("VIADDMNMX", "R3, R4, 0x5, R6, !PT", {"R4": 4, "R6": 7}, {"R3": 9}),
         ("VIADDMNMX.U32", "R3, R4, -0x5, R6, PT", {"R4": 4, "R6": 7}, {"R3": 7}),
+        ("IADD.64", "R2, R4, -0x1", {"R4": 0, "R5": 1}, {"R2": 0xFFFFFFFF, "R3": 0}),
+        ("IADD.64", "R2, R4, -R6", {"R4": 0, "R5": 1, "R6": 1, "R7": 0}, {"R2": 0xFFFFFFFF, "R3": 0}),
+        ("IMNMX.S64", "PT, PT, R4, R2, R6, !PT, !PT", {"R2": 5, "R3": 0, "R6": 9, "R7": -1}, {"R4": 5, "R5": 0}),
+        ("IMNMX.U64", "PT, PT, R4, R2, R6, PT, !PT", {"R2": 5, "R3": 0, "R6": 9, "R7": -1}, {"R4": 5, "R5": 0}),
+        ("ISETP.GT.U64.AND", "P0, PT, R2, R6, PT", {"R2": 5, "R3": 0, "R6": 9, "R7": -1}, {"P0": False}),
+        ("FSETP.GEU.AND", "P0, PT, |R4|, 2, PT", {"R4": 0xC0000000}, {"P0": True}),
+        ("FSETP.LT.AND", "P0, PT, R4, 2, PT", {"R4": 0x7FC00000}, {"P0": False}),  # not a number
+        ("FMNMX", "R3, -R4, R5, !PT", {"R4": 0x40000000, "R5": 0x3F800000}, {"R3": 0x3F800000}),
+        ("FFMA", "R3, R4, 4, -1", {"R4": 0x3F800000}, {"R3": 0x40400000}),
+        ("DFMA", "R2, R4, 3, R6", {"R4": 0, "R5": 0x3FF00000, "R6": 0, "R7": 0x3FF00000}, {"R2": 0, "R3": 0x40100000}),
+        ("DSETP.GT.AND", "P0, PT, R4, 0.5, PT", {"R4": 0, "R5": 0x3FF00000}, {"P0": True}),
+        ("I2F.F64.U32", "R4, R2", {"R2": 3}, {"R4": 0, "R5": 0x40080000}),
+        ("F2I.S64.F64.CEIL", "R2, R4", {"R4": 0, "R5": 0xC0040000}, {"R2": 0xFFFFFFFE, "R3": 0xFFFFFFFF}),
+        ("F2F.F32.F64", "R3, R4", {"R4": 0, "R5": 0x40080000}, {"R3": 0x40400000}),
+        ("FRND.FLOOR", "R3, R4", {"R4": 0x40600000}, {"R3": 0x40400000}),
         ("IDP.4A.S8.S8", "R3, R4, R5, R6", {"R4": 0x0102FF04, "R5": 0x01010101, "R6": 10}, {"R3": 16}),
     ],
 )

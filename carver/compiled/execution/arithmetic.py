@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .lanes import WORD, Array, Column, signed, unsigned
-from .operands import IS_PREDICATE, NUMBER, Getter, Operands, after, mapped
+from .floating import FLOATING
+from .lanes import WORD, Array, signed, unsigned
+from .operands import IS_PREDICATE, NUMBER, Known, Operands, after
 
-REAL = re.compile(r"^-?(?:\d*\.?\d+(?:e[-+]?\d+)?|\+?INF|\+?QNAN)$", re.IGNORECASE)
-Known = tuple[list[str], list[Getter], Callable[..., Any]]
-"""What is written, the getters of what is read, and the function between them."""
 Doubt = tuple[Any, ...]
 """What an outcome depends on, as `Thread.note` takes it."""
 
@@ -55,7 +53,7 @@ def add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | 
     terms = [token for token in src if not IS_PREDICATE.match(token)]
     if "64" in mods:
         words = [get for token in terms for get in o.pair(token)]
-        signs = [-1 if token.startswith("-") else 1 for token in terms]
+        signs = [-1 if token.startswith("-") and not NUMBER.match(token) else 1 for token in terms]
 
         def long(*words: Array) -> Any:
             halves = zip(words[::2], words[1::2], signs, strict=True)
@@ -216,91 +214,6 @@ def mask_of(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Know
     )  # fmt: skip
 
 
-def floats(bits: Array) -> Array:
-    return bits.astype(np.uint32).view(np.float32).astype(np.float64)
-
-
-def words_of(values: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
-
-
-def to_float(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if mods & {"F64", "F16"} or mods & {"S8", "U8", "S16", "U16"}:
-        return None
-
-    def near(exact: Array) -> Array:
-        out = exact.astype(np.float32)
-        if "RP" in mods:
-            out = np.where(out < exact, np.nextafter(out, np.float32(np.inf)), out)
-        return words_of(out)
-
-    if mods & {"S64", "U64"}:
-        high = unsigned if "U64" in mods else signed
-        return dst[:1], [*o.pair(src[0])], lambda low, up: near(low + high(up) * 2.0**32)
-    word = unsigned if "U32" in mods else signed
-    return dst[:1], [o.get(src[0])], lambda x: near(word(x).astype(np.float64))
-
-
-def to_integer(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if mods & {"F64", "F16"}:
-        return None
-    rounded = next((f for m, f in (("FLOOR", np.floor), ("CEIL", np.ceil), ("TRUNC", np.trunc)) if m in mods), np.rint)
-    if mods & {"S64", "U64"}:
-        least = 0.0 if "U64" in mods else -(2.0**63)
-
-        def long(x: Array) -> Any:
-            value = np.clip(np.nan_to_num(rounded(floats(x))), least, 2.0**63 - 1024).astype(np.int64)
-            return value & WORD, value >> 32 & WORD
-
-        return [dst[0], after(dst[0])], [o.get(src[0])], long
-    low, high = (0.0, 2.0**32 - 1) if "U32" in mods else (-(2.0**31), 2.0**31 - 1)
-    return dst[:1], [o.get(src[0])], lambda x: (
-        np.clip(np.nan_to_num(rounded(floats(x))), low, high).astype(np.int64) & WORD
-    )  # fmt: skip
-
-
-def reciprocal(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if "RCP" not in mods:
-        return None
-
-    def inverse(x: Array) -> Array:
-        value = floats(x)
-        return words_of(np.divide(1.0, value, where=value != 0, out=np.full(value.shape, np.inf)))
-
-    return dst[:1], [o.get(src[0])], inverse
-
-
-def real_operand(token: str, o: Operands) -> Getter | None:
-    """A 32-bit float; None for one whose absolute value is taken."""
-    if REAL.match(token) and not NUMBER.match(token):
-        value = Column(words_of(np.array([float(token.replace("QNAN", "nan"))])))
-        return lambda _: value
-    if "|" in token:
-        return None
-    get = o.get(token.lstrip("-"))
-    return mapped(get, lambda x: x ^ 0x80000000) if token.startswith("-") else get
-
-
-def float_of(count: int, function: Callable[..., Array]) -> Callable[..., Known | None]:
-    def made(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-        sources = [real_operand(token, o) for token in src[:count]]
-        if any(each is None for each in sources):
-            return None
-        return dst[:1], [each for each in sources if each], lambda *x: words_of(function(*map(floats, x)))
-
-    return made
-
-
-def half_constant(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    """-RZ, RZ and two halves: how compilers write a constant of 32 bits; other products of halves are not followed."""
-    if len(src) != 4 or src[0].lstrip("-") != "RZ" or src[1] != "RZ" or not all(map(REAL.match, src[2:])):
-        return None
-    high, low = (int(np.float16(float(token)).view(np.uint16)) for token in src[2:])
-    value = np.array([high << 16 | low], np.int64)
-    return dst[:1], [], lambda: value
-
-
 def dot(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
     """A sum of products of bytes, or of two halves of a word with two of its bytes."""
     kinds = re.findall(r"\b([US])(8|16)\b", o.opcode)
@@ -353,12 +266,10 @@ ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known
     "MOV": move, "R2UR": move, "MOV32I": move, "IMAD": multiply_add, "IMUL": multiply_add, "IADD3": add, "IADD": add,
     "VIADD": add, "IADD2": add, "LEA": shift_add, "LOP3": logic, "SHF": shift, "PRMT": permute, "SEL": select,
     "SGXT": extend, "IABS": absolute, "POPC": ones, "FLO": leading, "BREV": reversed_bits, "BMSK": mask_of,
-    "I2F": to_float, "I2FP": to_float, "F2I": to_integer, "MUFU": reciprocal, "HFMA2": half_constant,
-    "FADD": float_of(2, lambda a, b: a + b), "FMUL": float_of(2, lambda a, b: a * b),
-    "FFMA": float_of(3, lambda a, b, c: a * b + c), "R2P": to_predicates, "R2UP": to_predicates,
-    "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
+    "R2P": to_predicates, "R2UP": to_predicates, "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
+    **FLOATING,
 }  # fmt: skip
-STILL = ("IDP", "POPC", "FLO", "BREV", "I2F", "I2FP", "F2I", "MUFU", "FADD", "FMUL", "FFMA")
+STILL = ("IDP", "POPC", "FLO", "BREV", *FLOATING.keys() - {"HFMA2"})
 """Their results do not move evenly when their operands do."""
 MASKED = ("LOP3", "IABS", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
 CARRY = 1 << 32

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import words_of
+from .floating import words_of
 from .lanes import WORD, Array
 
 TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")

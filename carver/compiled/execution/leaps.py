@@ -7,6 +7,7 @@ for how many passes its outcome goes on in the same way. The least of these is t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 from math import prod
@@ -16,7 +17,7 @@ import numpy as np
 
 from ...base.errors import CompileError
 from .lanes import SIGN, WORD, Array, Column, Value
-from .program import Block, Program
+from .program import KEPT, Block, Program
 
 PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Passes after which a loop may repeat: stages of a ring of buffers, say."""
@@ -25,6 +26,8 @@ RING_PASSES = 9
 PATIENCE, PIECES = 12, 6
 """Passes after which a loop is leapt over although some of its addresses do not move evenly, as those that it computes
 from a table: it is then run in so many pieces, and in between addresses move as they did last."""
+STORING_PASSES = 256
+"""Passes that are run of a loop that stores known numbers, which later loads may need."""
 FOREVER = 1 << 50
 ENDLESS = 1 << 31
 
@@ -40,7 +43,7 @@ class Walk(NamedTuple):
 class Event(NamedTuple):
     """What a fiber did.
 
-    kind: "block", "note", "wait", "global", "shared", "box"
+    kind: "block", "note", "wait", "global", "shared", "local", "box"
     where: the basic block, or the address of the instruction
     values: what it depended on: addresses, coordinates, sides of a comparison
     detail: warps of a block; how the outcome of a note depends on its values; active lanes of an access
@@ -75,6 +78,7 @@ class Execution(Protocol):
     assumed: set[int]
     leaves: set[int]
     kept: dict[int, int]
+    kept_at: int
 
     def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
 
@@ -97,6 +101,8 @@ class Leaper:
         self._names = {n: sorted(run.blocks[n].live - run.blocks[n].rewritten) for n in run.program.heads}
         self._rough = set[int]()
         """Heads of loops that were leapt over although some addresses do not move evenly."""
+        self._storing = Counter[int]()
+        """Passes of loops that stored what is known, where loads may find it."""
         self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
 
     def _waits(self, head: int) -> bool:
@@ -116,6 +122,9 @@ class Leaper:
         if len(marks) > 4 * PERIODS[-1]:
             del marks[0]
         if len(marks) <= self._least.get(fiber.block, 0):
+            return
+        if len(marks) > 1 and self.run.kept_at > marks[-2].at and self._storing[fiber.block] < STORING_PASSES:
+            self._storing[fiber.block] += 1
             return
         steers = self.run.blocks[fiber.block].steers
         for rough in (False, True):
@@ -173,7 +182,7 @@ class Leaper:
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
         walked: Sequence[tuple[Array, ...]], times: int,
     ) -> None:  # fmt: skip
-        if any(event.kind == "shared" and self.run.program.op_at(event.where).access != "load" for event in span):
+        if any(event.kind in KEPT and self.run.program.op_at(event.where).access != "load" for event in span):
             self.run.kept.clear()  # what later passes store is not known
         for event, each in zip(span, walked, strict=True):
             if event.kind == "block":

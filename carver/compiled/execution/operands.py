@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, number, signed
 from .ops import Thread
 
 Getter = Callable[[Thread], Value]
+Known = tuple[list[str], list[Getter], Callable[..., Any]]
+"""What an instruction writes, the getters of what it reads, and the function between them."""
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
 NAMED = re.compile(r"^([-~!|]*)(U?R\d+|U?RZ|U?P\d|U?PT|SRZ)\|?((?:\.\w+)*)$")
 NUMBER = re.compile(r"^(-?)(0x[0-9a-f]+|\d+)$")

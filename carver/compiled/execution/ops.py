@@ -32,6 +32,7 @@ class Thread(Protocol):
         """That an instruction is not known: what it writes is unknown, and it is counted."""
 
     def ballot(self, holds: Array) -> Array: ...
+    def matched(self, values: Array) -> Array: ...
     def leader(self) -> Array: ...
     def leads(self) -> Array: ...
     def shuffled(self, values: Array, lanes: Array) -> Array: ...
@@ -41,9 +42,9 @@ class Thread(Protocol):
 class Op:
     """One instruction.
 
-    `kind`: "alu", "global" and "shared" for accesses of lanes, "box" and "bulk" for copies that one thread issues,
-    "barrier" for a wait on a barrier in memory, "branch", "exit", "call", "return", "indirect", or "none" for what
-    concerns neither addresses nor control.
+    `kind`: "alu", "global", "shared" and "local" for accesses of lanes, "box" and "bulk" for copies that one thread
+    issues, "barrier" for a wait on a barrier in memory, "branch", "exit", "call", "return", "indirect", or "none" for
+    what concerns neither addresses nor control.
     """
 
     address: int

@@ -12,6 +12,7 @@ from .ops import Op
 ENDS = ("branch", "exit", "call", "return", "indirect")
 """Kinds of instructions that end a basic block."""
 ACCESSES = ("global", "box", "bulk", "barrier")
+KEPT = ("shared", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +92,28 @@ class Program:
         return self.sliced(False)
 
     @cached_property
-    def keeps(self) -> bool:
-        """Whether branches or addresses of global memory depend on what was stored to shared memory."""
-        roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in (*ENDS, *ACCESSES)}
-        needed = self._needed(roots)[0]
-        return any(self.ops[i].kind == "shared" and self.ops[i].access == "load" for each in needed for i in each)
+    def keeps(self) -> frozenset[str]:
+        """Memory that is kept as it is run, "shared" and "local": what was stored there is loaded by instructions that
+        branches or addresses of global memory depend on."""
+        kept = frozenset[str]()
+        while True:
+            roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in (*ENDS, *ACCESSES)}
+            needed = self._needed(roots | self._stores(kept))[0]
+            ops = (self.ops[i] for each in needed for i in each)
+            found = {op.kind for op in ops if op.kind in KEPT and op.access == "load"}
+            if found <= kept:
+                return kept
+            kept |= found
+
+    def _stores(self, kept: frozenset[str]) -> dict[int, frozenset[str]]:
+        return {i: op.reads | op.stored_names for i, op in enumerate(self.ops) if op.kind in kept}
 
     def sliced(self, shared: bool) -> list[Block]:
         """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
         count as well."""
         kinds = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
         roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds}
-        if self.keeps:
-            roots |= {i: op.reads | op.stored_names for i, op in enumerate(self.ops) if op.kind == "shared"}
+        roots |= self._stores(self.keeps)
         needed, live = self._needed(roots)
         read = self._needed(roots, self.mask)[1] if self.mask else live
         steers = self._steering[1]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import FALSE, TRUE, ZERO, Array, Column, Value, gathered, merged
+from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merged
 from .launch import Launch
 from .leaps import Event, Leaper
 from .ops import HERE, Op
@@ -25,8 +25,10 @@ MOST_STEPS = 60_000
 """Blocks that are run before a kernel counts as one that cannot be followed."""
 MOST_KEPT = 1 << 14
 """Lanes of an access of shared memory whose values are followed."""
+STACKS = 1 << 28
+"""Number of the first thread's stack, behind those of blocks."""
 LANES = 32
-TOUCHES = ("global", "shared", "box", "bulk", "barrier")
+TOUCHES = ("global", "shared", "local", "box", "bulk", "barrier")
 """Kinds of instructions that are recorded."""
 FIRST = ("SR_CgaCtaId", "SR_CgaSize", "SR_SWINHI", "SR_CLUSTERID.X", "SR_CLUSTERID.Y", "SR_CLUSTERID.Z")
 """Special registers that are 0 in a launch without clusters."""
@@ -74,7 +76,9 @@ class Run:
         """Those of them that are taken, since a loop would not end."""
         self.unknown: Counter[str] = Counter()
         self.kept: dict[int, int] = {}
-        """Words of shared memory that are known, by place and block."""
+        """Words of shared memory that are known, by place and block, and of the stack, by place and thread."""
+        self.kept_at = 0
+        """Length of the log when one was last stored."""
         self.blocks = program.with_shared if shared else program.without_shared
         self._leaper = Leaper(self)
         self.done = 0
@@ -203,16 +207,15 @@ class Run:
         at = op.at(fiber)
         inner = op.inner(fiber) if op.inner else None
         self.log.append(Event(op.kind, op.address, fiber.lanes, (at,), active, (inner,)))
-        if self.program.keeps and (op.kind == "shared" or op.access == "copy"):
-            return self._shared(op, fiber, at, active, guard)
+        if op.kind in self.program.keeps or (op.access == "copy" and "shared" in self.program.keeps):
+            return self._kept(op, fiber, at, active, guard)
         if op.kind != "global" or at is None or not op.loads:
             return {}
         return dict(zip(op.loads, self.launch.loaded(at, op.width_bytes), strict=False))
 
-
-    def _shared(self, op: Op, fiber: Fiber, at: Value, active: Array, guard: Column | None) -> dict[str, Value]:
-        """Words in shared memory that are known: keep what is stored, or find what a load writes. Whatever else
-        writes, or stores anywhere, leaves none."""
+    def _kept(self, op: Op, fiber: Fiber, at: Value, active: Array, guard: Column | None) -> dict[str, Value]:
+        """Words in shared memory, or of the stack, that are known: keep what is stored, or find what a load writes.
+        Whatever else writes, or stores anywhere, leaves none."""
         unsure = at is None or at.known is not None or (guard is not None and guard.known is not None)
         if op.access != "load" and (unsure or not op.stored or len(fiber.lanes) > MOST_KEPT):
             self.kept.clear()
@@ -220,7 +223,8 @@ class Run:
             return {}
         count = len(fiber.lanes)
         lanes = np.flatnonzero(np.broadcast_to(active, count))
-        place = (self.slot[fiber.lanes] << 32 | np.broadcast_to(at.bits, count))[lanes]
+        owner = self.slot[fiber.lanes] if op.kind != "local" else STACKS + fiber.lanes
+        place = (owner << 32 | np.broadcast_to(at.bits, count) & WORD)[lanes]
         if op.access == "store":
             for word, get in enumerate(op.stored):
                 value = get(fiber)
@@ -229,7 +233,7 @@ class Run:
                 words = (place + 4 * word).tolist(), full.bits[lanes].tolist(), known[lanes].tolist()
                 for where, bits, sure in zip(*words, strict=True):
                     if sure:
-                        self.kept[where] = bits
+                        self.kept[where], self.kept_at = bits, len(self.log)
                     else:
                         self.kept.pop(where, None)
             return {}
@@ -305,6 +309,14 @@ class Fiber:
         bits = np.where(np.broadcast_to(holds, len(self.lanes)), 1 << self.run.lane_of[self.lanes], 0)
         leads = self.leads()
         return np.add.reduceat(bits, np.flatnonzero(leads))[np.cumsum(leads) - 1]
+
+    def matched(self, values: Array) -> Array:
+        """Lanes of each lane's warp that hold the same."""
+        keys = self.run.warp[self.lanes] << 32 | np.broadcast_to(values, len(self.lanes))
+        _, group = np.unique(keys, return_inverse=True)
+        masks = np.bincount(group, weights=1 << self.run.lane_of[self.lanes])
+        out: Array = masks[group].astype(np.int64)
+        return out
 
     def shuffled(self, values: Array, lanes: Array) -> Array:
         """What another lane of the warp holds; a lane's own value where that one is not here."""

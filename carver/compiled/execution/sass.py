@@ -19,6 +19,7 @@ from ..isa import sass
 from ..isa.code import Code, Instruction
 from ..isa.summary import width_bytes
 from .arithmetic import ARITHMETIC, doubts, looked_up
+from .floating import operand
 from .lanes import (
     FALSE,
     TRUE,
@@ -44,24 +45,34 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 GLOBAL = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": "copy", "RED": "atomic",
           "REDG": "atomic", "ATOMG": "atomic", "ATOM": "atomic"}  # fmt: skip
 SHARED = {"LDS": "load", "STS": "store", "LDSM": "load", "STSM": "store", "ATOMS": "atomic"}
+LOCAL = {"LDL": "load", "STL": "store"}
 ENGINE = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic"}
 """Copies of boxes by the tensor memory accelerator, of which one thread issues each."""
 INDIRECT = ("BRX", "BRXU", "JMX")
 CODE_BYTES = 16
 """Of an instruction."""
-LOADS = ("LDG", "LD", "LDS")
-NO_REGISTER = ("STG", "STS", "ST", "RED", "REDG", "LDGSTS", "STSM")
+LOADS, STORES = ("LDG", "LD", "LDS", "LDL"), ("STS", "STL")
+PROLOGUE = 2
+"""Writes of the stack pointer where functions are not called: it is loaded, and room is taken."""
+NO_REGISTER = ("STG", "STS", "STL", "ST", "RED", "REDG", "LDGSTS", "STSM")
 
 
 def decoded(code: Code) -> list[Op]:
     """What the instructions of a kernel do."""
     ops = [decode(each) for each in code.instructions]
+    stack = [i for i, each in enumerate(code.instructions) if each.mnemonic in LOCAL]
+    fixed = all(sass.STACK_SLOT.search(code.instructions[i].operands) for i in stack)
+    if stack and not (fixed and sum("R1" in op.writes for op in ops) <= PROLOGUE):  # arrays, or frames of calls
+        for i in stack:
+            ops[i] = _decoded(code.instructions[i], addressed=True)
     opcodes = [each.opcode for each in code.instructions]
     index = {op.address: i for i, op in enumerate(ops)}
-    for i, op in enumerate(ops):
-        end = index.get(op.target, 0) if op.kind == "branch" and op.target is not None else 0
-        if end > i and (op.guard or op.conditions) and sass.rare(opcodes[i + 1 : end]):
-            ops[i] = replace(op, rare=True)
+    ends = {i: index.get(op.target, 0) for i, op in enumerate(ops) if op.kind == "branch" and op.target is not None}
+    back = [i for i, end in ends.items() if end <= i]
+    for i, end in ends.items():
+        some = end > i and (ops[i].guard or ops[i].conditions)
+        if some and sass.rare(opcodes[i + 1 : end], any(i < j < end for j in back)):
+            ops[i] = replace(ops[i], rare=True)
     return ops
 
 
@@ -78,7 +89,7 @@ def _alike(predicate: str, opcode: str, operands: str) -> Op:
     return _decoded(Instruction(HERE, predicate, opcode, operands))
 
 
-def _decoded(each: Instruction) -> Op:
+def _decoded(each: Instruction, addressed: bool = False) -> Op:
     mods, kind = set(each.opcode.split(".")[1:]), each.mnemonic
     o = Operands(each)
     parts = o.parts
@@ -93,6 +104,8 @@ def _decoded(each: Instruction) -> Op:
 
     if kind in ("EXIT", "KILL"):
         return op("exit", conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
+    if kind in ("BSSY", "BSYNC", "BREAK"):  # where lanes of a warp meet again
+        return Op(each.address, "none")
     if kind in ("BRA", "JMP"):
         if mods & {"DIV", "CONV", "ANY"}:  # taken to let a warp that has parted meet again
             return Op(each.address, "none")
@@ -104,8 +117,10 @@ def _decoded(each: Instruction) -> Op:
         return op("return", back=o.get(register[0]) if register else None)
     if kind in INDIRECT:
         return op("indirect", back=beyond(each, o))
-    if kind in GLOBAL or kind in SHARED or kind in ("LDL", "STL"):
-        return memory(each, kind, mods, o, op)
+    if kind in LOCAL and not addressed:
+        return slots(each, kind, o, op)
+    if kind in GLOBAL or kind in SHARED or kind in LOCAL:
+        return memory(each, kind, o, op)
     if kind in ENGINE or kind == "UBLKCP":
         return engine(kind, each, o, op)
     if kind == "SYNCS":
@@ -146,10 +161,21 @@ def _decoded(each: Instruction) -> Op:
         return constant_load(each, mods, o, op)
     if kind in ("VOTE", "VOTEU"):
         return vote(mods, o, op)
+    if kind == "MATCH" and "ANY" in mods:
+        value = o.get(parts[1])
+
+        def matched(thread: Thread) -> None:
+            held = value(thread)
+            known = held is not None and held.known is None
+            thread.set(parts[0], Column(thread.matched(held.bits)) if held is not None and known else None)
+
+        return op("alu", matched, parts[:1])
     if kind == "SHFL":
         return shuffle(mods, o, op)
     if kind in ("ISETP", "UISETP"):
         return compare(each, mods, o, op)
+    if kind in ("FSETP", "DSETP"):
+        return compare_floats(each, mods, o, op)
     plain = kind[1:] if kind.startswith("U") and kind[1:] in (*ARITHMETIC, "PLOP3") else kind
     if plain == "PLOP3":
         return predicate_logic(o, op)
@@ -230,11 +256,9 @@ def predicate_logic(o: Operands, op: Callable[..., Op]) -> Op:
 
 def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
     how = next((m for m in each.opcode.split(".")[1:] if m in COMPARISONS), "")
-    join = next((m for m in ("AND", "OR", "XOR") if m in mods), "AND")
-    parts, targets, long = o.parts, o.parts[:2], bool(mods & {"U64", "S64", "64"})
-    cast = unsigned if "U32" in mods else signed
+    parts, long = o.parts, bool(mods & {"U64", "S64", "64"})
+    cast = unsigned if mods & {"U32", "U64"} else signed
     sources = [*o.pair(parts[2]), *o.pair(parts[3])] if long else [o.get(parts[2]), o.get(parts[3])]
-    other = o.get(parts[4]) if len(parts) > 4 else o.get("PT")
     low = o.get(parts[5]) if "EX" in mods and len(parts) > 5 else None
 
     def outcome(thread: Thread) -> Value:
@@ -246,6 +270,8 @@ def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op
         x, y = (pair(*bits[:2]), pair(*bits[2:])) if long else (cast(bits[0]), cast(bits[1]))
         known = known_in(columns)
         thread.note(each.address, how, Column(x, known), Column(y, known))
+        if long and cast is unsigned:  # by the order of unsigned numbers
+            x, y = (each.view(np.uint64) for each in (x, y))
         [out] = applied(lambda *_: COMPARISONS[how](x, y), columns)
         if low is None or out is None:
             return out
@@ -259,52 +285,83 @@ def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op
             found = settled(lambda a, e, b: a | e & b, [Column(below, out.known), equal, low(thread)])
         return found[0] if found else None
 
-    joined: Callable[[Array, Array], Array] = {
-        "AND": np.logical_and, "OR": np.logical_or, "XOR": np.logical_xor,
-    }[join]  # fmt: skip
+    return joined(mods, o, op, outcome)
+
+
+def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+    wide = each.mnemonic == "DSETP"
+    how = next((m for m in each.opcode.split(".")[1:] if m.removesuffix("U") in COMPARISONS), "")
+    first, second = (operand(part, o, wide) for part in o.parts[2:4])
+
+    def outcome(thread: Thread) -> Value:
+        if not how or first is None or second is None:
+            return None
+        values = [get(thread) for get in (*first[0], *second[0])]
+        if any(value is None for value in values):
+            return None
+        columns = [value for value in values if value is not None]
+        thread.note(each.address, "still", *columns)
+        bits, at = [column.bits for column in columns], len(first[0])
+        x, y = first[1](*bits[:at]), second[1](*bits[at:])
+        apart = np.isnan(x) | np.isnan(y)
+        holds = COMPARISONS[how.removesuffix("U")](x, y)
+        return Column(holds | apart if how.endswith("U") else holds & ~apart, known_in(columns))
+
+    return joined(mods, o, op, outcome)
+
+
+def joined(mods: set[str], o: Operands, op: Callable[..., Op], outcome: Getter) -> Op:
+    """A comparison, and its opposite, each joined with a predicate."""
+    targets, other = o.parts[:2], o.get(o.parts[4]) if len(o.parts) > 4 else o.get("PT")
+    join = np.logical_or if "OR" in mods else np.logical_xor if "XOR" in mods else np.logical_and
 
     def run(thread: Thread) -> None:
         found, third = outcome(thread), other(thread)
         for place, name in enumerate(targets):
             if real(name):
                 mine = found if not place or found is None else Column(~found.bits, found.known)
-                out = settled(joined, [mine, third])
+                out = settled(join, [mine, third])
                 thread.set(name, out[0] if out else None)
 
     return op("alu", run, targets)
 
 
-def extreme(x: Array, y: Array, least: Array) -> Array:
-    chosen: Array = np.where(least, np.minimum(x, y), np.maximum(x, y))
-    return chosen & WORD
-
-
 def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
-    parts = o.parts
-    cast = unsigned if "U32" in mods else signed
-    adds = each.mnemonic == "VIADDMNMX"
-    target, a, b, least = parts[0], o.get(parts[-4 if adds else -3]), o.get(parts[-2]), o.get(parts[-1])
-    added = o.get(parts[-3]) if adds else None
-    tests = [part for part in parts[1 : -4 if adds else -3] if real(part)]  # since compute capability 10.0
+    adds, long = each.mnemonic == "VIADDMNMX", bool(mods & {"S64", "U64"})
+    place = next(i for i, part in enumerate(o.parts) if not IS_PREDICATE.match(part))
+    inputs = [i for i in range(place + 1, len(o.parts)) if not IS_PREDICATE.match(o.parts[i])]
+    if len(inputs) != 2 + adds or len(o.parts) <= inputs[-1] + 1:
+        return op("alu", lambda thread: thread.lost(each.opcode, written), written := poisoned(each), named=each.opcode)
+    target, sources = o.parts[place], [o.parts[i] for i in inputs]
+    targets = [target, after(target)] if long else [target]
+    tests = [part for part in o.parts[: inputs[0]] if IS_PREDICATE.match(part) and real(part)]
+    words = [get for token in sources for get in (o.pair(token) if long else [o.get(token)])]
+    least, cast = o.get(o.parts[inputs[-1] + 1]), unsigned if mods & {"U32", "U64"} else signed
 
     def run(thread: Thread) -> None:
-        x, y, p = a(thread), b(thread), least(thread)
+        p, values = least(thread), [get(thread) for get in words]
         for name in tests:
             thread.set(name, None)
-        if added is not None:
-            x = next(iter(applied(lambda first, second: first + second & WORD, [x, added(thread)])), None)
-        if x is None or y is None or p is None:
-            return thread.set(target, None)
-        left, right = Column(cast(x.bits), x.known), Column(cast(y.bits), y.known)
-        thread.note(each.address, "LT", *(Column(side.bits, known_in([x, y])) for side in (left, right)))
-        [out] = applied(extreme, [left, right, p])
-        return thread.set(target, out)
+        columns = [value for value in values if value is not None]
+        if p is None or len(columns) < len(words):
+            for name in targets:
+                thread.set(name, None)
+            return
+        bits = [column.bits for column in columns]
+        if adds:
+            bits = [bits[0] + bits[1] & WORD, bits[2]]
+        x, y = (pair(*bits[:2]), pair(*bits[2:])) if long else map(cast, bits)
+        thread.note(each.address, "LT", *(Column(side, known_in(columns)) for side in (x, y)))
+        smaller = x.view(np.uint64) < y.view(np.uint64) if long and cast is unsigned else x < y
+        out: Array = np.where(smaller == p.bits, x, y)
+        for name, word in zip(targets, (out & WORD, out >> 32 & WORD), strict=False):
+            thread.set(name, Column(word, known_in([*columns, p])))
 
-    return op("alu", run, [target, *tests])
+    return op("alu", run, [*targets, *tests])
 
 
 def constant_load(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
-    words = max(1, sass.width_bytes(each.opcode) // 4)
+    words = max(1, width_bytes(each.opcode) // 4)
     names = [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
     found = CONSTANT.match(o.parts[1])
     if found is None:
@@ -406,25 +463,29 @@ def address(text: str, long: bool, o: Operands) -> Getter:
     return got
 
 
-def memory(each: Instruction, kind: str, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
-    width = sass.width_bytes(each.opcode)
+def slots(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> Op:
+    """Words of the stack at fixed places: registers as others."""
+    words = max(1, width_bytes(each.opcode) // 4)
+    found = sass.STACK_SLOT.search(each.operands)
+    if found is None:
+        return op("none")
+    held = [f"S{int(found[1] or '0', 16) + 4 * place}" for place in range(words)]
+    if kind == "LDL":
+        names = [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
+        o.reads.update(held)
+        pairs = list(zip(names, held, strict=True))
+        return op("alu", lambda thread: [thread.set(name, thread.get(slot)) for name, slot in pairs], names)
+    data = o.parts[1].split(".")[0]
+    getters = [o.get(data if not place else after(data, place)) for place in range(words)]
+    filled = list(zip(held, getters, strict=True))
+    return op("alu", lambda thread: [thread.set(slot, get(thread)) for slot, get in filled], held)
+
+
+def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> Op:
+    width = width_bytes(each.opcode)
     if found := re.search(r"\.F(16|32)x(2|4|8)\b", each.opcode):
         width = int(found[1]) // 8 * int(found[2])
     words = max(1, width // 4)
-    if kind in ("LDL", "STL"):
-        slot = sass.STACK_SLOT.search(each.operands)
-        names = [] if kind == "STL" else [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
-        if slot is None:
-            return op("alu", lambda thread: thread.lost(each.opcode, names), names) if names else op("none")
-        slots = [f"S{int(slot[1] or '0', 16) + 4 * place}" for place in range(words)]
-        if kind == "LDL":
-            o.reads.update(slots)
-            pairs = list(zip(names, slots, strict=True))
-            return op("alu", lambda thread: [thread.set(name, thread.get(held)) for name, held in pairs], names)
-        data = o.parts[1].split(".")[0]
-        getters = [o.get(data if not place else after(data, place)) for place in range(words)]
-        filled = list(zip(slots, getters, strict=True))
-        return op("alu", lambda thread: [thread.set(name, get(thread)) for name, get in filled], slots)
     brackets = [found[2] for found in ADDRESS.finditer(each.operands)]
     written = () if kind in NO_REGISTER else poisoned(each)
     if not brackets:
@@ -436,14 +497,15 @@ def memory(each: Instruction, kind: str, mods: set[str], o: Operands, op: Callab
     if registers_ and IS_PREDICATE.match(o.parts[0]):
         registers_ = []
     held, stored = Operands(each), []
-    if kind == "STS" and width % 4 == 0:
+    if kind in STORES and width % 4 == 0:
         data = o.parts[-1].split(".")[0]
         stored = [held.get(data if not n or data == "RZ" else after(data, n)) for n in range(words)]
     matrices = int(each.opcode.split(".")[-1]) if each.opcode[-1] in "24" and kind in ("LDSM", "STSM") else 1
+    where = "global" if outside else "local" if kind in LOCAL else "shared"
     return op(
-        "global" if outside else "shared", None, written, at=address(place, outside, o), width_bytes=width,
-        mask=mask, inner=address(brackets[0], False, o) if kind == "LDGSTS" else None,
-        access=(GLOBAL if outside else SHARED)[kind], loads=registers_, stored=stored,
+        where, None, written, at=address(place, outside, o), width_bytes=width, mask=mask,
+        inner=address(brackets[0], False, o) if kind == "LDGSTS" else None,
+        access=(GLOBAL | SHARED | LOCAL)[kind], loads=registers_, stored=stored,
         stored_names=frozenset(held.reads),
         matrices=matrices if kind in ("LDSM", "STSM") else 0,
     )  # fmt: skip

@@ -233,15 +233,16 @@ TABLE = re.compile(r"STL|LDL|LDC|LDG\S*\.CONSTANT")
 def _reduces(opcodes: Sequence[str]) -> bool:
     """Whether this is how a sine or a cosine reduces an argument above 105,615: a loop multiplies it with the digits of
     2/pi, from a table, into an array on the stack (Payne and Hanek, SIGNUM Newsletter 18, 1983)."""
-    if "STL" not in opcodes or "BRA" not in opcodes:
+    touched = [op for op in opcodes if MEMORY.match(op)]
+    if "STL" not in touched and "I2F.F64.S64" not in opcodes:  # the array may be in registers
         return False
-    return all(TABLE.match(op) for op in opcodes if MEMORY.match(op))
+    return "BRA" in opcodes and bool(touched) and all(map(TABLE.match, touched))
 
 
-def rare(opcodes: Sequence[str]) -> bool:
+def rare(opcodes: Sequence[str], loops: bool) -> bool:
     """Whether code that a branch may pass by is for rare arguments: the slow path of a division or a root, which is a
-    call of a function that touches no memory, or of a sine."""
-    calls = any(op.startswith("CALL.REL") for op in opcodes)
+    call of a function that touches no memory, and is in no loop (`loops`) of that code, or of a sine."""
+    calls = not loops and any(op.startswith("CALL.REL") for op in opcodes)
     return _reduces(opcodes) or (calls and not any(map(MEMORY.match, opcodes)))
 
 
