@@ -173,6 +173,30 @@ extern "C" __global__ void split(const float* x, float* y, double share, long lo
     for (long long i = 0; i < last; ++i) total += x[32 * i + threadIdx.x];
     y[threadIdx.x] = total;
 }
+extern "C" __global__ void planes(const float* x, float* y, int nx, int ny, int nz) {
+    __shared__ float held[10][34];
+    int i = blockIdx.x * 32 + threadIdx.x, j = blockIdx.y * 8 + threadIdx.y;
+    int tx = threadIdx.x + 1, ty = threadIdx.y + 1, at = j * nx + i, plane = nx * ny;
+    float below, here = x[at], above = x[plane + at];
+    for (int k = 1; k < nz - 1; ++k) {
+        below = here, here = above, above = x[(k + 1) * plane + at];
+        __syncthreads();
+        held[ty][tx] = here;
+        if (threadIdx.x == 0 && i > 0) held[ty][0] = x[k * plane + at - 1];
+        if (threadIdx.x == 31 && i < nx - 1) held[ty][33] = x[k * plane + at + 1];
+        if (threadIdx.y == 0 && j > 0) held[0][tx] = x[k * plane + at - nx];
+        if (threadIdx.y == 7 && j < ny - 1) held[9][tx] = x[k * plane + at + nx];
+        __syncthreads();
+        if (i > 0 && i < nx - 1 && j > 0 && j < ny - 1)
+            y[k * plane + at] =
+                held[ty][tx - 1] + held[ty][tx + 1] + held[ty - 1][tx] + held[ty + 1][tx] + below + above;
+    }
+}
+extern "C" __global__ void cube(const float* x, float* y, int n) {
+    int i = threadIdx.x, j = blockIdx.x, k = blockIdx.y, at = (k * n + j) * n + i;
+    if (i > 0 && i < n - 1 && j > 0 && j < n - 1 && k > 0 && k < n - 1)
+        y[at] = x[at - 1] + x[at + 1] + x[at - n] + x[at + n] + x[at - n * n] + x[at + n * n];
+}
 extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
 extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
@@ -409,6 +433,20 @@ def test_numbers_from_an_array_on_the_stack(cubin: tuple[str, bytes]) -> None:
 def test_a_count_by_division_of_doubles(cubin: tuple[str, bytes]) -> None:
     of = executed(cubin, "split", 1, 32, f32(900, 32), f32(32), np.float64(3), np.int64(900))
     assert (most_passes(of), of.detail.assumed) == (300, set())
+
+
+def test_code_under_a_guard_does_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:
+    nx, ny, nz = 96, 24, 200
+    of = executed(cubin, "planes", (3, 3), (32, 8), f32(nz, ny, nx), f32(nz, ny, nx), i32(nx), i32(ny), i32(nz))
+    assert not of.program.keeps  # no address depends on what is in shared memory
+    assert len(of.detail.log) < 4000  # of 198 passes with 50 events each
+    assert of.facts().written_bytes == pytest.approx(4 * (nx - 2) * (ny - 2) * (nz - 2), rel=0.01)
+
+
+def test_edges_of_what_a_large_grid_covers_have_their_share(cubin: tuple[str, bytes]) -> None:
+    n = 128
+    of = executed(cubin, "cube", (n, n), n, f32(n, n, n), f32(n, n, n), i32(n))  # 16,384 blocks
+    assert of.facts().bytes_of("store") * n * n == pytest.approx(4 * (n - 2) ** 3, rel=0.02)
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:

@@ -15,15 +15,20 @@ MORE = 8
 MOST_LANES = 30_000
 
 
-def sampled(count: int, loops: bool = True, least: int = 0) -> tuple[Any, tuple[tuple[int, int], ...]]:
+def sampled(
+    count: int, loops: bool = True, least: int = 0, inside: bool = False
+) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
-    consecutive ones. `loops`: whether programs have any. `least`: so many are enough."""
+    consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: the runs lie in the
+    middle of equal parts of the grid, where the edges of what it covers have no more than their share."""
     most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
     most = min(most, least) if least else most
     if count <= most:
         return np.arange(count), ((0, count),)
     run = most // RUNS
     starts = np.linspace(0, count - run, RUNS).astype(np.int64)
+    if inside:
+        starts = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS) - run // 2
     ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
     return np.concatenate([np.arange(s, s + run) for s in starts]), ranges
 

@@ -70,16 +70,18 @@ class Execution:
         self.program, self.launch, self.arch = program, launch, arch
         self.count, threads = math.prod(launch.grid), math.prod(launch.block)
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
-        sample, _ = sampled(self.count, least=LEAST_BLOCKS)  # they are among the many blocks as well
+        sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
         places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])]
         chosen = np.arange(self.count) if self.count <= DETAILED else places
         self.detail = Run(program, launch, chosen, np.arange(threads), shared=True, warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
-        picks |= {thread // code.warp_size * code.warp_size for thread in picks} | {0}
+        middle = min(code.warp_size // 2, threads - 1)
+        picks |= {thread - thread % code.warp_size + at for thread in picks for at in (0, middle)} | {0}
+        picks = {thread for thread in picks if thread < threads}
         moves = sum(event.kind in ("global", "box") for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
-        blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS))
+        blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
         conflicts = {} if code.isa.startswith("gfx") else self._conflicts(code)
         self.code = replace(code, conflicts=conflicts, sectors=self._sectors(code))
@@ -201,16 +203,16 @@ class Execution:
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
-            asked, stride, density, filled = tile.executions * tile.mean_bytes, math.nan, tile.density, tile.density
+            asked, stride = tile.executions * tile.tile_bytes * tile.whole, math.nan
+            density = filled = tile.density
             apart, covering = shift.get(tile.index, (0, None))
             if lies is not None and tile.place is not None:
-                share = tile.mean_bytes / max(tile.tile_bytes, 1.0)
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
-                    lies.start - float(apart), lies.stride.astype(float), lies.count.astype(float), lies.kept * share,
+                    lies.start - float(apart), lies.stride.astype(float), lies.count.astype(float), lies.kept,
                     lies.slot, lies.round.astype(float), lies.times.astype(float), counted=True,
                 ))  # fmt: skip
-                asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.mean_bytes
+                asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
                 density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])

@@ -143,7 +143,8 @@ class Program:
         lanes."""
         count = len(self.ranges)
         names, bits, reads_of, writes_of = self._masks
-        always = [op.guard in ("", whole) for op in self.ops]
+        guards = ["" if op.guard == whole else op.guard for op in self.ops]
+        bit_of = {guard: 1 << bits[guard.lstrip("!")] for guard in set(guards) if guard}
         asked_of = [-1] * len(self.ops)
         for i, some in roots.items():
             asked_of[i] = sum(1 << bits[name] for name in some)
@@ -160,16 +161,32 @@ class Program:
             wanted = 0
             for m in self.after[n]:
                 wanted |= live[m]
+            under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
             kept = []
             for i in reversed(self.ranges[n]):
-                hit, asked = wanted & writes_of[i], asked_of[i]
+                written, asked, guard = writes_of[i], asked_of[i], guards[i]
+                hit = wanted & written
+                if under and not hit:
+                    hit = any(mask & written and not _opposite(guard, name) for name, mask in under.items())
                 if asked < 0 and not hit:
                     continue
                 kept.append(i)
-                if always[i]:
-                    wanted &= ~writes_of[i]
-                wanted |= reads_of[i] if asked < 0 or hit else asked
+                if not guard:
+                    wanted &= ~written
+                    under = {name: mask & ~written for name, mask in under.items()}
+                elif guard in under:
+                    under[guard] &= ~written
+                for name in [name for name in under if bit_of[name] & written]:
+                    wanted |= under.pop(name)
+                reads = reads_of[i] if asked < 0 or hit else asked
+                if guard:
+                    wanted |= bit_of[guard]
+                    under[guard] = under.get(guard, 0) | reads & ~bit_of[guard]
+                else:
+                    wanted |= reads
             needed[n] = kept[::-1]
+            for mask in under.values():
+                wanted |= mask
             if wanted != live[n]:
                 live[n] = wanted
                 for m in before[n]:
@@ -188,3 +205,8 @@ class Program:
             for column in ([op.reads for op in self.ops], [op.writes for op in self.ops])
         )
         return names, bits, reads_of, writes_of
+
+
+def _opposite(guard: str, other: str) -> bool:
+    """Whether one predicate holds where the other fails."""
+    return guard != other and guard.lstrip("!") == other.lstrip("!")

@@ -175,7 +175,7 @@ class Run:
             if op.run is None:
                 fiber.set(name, loaded.get(name))
         if op.run is not None:
-            fiber.at = op.address
+            fiber.at, fiber.among = op.address, None if whole or guard is None else guard.possible
             op.run(fiber)
         for name, old in before.items():
             assert guard is not None
@@ -221,6 +221,8 @@ class Run:
             self.kept.clear()
         if at is None or unsure or len(fiber.lanes) > MOST_KEPT:
             return {}
+        if op.access == "load" and not self.kept:
+            return {}
         count = len(fiber.lanes)
         lanes = np.flatnonzero(np.broadcast_to(active, count))
         owner = self.slot[fiber.lanes] if op.kind != "local" else STACKS + fiber.lanes
@@ -228,6 +230,8 @@ class Run:
         if op.access == "store":
             for word, get in enumerate(op.stored):
                 value = get(fiber)
+                if value is None and not self.kept:
+                    continue
                 full = (value or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
                 known = np.ones(count, bool) if full.known is None else full.known
                 words = (place + 4 * word).tolist(), full.bits[lanes].tolist(), known[lanes].tolist()
@@ -256,6 +260,8 @@ class Fiber:
         self._warps: Array = None
         self.at = 0
         """The address of the instruction that is run."""
+        self.among: Array = None
+        """The lanes that its guard lets take part; None where all do."""
 
     def get(self, name: str) -> Value:
         return self.values.get(name)
@@ -282,6 +288,12 @@ class Fiber:
         return self.run.special(name, self.lanes)
 
     def note(self, address: int, how: str, *values: Column) -> None:
+        if self.among is not None:
+            if not any(each.known is None or (each.known & self.among).any() for each in values):
+                return
+            values = tuple(
+                Column(each.bits, self.among if each.known is None else each.known & self.among) for each in values
+            )
         self.run.log.append(Event("note", self.at if address == HERE else address, self.lanes, values, how))
 
     def lost(self, opcode: str, names: Iterable[str]) -> None:

@@ -54,6 +54,8 @@ CODE_BYTES = 16
 LOADS, STORES = ("LDG", "LD", "LDS", "LDL"), ("STS", "STL")
 PROLOGUE = 2
 """Writes of the stack pointer where functions are not called: it is loaded, and room is taken."""
+SCRATCH = (*(f"R{n}" for n in range(16) if n != 1), *(f"P{n}" for n in range(7)))
+"""What a function may write that is called by the rules for all compilers."""
 NO_REGISTER = ("STG", "STS", "STL", "ST", "RED", "REDG", "LDGSTS", "STSM")
 
 
@@ -110,6 +112,8 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         if mods & {"DIV", "CONV", "ANY"}:  # taken to let a warp that has parted meet again
             return Op(each.address, "none")
         return op("branch", target=each.target, conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
+    if kind == "CALL" and not each.target:  # of code elsewhere, which is linked when the binary is loaded
+        return op("alu", lambda thread: thread.lost(each.opcode, SCRATCH), SCRATCH, named=each.opcode)
     if kind == "CALL":
         return op("call", target=each.target)
     if kind == "RET":

@@ -29,10 +29,12 @@ class Tile:
 
     kind: "load", "store" or "atomic"; path: "pointer" or "descriptor"
     place: the tensor; None where the addresses are not known
-    tile_bytes: distinct bytes of the largest tile that was seen; mean_bytes: of the mean one
+    tile_bytes: distinct bytes of the largest tile that was seen
     run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector; pitch_bytes: of the runs
     density: share of the stretches that is used
     start: the first byte, as an example; offsets: of threads that stand for all, how far each is from the first byte
+    whole, part: bytes of a mean tile over `tile_bytes`, of those that hold all threads of `offsets` and of the others,
+        at the edges of a tensor
     sectors: that a warp touches; executions: in the mean of the blocks that were run
     """
 
@@ -41,7 +43,8 @@ class Tile:
     path: str
     place: Place | None
     tile_bytes: float = 0.0
-    mean_bytes: float = 0.0
+    whole: float = 1.0
+    part: float = 1.0
     run_bytes: float = SECTOR_BYTES
     span_bytes: float = SECTOR_BYTES
     pitch_bytes: float = 1.0
@@ -107,7 +110,7 @@ def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launc
     blocks = sum(times(event) * len(np.unique(run.slot[spread_box(event)])) for event in known)
     first = int(run.tid[spread_box(known[0])[0]])
     return Tile(
-        index, kind, "descriptor", place, count, count, run_bytes, run_bytes,
+        index, kind, "descriptor", place, count, 1.0, 1.0, run_bytes, run_bytes,
         align_bytes=math.gcd(ALIGN_LIMIT, run_bytes),
         offsets={first: 0}, executions=blocks / len(run.block_ids),
     )  # fmt: skip
@@ -120,7 +123,7 @@ def spread_box(event: Event) -> Array:
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     width = run.program.ops[index].width_bytes
     seen: list[tuple[Array, Array]] = []  # threads and addresses of one execution by one block
-    sectors = warps = bytes_ = lanes_of_exact = lanes_of_all = executions = 0.0
+    sectors = warps = lanes_of_exact = lanes_of_all = executions = 0.0
     place, outside = None, False
     for event in events:
         lanes, address = spread(event)
@@ -142,7 +145,6 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
             mine = slots == slot
             order = np.argsort(address[mine], kind="stable")
             seen.append((run.tid[lanes[mine]][order], address[mine][order]))
-            bytes_ += _distinct(seen[-1][1], width)
     if not seen:
         return _lost(index, kind, events, run)
     if place is None:  # of shared memory, by a generic address
@@ -157,11 +159,15 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     holes = gaps[(gaps > width) & (gaps < SECTOR_BYTES + width)]
     starts = np.concatenate([[address[0] for _, address in seen], tile[edges[:-1]]])
     address = seen[int(np.argmax(sizes))][1]
-    picks = {
-        int(threads[place_]): int(address[place_] - address[0]) for place_ in (0, len(threads) // 2, len(threads) - 1)
-    }
+    last = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
+    ends = (0, min(len(threads) // 2 + WARP // 2, last), last)
+    picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
+    whole = np.array([picks.keys() <= set(each.tolist()) for each, _ in seen])
+    # later executions may be of other lanes than those that were looked at
+    shares = np.array(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
     return Tile(
-        index, kind, "pointer", place, size, bytes_ / lanes_of_exact * lanes_of_all / executions,
+        index, kind, "pointer", place, size, float(shares[whole].mean()),
+        float(shares[~whole].mean()) if not whole.all() else float(shares.mean()),
         run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
         pitch_bytes=float(np.median(holes)) if len(holes) else float(width),
         density=min(1.0, size / float(spans.sum())),
@@ -179,7 +185,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run) -> Tile:
         executions += times(event) * len(np.unique(run.slot[here]))
     size = float(lanes * width) / max(executions, 1)
     row = float(min(width * WARP, size))
-    return Tile(index, kind, "pointer", None, size, size, row, row, executions=executions / len(run.block_ids))
+    return Tile(index, kind, "pointer", None, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids))
 
 
 def _distinct(address: Array, width: int) -> float:
@@ -285,7 +291,9 @@ def _starts(tile: Tile, event: Event, run: Run) -> tuple[Array, Array, Array, li
         if (column := event.values[0]) is not None and column.known is not None:
             which = which[np.broadcast_to(column.known, len(event.lanes))[which]]
         steps = [np.broadcast_to(walk.steps[0], len(event.lanes))[which][shows] for walk in event.walks]
-        return lanes[shows], (address - offset)[shows], np.ones(int(shows.sum())), steps
+        slot = run.slot[lanes[shows]]
+        kept = np.where(np.bincount(slot)[slot] >= len(tile.offsets), tile.whole, tile.part)
+        return lanes[shows], (address - offset)[shows], kept, steps
     if tile.place is None or tile.place.map is None or any(value is None for value in event.values):
         return None
     which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))

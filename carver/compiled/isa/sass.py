@@ -242,7 +242,7 @@ def _reduces(opcodes: Sequence[str]) -> bool:
 def rare(opcodes: Sequence[str], loops: bool) -> bool:
     """Whether code that a branch may pass by is for rare arguments: the slow path of a division or a root, which is a
     call of a function that touches no memory, and is in no loop (`loops`) of that code, or of a sine."""
-    calls = not loops and any(op.startswith("CALL.REL") for op in opcodes)
+    calls = not loops and any(op.startswith("CALL.") for op in opcodes)
     return _reduces(opcodes) or (calls and not any(map(MEMORY.match, opcodes)))
 
 
