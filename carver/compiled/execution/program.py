@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from .ops import Op
 
@@ -43,6 +44,7 @@ class Program:
 
     def __init__(self, ops: Sequence[Op], mask: str = "") -> None:
         self.ops, self.mask = ops, mask
+        self._found: dict[Any, tuple[list[list[int]], list[frozenset[str]]]] = {}
         self.index = {op.address: i for i, op in enumerate(ops)}
         starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
         starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
@@ -141,6 +143,9 @@ class Program:
         """By basic block: the instructions that some need, and these; and what is read behind the block's start.
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
+        key = whole, tuple(roots.items())
+        if key in self._found:
+            return self._found[key]
         count = len(self.ranges)
         names, bits, reads_of, writes_of = self._masks
         guards = ["" if op.guard == whole else op.guard for op in self.ops]
@@ -151,7 +156,10 @@ class Program:
         live = [0] * count
         needed: list[list[int]] = [[] for _ in range(count)]
         before: list[list[int]] = [[] for _ in range(count)]
-        for n, out in enumerate(self.after):
+        last = [self.ops[each[-1]] for each in self.ranges]
+        calls = [op.kind == "call" and not op.guard for op in last]  # what is behind one comes from its function
+        after = [out[:1] if call else out for call, out in zip(calls, self.after, strict=True)]
+        for n, out in enumerate(after):
             for m in out:
                 before[m].append(n)
         work, queued = list(range(count)), [True] * count
@@ -159,7 +167,7 @@ class Program:
             n = work.pop()
             queued[n] = False
             wanted = 0
-            for m in self.after[n]:
+            for m in after[n]:
                 wanted |= live[m]
             under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
             kept = []
@@ -173,11 +181,12 @@ class Program:
                 kept.append(i)
                 if not guard:
                     wanted &= ~written
-                    under = {name: mask & ~written for name, mask in under.items()}
-                elif guard in under:
-                    under[guard] &= ~written
-                for name in [name for name in under if bit_of[name] & written]:
-                    wanted |= under.pop(name)
+                if under:
+                    for name in list(under):
+                        if guard in ("", name):
+                            under[name] &= ~written
+                        if bit_of[name] & written:
+                            wanted |= under.pop(name)
                 reads = reads_of[i] if asked < 0 or hit else asked
                 if guard:
                     wanted |= bit_of[guard]
@@ -193,7 +202,8 @@ class Program:
                     if not queued[m]:
                         work.append(m)
                         queued[m] = True
-        return needed, [frozenset(name for at, name in enumerate(names) if held >> at & 1) for held in live]
+        asked_for = [frozenset(name for at, name in enumerate(names) if held >> at & 1) for held in live]
+        return self._found.setdefault(key, (needed, asked_for))
 
     @cached_property
     def _masks(self) -> tuple[list[str], dict[str, int], list[int], list[int]]:
