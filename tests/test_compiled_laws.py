@@ -92,6 +92,17 @@ def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> Non
     assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2550.0, 2000.0], rel=0.01)
 
 
+@pytest.mark.parametrize(("instruction", "joined"), [("mma", 1.0), ("wgmma", 2 ** (1 / 2.5))])
+def test_products_that_hold_their_warps_count_once_for_a_lone_block(instruction: str, joined: float) -> None:
+    """A block that has its SM to itself multiplies in nearly all of its time. An A100's matmuls of Inductor's list take
+    that time where K is above 2,000; warps that wait for wgmma on an H200 take longer (`zoo.jsonl.gz`)."""
+    flops = rate(kind := Matrix(instruction, "float16", "float32"), {Matrix(*k): n for *k, n in matrix_rates(H100)})
+    work = span(clk := 200_000.0, matrix={" ".join(kind): clk * flops / 4}, tensor_clk=clk)
+    _, found = price_compiled([facts(straight=work, resident=1.0, dot_flops=1.0)], H100)
+    waves = 2**16 / H100.sm_count
+    assert found.seconds[0] * H100.matrix_clock_hz / waves / clk == pytest.approx(joined, rel=0.03)
+
+
 def test_frames_of_all_threads_that_l2_does_not_hold_go_to_dram() -> None:
     """64 bytes a thread of 2,048 threads on each of 132 SMs are 17 MB, which L2 holds; 1 KiB each are 277 MB."""
     moves = span(bytes={"store local": 512.0, "load local": 512.0})

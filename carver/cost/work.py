@@ -77,7 +77,7 @@ class Work:
     """Factor on the main loop, for register spills."""
     store_bytes: FloatArray | float = 0.0
     """Bytes that one block writes, in whole sectors."""
-    alone_overlap: float | None = None
+    alone_overlap: FloatArray | float | None = None
     """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
     that has the SM to itself. None: that of several blocks."""
     fill_clk: float | None = None

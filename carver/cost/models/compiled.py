@@ -102,6 +102,11 @@ KEEN = 8.0
 """How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
 launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what
 comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
+MOST_HELD = 0.98
+"""Of a lone block's step at most, the share of products that hold their warps. They are in its time as well as in that
+of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
+as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A100 (PyTorch's AutoHeuristic tables). A
+block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
@@ -117,6 +122,8 @@ class Shape:
 
     steps: float
     tensor_clk: float
+    held_clk: float
+    """Those of products that hold their warp until the tensor cores take them: all but wgmma and tcgen05."""
     limited_clk: float
     """The same where the power limit holds all of them back."""
     pipes_clk: float
@@ -172,6 +179,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
     return Shape(
         steps=max(facts.steps, 1.0), total=total, outside=outside, tensor_clk=tensor, limited_clk=limited,
+        held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
         issue_clk=issue, pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)),
         port_clk=sum(pipes(PORT)) + factors + passes, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
@@ -296,7 +304,6 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=(moved + out_of_l3) / (grid * steps),
         l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
-        alone_overlap=k["pipeline_overlap"],
         fill_clk=0.0,
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
@@ -305,7 +312,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, near_l1, 1.0 - missed_l1, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
-    return replace(work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics)
+    beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
+    return replace(
+        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics, alone_overlap=k["pipeline_overlap"] / beside
+    )
 
 
 def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
