@@ -4,7 +4,7 @@
 
 For each problem: the ten hints and a stratified sample of the space that they come from, every result checked, and the
 vendor's library for comparison. Where that space has fewer than --configs candidates, the fastest by the model of those
-that its [avoid] rules leave out fill it up: regret is against the best of all. Writes every measurement;
+that its [avoid] rules leave out fill it up: the slowdown is against the best of all. Writes every measurement;
 `carver evaluate FILE` reads it. The same command again goes on where --limit ended the last one.
 """
 
@@ -218,11 +218,11 @@ def confirm(bench: Bench, kind: str, template: Template, configs: int, device: s
     }  # fmt: skip
     if report.ok:
         best = report.best.median_ms
-        regrets = {k: report.regret(k) for k in (1, 10)}
-        said = " ".join(f"@{k} " + ("none ran" if r is None else f"{r:.3f}") for k, r in regrets.items())
+        slowdowns = {k: report.slowdown(k) for k in (1, 10)}
+        said = " ".join(f"@{k} " + ("none ran" if r is None else f"{r:.3f}") for k, r in slowdowns.items())
         ratio = f"{library_ms / best:.2f}" if library_ms else "-"
         of = f"{len(case['rows']):4d} of {len(hints):5d} + {len(avoided):3d}"
-        print(f"{template.problem!s:48.48s} {of}  best {best:8.4f} ms  library x{ratio}  regret {said}"
+        print(f"{template.problem!s:48.48s} {of}  best {best:8.4f} ms  library x{ratio}  slowdown {said}"
               f"  {report.outcomes}", flush=True)  # fmt: skip
     else:
         print(f"{template.problem!s:48.48s} none ran: {report.outcomes}", flush=True)
@@ -270,15 +270,15 @@ def summary(reports: list[tuple[str, Report]]) -> Table:
     """Geometric means by kind of problem, over those of which any of the first k ran; how many did not, beside it."""
     from carver.evaluate.summary import geometric_mean
 
-    table = Table(title="Regret against the best of everything measured, and speed against the library")
-    for name in ("kind", "problems", "regret@1", "regret@3", "regret@10", "library time / ours"):
+    table = Table(title="Slowdown of the first k picks over the best of all measured, and speed against the library")
+    for name in ("kind", "problems", "slowdown@1", "slowdown@3", "slowdown@10", "library time / ours"):
         table.add_column(name, justify="left" if name == "kind" else "right")
     for kind in dict.fromkeys(k for k, _ in reports):
         mine = [r for k, r in reports if k == kind and r.ok]
         cells = []
         for k in (1, 3, 10):
-            known = [r for report in mine if (r := report.regret(k)) is not None]
-            mean = f"{100 * (geometric_mean([1 + r for r in known]) - 1):.1f} %" if known else "-"
+            known = [r for report in mine if (r := report.slowdown(k)) is not None]
+            mean = f"{geometric_mean(known):.3f}" if known else "-"
             cells.append(mean + (f" ({len(mine) - len(known)} none ran)" if len(known) < len(mine) else ""))
         ratios = [r.library_ratio for r in mine if r.library_ratio]
         ratio = f"{geometric_mean(ratios):.2f}" if ratios else "-"

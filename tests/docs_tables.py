@@ -42,7 +42,7 @@ VENDORS = {"nvidia": "other NVIDIA", "amd": "other AMD", "apple": "Apple", "x86"
 def measured() -> Iterator[tuple[str, str]]:
     """(backend, device) of every line of the table by table in docs/evidence/accuracy.md."""
     text = (ROOT / "docs" / "evidence" / "accuracy.md").read_text(encoding="utf-8")
-    head = re.search(r"^\| table \| backend \| device \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    head = re.search(r"^\| tables \| backend \| device \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert head is not None
     for line in head[1].splitlines():
         _, backend, device, *_ = (cell.strip() for cell in line.strip("|").split("|"))

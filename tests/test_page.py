@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,41 @@ def test_other_commands_write_a_page_too(tmp_path: Path, words: tuple[str, ...],
     held = json.loads(data)
     assert len(held.get("hints", [])) == (words[0] == "explain")
     assert [table["title"] for table in held.get("tables", [])] == ([says] if words[0] == "evaluate" else [])
+
+
+def held_by(file: Path) -> dict[str, Any]:
+    [data] = re.findall(r'id="data">(.*?)</script>', file.read_text(encoding="utf-8"), re.DOTALL)
+    held: dict[str, Any] = json.loads(data)
+    return held
+
+
+def test_devices_have_a_page_and_the_roofline_has_all_candidates(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from carver.cli.main import main
+
+    asked = ["recommend", "matmul", "512", "512", "512", "--arch", "h200", "--topk", "2"]
+    file = str(tmp_path / "page.html")
+    assert CliRunner().invoke(main, [*asked, "--arch", "mi300x", "--html", file]).exit_code == 0
+    [table] = held_by(tmp_path / "page.html")["tables"]
+    assert sorted(row[0] for row in table["rows"]) == ["h200_sxm", "mi300x"]
+    assert CliRunner().invoke(main, [*asked, "--html", file, "--roofline", str(tmp_path / "r.svg")]).exit_code == 0
+    drawn = len(held_by(tmp_path / "page.html")["hints"])
+    priced = carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(2).candidates
+    assert drawn == min(priced, 300)
+    assert f", first {priced} -->" in (tmp_path / "r.svg").read_text(encoding="utf-8")
+
+
+def test_what_was_tuned_has_a_page() -> None:
+    from carver.cli.measure import _tried
+    from carver.tune import AutotuneResult
+
+    def tried(rank: int, ms: float | None, outcome: str) -> Any:
+        return SimpleNamespace(rank=rank, median_ms=ms, predicted_ms=1.0, outcome=outcome, config={"x": rank},
+                               ok=ms is not None)  # fmt: skip
+
+    rows = (tried(1, 2.0, "ok"), tried(2, None, "crash"), tried(3, 1.5, "ok"))
+    found = AutotuneResult("copy", {"x": 3}, 1.5, rows, {"objective": 0}, "all tried", 3, 1.0, "key")
+    [table] = _tried(found)["tables"]
+    assert [row[0] for row in table["rows"]] == [3, 1, 2] and table["rows"][0][4] == "x=3"
+    assert "crash" in page(_tried(found))

@@ -221,7 +221,7 @@ def test_explanation_has_terms_resources_and_changes(ranking: Ranking) -> None:
 def test_report_of_a_case_and_its_points(case: Case) -> None:
     report = case.report()
     assert len(report.ok) == 37 and report.outcomes == {"ok": 37, "crash": 3}
-    assert report.regret(1) == pytest.approx(2 * case.ranked().seconds[0] / case.seconds[1] - 1)  # type: ignore[union-attr]
+    assert report.slowdown(1) == pytest.approx(2 * case.ranked().seconds[0] / case.seconds[1])  # type: ignore[union-attr]
     assert report.library_ratio == pytest.approx(1.0)
     ax = report.plot().axes[0]
     points = np.concatenate([np.column_stack(line.get_data()) for line in ax.lines[:-1]])

@@ -44,17 +44,17 @@ def report() -> Report:
     return Report(PROBLEM, [*reversed(rows), library], grid_size=77)
 
 
-@pytest.mark.parametrize(("k", "regret"), [(1, 1.0), (2, 1.0), (3, 0.5), (4, 0.5), (5, 0.0), (10, 0.0)])
-def test_regret_counts_failed_picks(report: Report, k: int, regret: float) -> None:
-    assert report.regret(k) == pytest.approx(regret)
+@pytest.mark.parametrize(("k", "slowdown"), [(1, 2.0), (2, 2.0), (3, 1.5), (4, 1.5), (5, 1.0), (10, 1.0)])
+def test_slowdown_counts_failed_picks(report: Report, k: int, slowdown: float) -> None:
+    assert report.slowdown(k) == pytest.approx(slowdown)
 
 
-def test_regret_where_none_of_the_first_ran() -> None:
+def test_slowdown_where_none_of_the_first_ran() -> None:
     report = Report(PROBLEM, [measured(0, 1.0, None), measured(1, 2.0, 5.0)])
-    assert report.regret(1) is None and report.regret(2) == 0
-    assert "@1 none ran" in " ".join(report.summary())
+    assert report.slowdown(1) is None and report.slowdown(2) == 1
+    assert "k=1 none ran" in " ".join(report.summary())
     with pytest.raises(ConfigError, match="at least 1"):
-        report.regret(0)
+        report.slowdown(0)
 
 
 def test_best_and_rates(report: Report) -> None:
@@ -94,7 +94,7 @@ def test_residuals_by_bound(report: Report) -> None:
 def test_summary_says_how_many_were_measured(report: Report) -> None:
     text = "\n".join(report.summary())
     assert "5 measured of 77 feasible" in text and "failed: 1 crash" in text
-    assert "regret against the best of the 5 measured: @1 100.0 %, @3 50.0 %, @5 0.0 %" in text
+    assert "slowdown of the first k picks, against the best of the 5 measured: k=1 2.000, k=3 1.500, k=5 1.000" in text
     assert "torch: 1.25 ms, 1.25 x" in text
 
 
@@ -120,7 +120,7 @@ def test_of_a_compilers_log_the_error_is_told() -> None:
 
 def test_json_holds_the_findings(report: Report) -> None:
     d = json.loads(report.to_json())
-    assert d["regret"] == {"1": 1.0, "3": 0.5, "5": 0.0, "10": 0.0} and d["measured"] == 5 and d["feasible"] == 77
+    assert d["slowdown"] == {"1": 2.0, "3": 1.5, "5": 1.0, "10": 1.0} and d["measured"] == 5 and d["feasible"] == 77
     assert [row["rank"] for row in d["candidates"]] == [0, 1, 2, 3, 4, 5]
     assert [row["over_best"] for row in d["candidates"]] == [2.0, None, 1.5, 1.8, 1.0, 3.0]
     assert d["library"]["over_best"] == 1.25 and Problem.from_dict(d["problem"]) == PROBLEM

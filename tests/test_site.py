@@ -71,6 +71,19 @@ def test_pages_fit_their_window(site: Path, tmp_path: Path, width: int, scheme: 
     assert len(inks) == 1
 
 
+def test_the_landing_page_shows_rankings_made_beforehand(site: Path, tmp_path: Path) -> None:
+    landing = (site / "index.html").read_text(encoding="utf-8")
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (site / "demo").glob("*.html")}
+    assert len(pages) == 96 and sum(map(len, pages.values())) < 8e6
+    assert all(f'value="{name[:-5].split("_", 2)[2]}"' in landing for name in pages)
+    assert "no candidate can run" in pages["5_0_t4.html"], "8-bit floats, of which a T4 knows nothing"
+    for width in (1400, 390):
+        probed = tmp_path / "demo.html"
+        text = pages["0_0_h200.html"].replace("</head>", PROBE.replace("SCHEME", "default"), 1)
+        probed.write_text(text, encoding="utf-8")
+        assert shown(probed, width, tmp_path / "profile")["page"] == 0
+
+
 def shown(file: Path, width: int, profile: Path) -> dict[str, object]:
     done = subprocess.run(
         [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",

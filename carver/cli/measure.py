@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
     from ..run.report import Report
+    from ..tune import AutotuneResult
 
 Device = Annotated[str | None, option("Either cpu, cuda or cuda:1.  [default: what --arch names]")]
 Timeout = Annotated[float, option("Time limit of one candidate. [s]", "--timeout")]
@@ -130,6 +131,7 @@ def tune(
     backend: Backend = None,
     timeout: Timeout = 30.0,
     fresh: Annotated[bool, option("Tune again what the cache already has.")] = False,
+    html: Annotated[Path | None, option("Save what was tried as one HTML page.", type=OUTPUT)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the fastest of the first hints on the device of this machine, check it, and keep it in the cache.
@@ -139,6 +141,7 @@ def tune(
     from ..tune import AutoTuner
 
     found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
+    save_document(_tried(found), html)
     if as_json:
         print_json(found.to_dict())
         return
@@ -146,6 +149,15 @@ def tune(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 
+
+def _tried(found: AutotuneResult) -> dict[str, Any]:
+    """What the page of `tune` holds."""
+    tried = sorted(found.table, key=lambda m: (m.median_ms is None, m.median_ms or 0.0))
+    rows = [[m.rank, m.median_ms, m.predicted_ms, m.outcome, words(m.config)] for m in tried]
+    heads = ["predicted rank", "measured ms", "predicted ms", "outcome", "configuration"]
+    shown = {"title": "Candidates tried", "columns": heads, "rows": rows, "words": [3, 4],
+             "note": " ".join(found.notes)}  # fmt: skip
+    return tables(found.name, found.summary(), shown)
 
 
 records = group_of("records", "List, export and import measurements of this machine.")

@@ -294,7 +294,8 @@ Macros = Annotated[tuple[str, ...], option(
     "Macro of a source, with one value or several that are tuned: -D N=4096 -D BX=64,128,256.", "-D", "--define",
     metavar="NAME=VALUES", multiple=True)]  # fmt: skip
 Plot = Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)]
-Roofline = Annotated[Path | None, option("Save a roofline plot (PNG, SVG or PDF).", type=PICTURE)]
+Roofline = Annotated[Path | None, option(
+    "Save the roofline with all candidates (PNG, SVG or PDF).", type=PICTURE)]  # fmt: skip
 Html = Annotated[Path | None, option(
     "Save everything as one HTML page: candidates, roofline, where the time goes.", type=OUTPUT)]  # fmt: skip
 Heatmap = Annotated[tuple[str, str, Path] | None, option(
@@ -423,12 +424,16 @@ def told(ranking: Ranking) -> dict[str, Any]:
 
 
 def show_over(
-    fleet: Fleet, what: str, plot: Path | None, roofline: Path | None, heatmap: Any, as_json: bool
-) -> None:
+    fleet: Fleet, what: str, plot: Path | None, roofline: Path | None, heatmap: Any, html: Path | None, as_json: bool
+) -> None:  # fmt: skip
     """Devices by their predicted times."""
     if roofline or heatmap:
-        raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot shows all")
+        raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot and --html show all")
     save_plot(plot, lambda: plot_devices(fleet.rankings))
+    if html is not None:
+        from ..view.page import devices
+
+        save_document(devices(fleet, what), html)
     print_json(fleet.to_dict()) if as_json else click.echo(fleet_table(fleet, what, screen_width(), styled=True))
 
 
@@ -464,10 +469,11 @@ def save_document(document: Mapping[str, Any], path: Path | None) -> None:
 
 
 def save_plots(
-    ranking: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
+    ranking: Ranking, shown: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
 ) -> None:
-    save_plot(plot, ranking.plot)
-    save_plot(roofline, ranking.plot_roofline)
+    """Bars of those that are shown; the other pictures have all candidates of the ranking."""
+    save_plot(plot, shown.plot)
+    save_plot(roofline, lambda: ranking.plot_roofline(most=len(ranking)))
     if heatmap is not None:
         x, y, file = heatmap
         save_plot(file, lambda: ranking.plot_heatmap(x, y))

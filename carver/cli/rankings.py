@@ -69,10 +69,10 @@ def _recommend_over(
     template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
     plot: Path | None, roofline: Path | None, heatmap: Any, html: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    if kernel or profile is not None or html is not None:
-        raise ConfigError("--kernel, --profile and --html are of one device: give one --arch")
+    if kernel or profile is not None:
+        raise ConfigError("--kernel and --profile are of one device: give one --arch")
     fleet = recommend_over(template.problem, archs, backend)
-    show_over(fleet, f"{template.problem} on {len(fleet.rankings)} devices", plot, roofline, heatmap, as_json)
+    show_over(fleet, f"{template.problem} on {len(fleet.rankings)} devices", plot, roofline, heatmap, html, as_json)
 
 
 @partial(per_operator, over=_recommend_over)
@@ -81,11 +81,12 @@ def recommend(
     plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, html: Html = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
-    ranking = template.recommend_hints(topk if html is None else max(topk, DRAWN), backend, kernel, profile)
-    save_page(ranking, html)
-    ranking = ranking[:topk]
-    save_plots(ranking, plot, roofline, heatmap)
-    show(ranking, topk, as_json)
+    ranking = template.recommend_hints(topk, backend, kernel, profile)
+    if html or roofline or heatmap:
+        ranking = template.recommend_hints(max(topk, ranking.candidates), backend, kernel, profile)
+    save_page(ranking[:max(topk, DRAWN)], html)
+    save_plots(ranking, ranking[:topk], plot, roofline, heatmap)
+    show(ranking[:topk], topk, as_json)
 
 
 @partial(without_operator, recommend)
@@ -197,7 +198,7 @@ def rank(
     ranking = template.rank(given, backend, **how)
     save_page(ranking, html)
     shown = ranking[:topk]
-    save_plots(shown, plot, roofline, heatmap)
+    save_plots(ranking, shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
 
 
@@ -240,11 +241,11 @@ def _rank_any_kernel(
         raise ConfigError("--compile and --no-launch are of Triton kernels")
     found = devices_of(arch)
     if len(found) > 1:
-        if profile is not None or explain is not None or html is not None:
-            raise ConfigError("--profile, --explain and --html are of one device: give one --arch")
+        if profile is not None or explain is not None:
+            raise ConfigError("--profile and --explain are of one device: give one --arch")
         fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how))
         title = f"{fleet.best[0].subject} on {len(fleet.rankings)} devices"
-        show_over(fleet, title, plot, roofline, heatmap, as_json)
+        show_over(fleet, title, plot, roofline, heatmap, html, as_json)
         return
     ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
     if explain is not None and explain > len(ranking):
@@ -254,7 +255,7 @@ def _rank_any_kernel(
         return
     save_page(ranking, html)
     shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
-    save_plots(shown, plot, roofline, heatmap)
+    save_plots(ranking, shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
 
 

@@ -110,7 +110,8 @@ class Explanation:
         yield from self._change_lines()
         yield ""
         band = " to ".join(self._time(end).strip() for end in h.band_ms or ())
-        yield from _wrapped(f"80 % band: {band}; constants: {h.calibrated}.", 4)
+        sides = " to ".join(f"{100 * (end / h.predicted_ms - 1):+.0f} %" for end in h.band_ms or ())
+        yield from _wrapped(f"80 % band: {band}, {sides}; constants: {h.calibrated}.", 4)
         yield from _wrapped(f"Constants of the device: {self.arch.provenance}.", 4)
         for note in self.notes:
             yield from _wrapped(note, 4)

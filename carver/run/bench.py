@@ -220,8 +220,8 @@ def benchmark(
     """Compile, check and time the hints, and compare their times with the predictions.
 
     - `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first device of the kind that the hints are for.
-    - `grid`: more hints to time, for example the whole feasible space, so that regret is meaningful; with `grid_budget`
-      only a stratified sample of so many.
+    - `grid`: more hints to time, for example the whole feasible space, which slowdowns are against; with
+      `grid_budget` only a stratified sample of so many.
     - `library` times numpy or torch on the same problem.
     - Every candidate gets one round; further rounds follow until its median is known within 1 %, as far as `budget_s`
       allows. A candidate that computes or hangs longer than `timeout_s` is stopped.

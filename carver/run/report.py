@@ -155,15 +155,15 @@ class Report:
     def _least_ms(self) -> float:
         return min(map(_median, self.ok))
 
-    def regret(self, k: int) -> float | None:
-        """The best time among the first k by prediction, over the best of all measured, minus 1; None if none ran.
+    def slowdown(self, k: int) -> float | None:
+        """Slowdown of the first k picks: the least time among them over the least of all measured; None if none ran.
 
         A failed candidate among the first k counts as one of the k, because whoever follows the ranking pays for it.
         """
         if k < 1:
-            raise ConfigError(f"regret is of the first k candidates, k at least 1; got {k!r}")
+            raise ConfigError(f"slowdown is of the first k candidates, k at least 1; got {k!r}")
         picks = [_median(m) for m in self.measurements[:k] if m.ok and m.median_ms]
-        return min(picks) / self._least_ms - 1 if picks else None
+        return min(picks) / self._least_ms if picks else None
 
     @cached_property
     def correlation(self) -> dict[str, float | None]:
@@ -250,12 +250,11 @@ class Report:
         if len(self.tied) > 1:
             lines.append(f"{len(self.tied)} are tied, within what is noise: of these the one with least registers, "
                          "shared memory, size")  # fmt: skip
-        regrets = ", ".join(f"@{k} {_percent(self.regret(k))}" for k in KS if k <= max(len(self.measurements), 1))
-        lines.append(f"regret against the best of the {len(self.ok)} measured: {regrets}")
+        told = ", ".join(f"k={k} {_told(self.slowdown(k))}" for k in KS if k <= max(len(self.measurements), 1))
+        lines.append(f"slowdown of the first k picks, against the best of the {len(self.ok)} measured: {told}")
         names = {"spearman": "Spearman", "kendall": "Kendall"}
-        told = [f"{names[k]} {v:.3f}" for k, v in self.correlation.items() if v is not None and k in names]
-        if told:
-            lines.append("rank correlation: " + ", ".join(told))
+        if rho := [f"{names[k]} {v:.3f}" for k, v in self.correlation.items() if v is not None and k in names]:
+            lines.append("rank correlation: " + ", ".join(rho))
         for r in self.residuals:
             lines.append(f"measured / predicted where {r.bound} dominates: {r.median_ratio:.3g} ({r.count} candidates)")
         if self.library is not None:
@@ -293,7 +292,7 @@ class Report:
             "disturbed_percent": self.disturbed_percent, "feasible": self.grid_size,
             "outcomes": self.outcomes,
             "best": {"config": dict(self.best.config), "ms": self.best.median_ms, **self.rates} if self.ok else None,
-            "regret": {str(k): self.regret(k) for k in KS} if self.ok else {},
+            "slowdown": {str(k): self.slowdown(k) for k in KS} if self.ok else {},
             "correlation": self.correlation if self.ok else {},
             "residuals": [asdict(r) for r in self.residuals],
             "library": {"name": self.library.kernel, "ms": self.library.median_ms, "message": self.library.message,
@@ -429,8 +428,8 @@ def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
     return tuple("" if v is None else next(told) for v in values)
 
 
-def _percent(value: float | None) -> str:
-    return "none ran" if value is None else f"{100 * value:.1f} %"
+def _told(slowdown: float | None) -> str:
+    return "none ran" if slowdown is None else f"{slowdown:.3f}"
 
 
 def plot_report(report: Report, ax: Axes | None = None) -> Axes:
@@ -456,8 +455,8 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     log_ticks(ax)
     ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
-    lost = {k: regret for k in (1, 5, 10) if (regret := report.regret(k)) is not None and k <= len(report.measurements)}
-    told = ", ".join(f"{1 + regret:.3f} (first {k})" for k, regret in lost.items())
+    lost = {k: report.slowdown(k) for k in (1, 5, 10) if k <= len(report.measurements)}
+    told = ", ".join(f"{slowdown:.3f} (first {k})" for k, slowdown in lost.items() if slowdown is not None)
     title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest: {told}")
     legend_beside(ax, "bound by")
     ax.grid(True, which="both", color="#eeeeee", lw=0.6)

@@ -19,13 +19,14 @@ import numpy as np
 from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.occupancy import blocks_by_limit, occupancy_limits
+from ..base.table import words
 from ..problem.problem import Problem
+from ..ranking.fleet import Fleet
 from ..ranking.ranking import Ranking
 from .plots import rates_of
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 EXPLAINED = 40
-"""So many candidates, the first, carry what their nearest changes would do."""
 POINTS = 64
 """Of a curve of occupancy."""
 
@@ -52,8 +53,26 @@ def tables(title: str, subtitle: str, *shown: Mapping[str, Any]) -> dict[str, An
     return {"title": title, "subtitle": subtitle, "tables": told, "provenance": [f"carver {__version__}"]}
 
 
-def document(ranking: Ranking, command: str = "") -> dict[str, Any]:
-    """What `page` draws of a ranking; `command`: one that a reader can repeat."""
+def devices(fleet: Fleet, title: str) -> dict[str, Any]:
+    """What `page` draws of a fleet: a row a device, what one configuration for all loses, devices left out."""
+    one = fleet.one
+    rows = [
+        [name, hint.predicted_ms, *(hint.band_ms or (None, None)), hint.bound, hint.backend, words(hint.config),
+         *([] if one is None else [f"{one.losses[name]:+.1%}"])]
+        for name, hint in zip(fleet.rankings, fleet.best, strict=True)
+    ]  # fmt: skip
+    heads = ["device", "ms", "80 % from", "to", "bound", "backend", "configuration", *["one for all"] * bool(one)]
+    note = "" if one is None else f"One for all ({one.backend}): {words(one.config)}"
+    best = {"title": "Best configuration of each device", "columns": heads, "rows": rows, "words": [0, 4, 5, 6],
+            "note": note}  # fmt: skip
+    refused = [list(each) for each in fleet.left_out.items()]
+    out = {"title": "Left out", "columns": ["device", "why"], "rows": refused, "words": [0, 1]}
+    return tables(title, "predicted, not measured", best, out)
+
+
+def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) -> dict[str, Any]:
+    """What `page` draws of a ranking; `command`: one that a reader can repeat. The first `explained` candidates carry
+    what their nearest changes would do."""
     arch = ranking.arch
     hints: list[dict[str, Any]] = []
     for hint in ranking:
@@ -64,7 +83,7 @@ def document(ranking: Ranking, command: str = "") -> dict[str, Any]:
         if hint.facts is not None:
             loops = hint.facts.loops
             drawn["loops"] = [{"name": x.name, "passes": x.trips, "pipes": dict(x.span.pipe_clk)} for x in loops]
-        elif len(hints) < EXPLAINED and isinstance(hint.subject, Problem):
+        elif len(hints) < explained and isinstance(hint.subject, Problem):
             drawn["explanation"] = {n: v for n, v in hint.explain().to_dict().items() if n != "hint"}
         hints.append(drawn)
     peak = max(rates_of(ranking)[1].values(), default=0.0) if hints and ranking[0].flops else 0.0

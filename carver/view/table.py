@@ -121,7 +121,9 @@ def _bands(hints: Sequence[Hint]) -> list[str]:
         of = f" of {kernel}" if len(first) > 1 else ""
         if h.band_ms is not None:
             low, high = (100 * (t / h.predicted_ms - 1) for t in h.band_ms)
-            lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} %: {h.calibrated}")
+            least, most = aligned(h.band_ms)
+            lines.append(f"80 % of measured times{of} within {low:+.0f} % and {high:+.0f} % (#{h.rank}: {least} to "
+                         f"{most} ms): {h.calibrated}")  # fmt: skip
         elif h.calibrated == NOT_MEASURED:
             lines.append(f"no band{of}: no time was measured")
     return lines
