@@ -34,15 +34,15 @@ def names() -> list[str]:
 
 
 def execute(name: str) -> Any:
-    """The notebook with fresh outputs, run where Jupyter starts it."""
+    """The notebook with fresh outputs, run in a folder of its own: no cell may need the one where the notebook lies."""
     book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-    where = {"metadata": {"path": FOLDER}}
     quiet = ["--IPKernelApp.log_level=50"]
     # a busy machine hands over what one cell prints in several pieces, and is slow
-    client = NotebookClient(
-        book, timeout=600, kernel_name="python3", resources=where, extra_arguments=quiet, coalesce_streams=True
-    )
     with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(
+            book, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}, extra_arguments=quiet,
+            coalesce_streams=True,
+        )  # fmt: skip
         Path(folder, "ipywidgets.py").write_text("raise ImportError\n")
         # a descriptor of the user's own would change every number, and a terminal the width of tables
         own = {"CARVER_CONFIG_DIR": folder, "CARVER_CACHE_DIR": folder, "COLUMNS": "100"}

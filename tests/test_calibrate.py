@@ -151,7 +151,7 @@ def test_bands_are_quantiles_over_problems() -> None:
 
 @pytest.mark.parametrize("device, kind, mark", [
     ("h200", "same kind", "measured on this device"), ("h100_sxm", "family", "same family"),
-    ("a100", "other device", "datasheet only"), ("mi300x", "other vendor", "datasheet only"),
+    ("a100", "other device", "this device not measured"), ("mi300x", "other vendor", "this device not measured"),
 ])  # fmt: skip
 def test_a_hint_says_where_its_constants_are_from(device: str, kind: str, mark: str) -> None:
     ranking = carver.MatmulTemplate(1024, 1024, 1024).with_arch(device).recommend_hints(1, "triton")

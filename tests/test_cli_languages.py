@@ -102,7 +102,7 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
     ("command", "why"),
     [
         ("rank kernel scale.cu --arch h100", "write FILE.cu:NAME, a source and a kernel in it"),
-        ("rank kernel scale.cu:scale -D BX=64 --arch h100", "--args FILE says what the kernel is called with"),
+        ("rank kernel scale.cu:scale -D BX=64 --arch h100", "--args FILE.toml says what the kernel is called with"),
         ("rank kernel lost.hip:scale --args scale.toml --arch mi300x", "there is no file 'lost.hip'"),
         ("rank kernel scale.cu:scale --args scale.toml -D BX= --arch h100", "a macro is given once, as NAME"),
         ("rank kernel scale.cu:scale --args scale.toml -D BX=1,2 --configs configs.json --arch h100", "one of the two"),

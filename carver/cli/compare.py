@@ -36,7 +36,7 @@ from .options import (
     option,
     save_document,
 )
-from .reading import read_configs
+from .reading import NEEDS_ARGS, read_configs
 
 
 @command
@@ -66,7 +66,7 @@ def compare(
     if config is not None and configs is not None:
         raise ConfigError("--config is one configuration, --configs many: give one of the two")
     if args is None:
-        raise ConfigError("--args FILE says what the kernel is called with; see carver inspect --help")
+        raise ConfigError(NEEDS_ARGS)
     most = _percent(fail_over)
     given = [config] if config is not None else configs and read_configs(text_from(configs, ConfigError))
     with _before(old, new) as source:

@@ -182,8 +182,12 @@ def _write_all(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, expl
     if there and not force:
         raise ConfigError(f"{folder / there[0]} is there already{_more(len(there) - 1)}; --force writes over it")
     folder.mkdir(parents=True, exist_ok=True)
-    for note in dict.fromkeys(note for file in each for note in file.notes):
-        click.echo(f"note: {note}", err=True)
+    told: dict[str, list[str]] = {}
+    for file in each:
+        for note in file.notes:
+            told.setdefault(note, []).append(file.name.partition(",dtype")[0].removesuffix(".json"))
+    for note, names in told.items():
+        click.echo(f"note: {names[0]}{_more(len(names) - 1)}: {note}", err=True)
     for file in each:
         if explain:
             click.echo(_reasons(file))

@@ -106,10 +106,16 @@ def _whole(cell: str) -> bool:
     return not cell or (len(cell) < 20 and cell.removeprefix("-").isdecimal())
 
 
+NEEDS_ARGS = (
+    "--args FILE.toml says what the kernel is called with: grid = [...], and under [args] each parameter that is not "
+    'tuned, as n = 4096 or x = {dtype = "float16", shape = [4096, 4096]}; carver inspect --help has a whole one'
+)
+
+
 def call_of(kernel: str, path: Path | None) -> Call:
     """The kernel FILE.py:NAME and how the file of arguments says it is called. Raises ConfigError."""
     if path is None:
-        raise ConfigError("--args FILE says what a Triton kernel is called with; see carver inspect --help")
+        raise ConfigError(NEEDS_ARGS)
     given = _arguments(path)
     if find_spec("triton") is None and Path(kernel.rpartition(":")[0]).is_file():
         raise DeviceError(NO_TRITON)
@@ -147,7 +153,7 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
         if not Path(file).is_file():
             raise ConfigError(f"there is no file {file!r}")
         if path is None and needs:
-            raise ConfigError("--args FILE says what the kernel is called with; see carver inspect --help")
+            raise ConfigError(NEEDS_ARGS)
         from ..run.spec import Kernel
 
         defined = macros_of(macros)

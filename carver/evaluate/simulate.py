@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import NoCandidates
-from ..base.table import WIDTH, Column, titled
+from ..base.table import WIDTH, Column, several, titled
 from ..base.types import FloatArray
 from ..ranking.profile import Profile
 from ..ranking.rank import rank
@@ -186,7 +186,7 @@ def table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = False) -> 
     }
     columns = [Column("search", tuple(row["search"] for row in rows), is_text=True)]
     columns += [Column(name, tuple(texts), spare=place) for place, (name, texts) in enumerate(cells.items())]
-    title = f"Until within 1 % of the best, {len({t.case for t in traces})} problems: medians"
+    title = f"Until within 1 % of the best, {several(len({t.case for t in traces}), 'problem')}: medians"
     caption = (
         "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
         "of all replays. never: half of the replays (90 %: a tenth) or more stopped before that."

@@ -198,7 +198,7 @@ def table(
         column("recall\nprecis.", (f"{r.recall:.3f}" for r in rows), (f"{r.precision:.3f}" for r in rows),
                spare=len(ks)),
     ]  # fmt: skip
-    title = "Time of the best of the first k picks over the best measured time (in brackets: of k random draws)"
+    title = "Slowdown of the first k picks, over the fastest time measured (in brackets: of k random draws)"
     legend = (
         f"p95, worst: over the problems, k={ks[0]} · fixed: the one configuration that is best over all problems in "
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "

@@ -39,11 +39,11 @@ every family left out (`benchmarks/bands.py`). docs/howto/calibration.md lists t
 no useful width is enough."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
-    "family": "same family", "other device": "datasheet only", "other vendor": "datasheet only",
+    "family": "same family", "other device": "this device not measured", "other vendor": "this device not measured",
     "other kernel": "this kernel not measured", "priors": "datasheet only",
 }  # fmt: skip
 """Basis of a ranking: times of this kernel on the device or one of its kind; times on its family or with other types;
-times of another kernel only; or only the device's datasheet."""
+times of another kernel, or on other devices; or only the device's datasheet."""
 UNSTATED = 0.35
 """One side of the band of a fitted kernel whose `[fitted]` table does not state that side. [ln]"""
 
