@@ -16,8 +16,9 @@ class BuildPy(build_py):
 
     def run(self) -> None:
         super().run()
-        if not self.editable_mode:
-            Path(self.build_lib, "gpu_carver.pth").write_text(STARTUP, encoding="utf-8")
+        # of an editable install, only what lies where `install` would put it gets into the wheel
+        folder = self.get_finalized_command("install").install_purelib if self.editable_mode else self.build_lib
+        Path(folder, "gpu_carver.pth").write_text(STARTUP, encoding="utf-8")
 
 
 setup(

@@ -1,4 +1,4 @@
-"""`CARVER_TRITON=3` for a whole process: a line in gpu_carver.pth, which a wheel installs, imports this at each start.
+"""`CARVER_TRITON=3` for a whole process: a line in gpu_carver.pth, which any install adds, imports this at each start.
 
 Triton is not imported here: once the process itself has imported Triton's autotuner, `carver.enable_triton` is called
 with the number in the variable, or pinned. With `pinned`, CARVER_PINS may name a table.

@@ -1,14 +1,14 @@
 """What the site has besides the pages of docs/: hooks of mkdocs.
 
 The landing page gets the page that `--html` writes, made beforehand for some operators, devices and sizes; that of
-published rates its table, from tests/data/published_rates.csv.
+published rates its table, from tests/data/published_rates.csv; that of accuracy all rows of its CSV.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -19,7 +19,9 @@ from carver.base.errors import NoCandidates
 from carver.ops.template import Template
 from carver.view.page import document, page
 
-RATES = Path(__file__).resolve().parent / "data" / "published_rates.csv"
+HERE = Path(__file__).resolve().parent
+RATES = HERE / "data" / "published_rates.csv"
+ACCURACY = HERE.parent / "docs" / "evidence" / "accuracy.csv"
 DEVICES = (
     "h100", "h200", "b200", "a100", "l40s", "rtx_4090", "rtx_5090", "t4", "mi300x", "mi355x", "rx_7900_xtx",
     "rx_9070_xt",
@@ -114,7 +116,16 @@ def rates() -> str:
         [r["device"], r["dtype"], f"{r['M']} x {r['N']} x {r['K']}", r["tflops"], r["library"], f"{ratio(r):.2f}",
          "; ".join(filter(None, (r["source"], r["exception"])))] for r in published()
     ]  # fmt: skip
+    return table(heads, rows)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def accuracy() -> str:
+    heads, *rows = csv.reader(ACCURACY.open(encoding="utf-8"))
+    return table(heads, rows)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -122,7 +133,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if name == "index.md":
         before, _, after = markdown.partition("![")
         return f"{before}{chooser()}{after.partition('ranking.svg`.')[2]}"
-    return f"{markdown}\n## All rates\n\n{rates()}\n" if name == "evidence/published_rates.md" else markdown
+    added = {"evidence/published_rates.md": ("All rates", rates), "evidence/accuracy.md": ("All tables", accuracy)}
+    heading, make = added.get(name, ("", None))
+    return markdown if make is None else f"{markdown}\n## {heading}\n\n{make()}\n"
 
 
 def on_post_build(config: Any, **_: Any) -> None:

@@ -108,6 +108,10 @@ def test_installs_answer_a_question(
     assert kernel == "mma"
     said = run(bare / "bin" / "carver", "recommend", "matmul", "64", "64", "64", "--arch", "h200", cwd=tmp_path)
     assert "NVIDIA H200" in said
+    purelib = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip()
+    assert "CARVER_TRITON" in Path(purelib, "gpu_carver.pth").read_text(encoding="utf-8")
+    run(python, "-m", "pip", "uninstall", "-q", "-y", "gpu-carver", cwd=tmp_path)
+    assert not Path(purelib, "gpu_carver.pth").exists()
 
 
 def test_the_checkout_answers_without_an_install(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+from docs_site import accuracy
 from docs_tables import written
 
 import carver
@@ -95,6 +96,13 @@ def test_the_accuracy_table_has_three_rows_that_the_long_one_has() -> None:
     for row in ACCURACY:
         [line] = [line for line in plain if line.startswith(f"| {row[0]} |")]
         assert line.startswith(f"| {' | '.join(row[:5])} | no |")
+
+
+def test_the_page_of_accuracy_is_part_of_its_table() -> None:
+    folder = ROOT / "docs" / "evidence"
+    page, all_rows = (folder / "accuracy.md").read_text(encoding="utf-8"), accuracy().splitlines()
+    heads, _, *rows = re.findall(r"^\| kernel, device.*?(?=\n\n)", page, re.DOTALL | re.MULTILINE)[0].splitlines()
+    assert heads == all_rows[0] and len(rows) > 20 and set(rows) < set(all_rows)
 
 
 @pytest.mark.slow
