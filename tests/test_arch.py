@@ -582,7 +582,7 @@ def test_import_reads_no_descriptor_and_no_heavy_module() -> None:
     heavy = "sorted({'torch', 'scipy', 'pycuda', 'numpy.ma', 'subprocess', 'carver.cost.fit'} & {*sys.modules} - own)"
     code = f"""
 import sys, numpy
-own = {*sys.modules}  # NumPy 1.26 loads its masked arrays itself
+own = {{*sys.modules}}  # NumPy 1.26 loads its masked arrays itself
 import carver, carver.arch.devices as a
 print(a._head.cache_info().misses, {heavy})
 carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints()
