@@ -4,11 +4,12 @@
 
 It says on which devices, with which kernels, the model was compared with measured times. A row is an ISA of which a
 device was measured; the others are gathered by what runs on them. What was measured is what
-docs/evidence/accuracy.md has a line of; what runs is what carver says of a device and a backend.
+docs/evidence/tables.csv has a line of; what runs is what carver says of a device and a backend.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,13 +41,10 @@ VENDORS = {"nvidia": "other NVIDIA", "amd": "other AMD", "apple": "Apple", "x86"
 
 
 def measured() -> Iterator[tuple[str, str]]:
-    """(backend, device) of every line of the table by table in docs/evidence/accuracy.md."""
-    text = (ROOT / "docs" / "evidence" / "accuracy.md").read_text(encoding="utf-8")
-    head = re.search(r"^\| tables \| backend \| device \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
-    assert head is not None
-    for line in head[1].splitlines():
-        _, backend, device, *_ = (cell.strip() for cell in line.strip("|").split("|"))
-        yield backend, device
+    """(backend, device) of every line of docs/evidence/tables.csv."""
+    with (ROOT / "docs" / "evidence" / "tables.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            yield row["backend"], row["device"]
 
 
 def device(name: str) -> carver.Arch:
