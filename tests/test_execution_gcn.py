@@ -451,3 +451,33 @@ def test_registers_on_the_stack_are_told_apart_by_the_scalar_that_was_just_set()
     stored = decode(code[3], 32, set())
     assert stored.writes == {"stack 136"} == {name for name in decode(code[4], 32, set()).reads if "stack" in name}
     assert code[6].opcode == "scratch_load_b32"  # at a place that is not known
+
+
+BANKS = """
+extern "C" __global__ void turned(float* y) {
+    __shared__ float held[64 * PITCH];
+#pragma unroll 1
+    for (int i = 0; i < 16; ++i) held[i * PITCH + threadIdx.x] = i;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < 16; ++i) y[i * 64 + threadIdx.x] = held[threadIdx.x * PITCH + i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("isa", "pitch", "passes"),
+    [("gfx1100", 65, 1.0), ("gfx1100", 64, 32.0), ("gfx1100", 66, 2.0), ("gfx90a", 65, 1.0), ("gfx90a", 64, 16.0),
+     ("gfx90a", 66, 1.0)],
+)  # fmt: skip
+def test_conflicts_of_the_banks_of_local_memory(isa: str, pitch: int, passes: float) -> None:
+    """Rows of 64 words: 32 lanes read one bank of 32; of 66 words: 16 banks. On gfx90a a load has two words (b64), so
+    that 16 lanes pass at a time."""
+    arch = load(ARCH[isa])
+    made = binary(carver.Kernel(BANKS, "turned"), {"PITCH": pitch}, args=[f32(1024)], grid=1, block=64, arch=arch)
+    of = execution(made, arch)
+    loads = [i for i, each in enumerate(of.code.instructions) if re.match(r"ds_(read|load)", each.opcode)]
+    assert loads
+    assert {of.code.conflicts.get(i, 1.0) for i in loads} == {passes}
+    stores = [i for i, each in enumerate(of.code.instructions) if re.match(r"ds_(write|store)", each.opcode)]
+    assert {of.code.conflicts.get(i, 1.0) for i in stores} == {1.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
 OVERLAP, COVERED = 0.25, 0.99
 """Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
+PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
 
@@ -83,8 +85,7 @@ class Execution:
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
-        conflicts = {} if code.isa.startswith("gfx") else self._conflicts(code)
-        self.code = replace(code, conflicts=conflicts, sectors=self._sectors(code))
+        self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
     def facts(self) -> Facts:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
@@ -148,9 +149,10 @@ class Execution:
 
     def _conflicts(self, code: Code) -> dict[int, float]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
-        the warps of a block."""
+        the warps of a block. On AMD of shared memory alone."""
         found = {}
-        for index, events in by_instruction(self.detail, ("shared", "global")).items():
+        kinds = ("shared",) if code.isa.startswith("gfx") else ("shared", "global")
+        for index, events in by_instruction(self.detail, kinds).items():
             each, access = code.instructions[index], self.program.ops[index].access
             if access != "atomic":
                 ratios = [self._passes(each, access, event) for event in events[:LOOKED_AT] if event.values[0]]
@@ -167,6 +169,10 @@ class Execution:
         mine = np.isin(lanes, here)
         lanes, address = lanes[mine], address[mine]
         warp, lane = run.warp[lanes], run.lane_of[lanes]
+        if run.warp_size > LANES:  # lanes of a wave pass in halves
+            warp, lane, warps = warp * 2 + lane // LANES, lane % LANES, warps * 2
+        if found := PAIR.match(each.opcode):  # of two accesses the first stands for both
+            each = each._replace(opcode=f"{found[1]}{found[2]}")
         passes = mean_passes(each, warp, lane, address, warps)
         inner = event.places[0] if event.places else None
         if access == "copy" and inner is not None and inner.known is None and len(lanes):  # both ends are such banks
