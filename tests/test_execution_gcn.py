@@ -271,6 +271,7 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
         ("v_med3_i32", "v0, v1, 0, 10", {"v1": -5}, {"v0": 0}),
         ("v_cvt_f32_u32", "v0, v1", {"v1": 3}, {"v0": 0x40400000}),
         ("v_cvt_u32_f32", "v0, v1", {"v1": 0x40600000}, {"v0": 3}),
+        ("v_cvt_f32_ubyte1", "v0, v1", {"v1": 0x300}, {"v0": 0x40400000}),
         ("v_mul_f32", "v0, 0x4f7ffffe, v1", {"v1": 0x3F800000}, {"v0": 0x4F7FFFFE}),
         ("v_dual_mov_b32", "v0, v1 :: v_dual_mov_b32 v1, v0", {"v0": 1, "v1": 2}, {"v0": 2, "v1": 1}),
         ("v_add_u32", "v0, v1, v2 dst_sel:DWORD src0_sel:WORD_1", {"v1": 0x50003, "v2": 1}, {"v0": 6}),

@@ -38,6 +38,8 @@ DETAILED = 6
 """Blocks of the grid of which all threads are run."""
 MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
+EVENLY, GOLDEN = 1021, (math.sqrt(5.0) - 1.0) / 2.0
+"""Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
 OVERLAP, COVERED = 0.25, 0.99
 """Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
@@ -85,6 +87,13 @@ class Execution:
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
+        self.even = self.wide
+        """Blocks that stand for all of the grid: where they differ, those of the wide run, which lie side by side, do
+        not say how many of each kind there are."""
+        if self.count > len(blocks) and np.ptp(self.wide.passes, axis=1).any():
+            steps = np.arange(EVENLY) * GOLDEN % 1.0
+            self.even = Run(program, launch, np.unique((steps * self.count).astype(np.int64)), self.wide.threads,
+                            warp=code.warp_size)  # fmt: skip
         self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
     def facts(self) -> Facts:
@@ -128,7 +137,7 @@ class Execution:
             grid=self.launch.grid, warps=count, ctas=self.launch.cluster, shared_bytes=self.shared_bytes,
             registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
             straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
-            unevenness=unevenness(self._work(), slots * trace.programs / self.count), dot_flops=flops,
+            unevenness=unevenness(self._work(), slots * len(self.even.block_ids) / self.count), dot_flops=flops,
             assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles, lead, critical)),
             **footprints(Touched.of(trace, sizes), self.arch, resident),
         )  # fmt: skip
@@ -136,16 +145,16 @@ class Execution:
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
         passes in the block that has most over the mean."""
-        wide = self.wide.passes.mean(axis=2)
+        wide, even = self.wide.passes.mean(axis=2), self.even.passes.mean(axis=2)
         here = wide[:, np.isin(self.wide.block_ids, self.detail.block_ids)].mean(axis=1)
-        all_ = wide.mean(axis=1)
+        all_ = even.mean(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
-        return scale, np.divide(wide.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
+        return scale, np.divide(even.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
 
     def _work(self) -> Array:
-        """Instructions of each block of the wide run."""
-        counts = np.array([len(block.places) for block in self.wide.blocks], float)
-        return (self.wide.passes.max(axis=2) * counts[:, None]).sum(axis=0)
+        """Instructions of each block of the even run."""
+        counts = np.array([len(block.places) for block in self.even.blocks], float)
+        return (self.even.passes.max(axis=2) * counts[:, None]).sum(axis=0)
 
     def _conflicts(self, code: Code) -> dict[int, float]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
@@ -203,7 +212,8 @@ class Execution:
                  for i in inner.body}  # fmt: skip
         events = rounds(self.wide, heads)
         accesses, told = [], []
-        blocks = len(self.wide.block_ids)
+        blocks, wide = len(self.wide.block_ids), self.wide.passes.mean(axis=(1, 2))
+        often = np.divide(self.even.passes.mean(axis=(1, 2)), wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None}  # fmt: skip
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
@@ -219,6 +229,7 @@ class Execution:
                     lies.slot, lies.round.astype(float), lies.times.astype(float), counted=True,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
+                asked *= often[self.program.block_of[tile.index]]
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
                 density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])

@@ -20,6 +20,8 @@ TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
 
 def parsed(opcode: str) -> tuple[str, list[str]]:
     """The stem of an opcode and its types: v_mad_u64_u32 is "mad" of u64 and u32."""
+    if opcode.startswith("v_cvt_f32_ubyte"):
+        return opcode[2:], ["f32", "b32"]
     found = TYPES.match(opcode)
     return (found[1].removesuffix("_co"), found[2][1:].split("_")) if found else (opcode[2:], [])
 
