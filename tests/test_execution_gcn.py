@@ -482,3 +482,34 @@ def test_conflicts_of_the_banks_of_local_memory(isa: str, pitch: int, passes: fl
     assert {of.code.conflicts.get(i, 1.0) for i in loads} == {passes}
     stores = [i for i, each in enumerate(of.code.instructions) if re.match(r"ds_(write|store)", each.opcode)]
     assert {of.code.conflicts.get(i, 1.0) for i in stores} == {1.0}
+
+
+@pytest.mark.parametrize(("apart", "turns"), [(1, 1.0), (2, 4.0), (3, 4.0)])
+def test_bytes_that_lie_apart_pass_the_address_unit_four_at_a_time(apart: int, turns: float) -> None:
+    """A wave of 64 bytes in a row takes 4 clocks, of bytes that lie apart 16."""
+    source = """extern "C" __global__ void pick(float* y, const unsigned char* x) {
+        y[threadIdx.x] = x[threadIdx.x * APART]; }"""
+    arch = load("mi210")
+    args = [f32(64), carver.Tensor("uint8", (256,))]
+    made = binary(carver.Kernel(source, "pick"), {"APART": apart}, args=args, grid=1, block=64, arch=arch)
+    code = execution(made, arch).code
+    (index,) = (i for i, each in enumerate(code.instructions) if each.opcode == "global_load_ubyte")
+    assert code.conflicts.get(index, 1.0) == turns
+    stores = {code.conflicts.get(i, 1.0) for i, each in enumerate(code.instructions) if "_store_" in each.opcode}
+    assert stores == {1.0}
+
+
+def test_blocks_that_end_at_once_are_counted_over_the_grid() -> None:
+    """Of 100 rows of blocks the first 4 do the work; the runs of neighbours that are looked at have every fourth."""
+    source = """extern "C" __global__ void first(float* y, const float* x) {
+        if (blockIdx.y >= 4) return;
+        float sum = 0;
+        _Pragma("unroll 1") for (int i = 0; i < 50; ++i) sum += x[(blockIdx.x * 50 + i) * 64 + threadIdx.x];
+        y[blockIdx.x * 64 + threadIdx.x] = sum; }"""
+    arch = load("mi210")
+    args = [f32(6400), f32(50 * 6400)]
+    made = binary(carver.Kernel(source, "first"), {}, args=args, grid=(100, 100), block=64, arch=arch)
+    facts = execution(made, arch).facts()
+    (loop,) = facts.loops
+    assert loop.trips == pytest.approx(50 * 0.04, rel=0.1)
+    assert facts.bytes_of("load") == pytest.approx(50 * 256 * 0.04, rel=0.1)

@@ -15,6 +15,8 @@ from ..binary import Binary, Struct, TensorMap
 from ..isa import elf
 from .lanes import WORD, Array, Column
 
+KNOWN = ("int32", "int64", "uint32", "uint64", "float32", "float64")
+"""Types of tensors whose contents are followed."""
 SPACE = 1 << 40
 """Tensors are so many bytes apart: no address of one is taken for another's."""
 PARAMETERS = 0x7E * SPACE
@@ -117,10 +119,8 @@ class Launch:
         self.places[address // SPACE] = place
         if place.name in values:
             held = np.asarray(values[place.name])
-            kind = (
-                np.dtype(place.tensor.dtype) if place.tensor.dtype in ("int32", "int64", "uint32", "uint64") else None
-            )
-            if kind is not None:
+            if place.tensor.dtype in KNOWN:
+                kind = np.dtype(place.tensor.dtype)
                 full = np.broadcast_to(held, place.tensor.shape) if held.ndim == 0 else held
                 self._contents[address // SPACE] = np.ascontiguousarray(full, kind).reshape(-1).view(np.uint32)
         return address

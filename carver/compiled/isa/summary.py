@@ -117,8 +117,10 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
     for i in indices:
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
-            for pipe, clk in pipe_clk(table.group(opcode), opcode, code.warp_size):
-                pipes[pipe] += (passes - 1.0) * clk if pipe in ("lsu", "lds") else 0.0
+            group = table.group(opcode)
+            port = ("lsu", "lds") if group.access and group.access[1] == "shared" else ("lsu", "vmem")
+            for pipe, clk in pipe_clk(group, opcode, code.warp_size):
+                pipes[pipe] += (passes - 1.0) * clk if pipe in port else 0.0
     sectors = words = floats = unplaced = 0.0
     for i in indices:
         opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
