@@ -36,7 +36,15 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
         compiler = cuda_compiler()
     else:
         raise ConfigError(f"{kernel.name} is compiled for GPUs of NVIDIA and AMD, not for {arch.title}")
-    code = compile_source(source, compiler).checked().read_bytes()
+    try:
+        code = compile_source(source, compiler).checked().read_bytes()
+    except CompileError as error:
+        if f"{arch.isa}'" not in error.log or "invalid target ID" not in error.log:
+            raise
+        raise CompileError(
+            f"{compiler.version} does not know {arch.isa}: install a newer clang (gfx950 and gfx1250 came with 20 and "
+            "22), and name it by CARVER_HIP_CLANG, or give carver.Binary what another compiler makes"
+        ) from None
     names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
         code, symbol(code, kernel.entry), tuple(map(_passed, values or _declared(given))),
