@@ -99,6 +99,25 @@ def test_binaries_keep_their_places() -> None:
         carver.rank_kernel([slow, fast], [{}], arch="h100")
 
 
+def test_each_option_works_or_is_refused() -> None:
+    kernel, given = carver.Kernel(SCALE, "scale", defines={"BX": 64, "WORK": 1}), {"args": ARGS, "arch": "h100"}
+    call = {**given, "grid": N // 64, "block": 64}
+    with_launch, without = (carver.rank_kernel(kernel, [{}], **call, launch=each)[0] for each in (True, False))
+    assert with_launch.predicted_ms - without.predicted_ms == pytest.approx(4.2e-3)  # what a launch takes
+    for more, why in (
+        ({"compile": 0.5}, "are of Triton kernels"), ({"pool": lambda *_: None}, "are of Triton kernels"),
+        ({"compile": "some"}, "are of Triton kernels"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=why):
+            carver.rank_kernel(kernel, [{}], **call, **more)
+    with pytest.raises(TypeError, match="has no argument 'lunch'"):
+        carver.rank_kernel(kernel, [{}], **call, lunch=False)
+    binary = carver.Binary(b"\x7fELF", "scale")
+    for name, value in (("args", ARGS), ("grid", 1), ("block", 64), ("constants", {"BX": 1})):
+        with pytest.raises(ConfigError, match="are the binaries' own"):
+            carver.rank_kernel([binary], arch="h100", **{name: value})
+
+
 def test_what_a_compiler_refuses_is_a_reason() -> None:
     configs = [{"BX": 256, "WORK": 1}, {"BX": "no_such", "WORK": 1}, {"BX": 4096, "WORK": 1}]
     ranking = carver.rank_kernel(

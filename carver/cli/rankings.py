@@ -234,11 +234,7 @@ def _rank_any_kernel(
     given = call.tuned or None if configs is None else read_configs(text_from(configs, ConfigError))
     if configs is not None and call.tuned:
         raise ConfigError(f"-D {min(call.tuned)} has several values, and --configs is a list: give one of the two")
-    how = {**call.how, "profile": profile}
-    if call.is_triton:
-        how |= {"compile": share(compile), "launch": not no_launch}
-    elif compile is not None or no_launch:
-        raise ConfigError("--compile and --no-launch are of Triton kernels")
+    how = {**call.how, "profile": profile, "compile": share(compile), "launch": not no_launch}
     found = devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None:

@@ -21,7 +21,7 @@ from ..compiled.binary import Binary, Struct, TensorMap
 from ..compiled.execution.facts import facts_of_binary
 from ..compiled.facts import Facts
 from ..compiled.forks import Copies
-from ..compiled.pool import SECONDS, Reply
+from ..compiled.pool import SECONDS, Compilers, Reply
 from ..compiled.triton import plain_config
 from ..kernels.foreign import listed as combined
 from ..ranking import kernel as triton
@@ -40,7 +40,7 @@ def rank_kernel(
     grid: Any = None, block: Any = None, constants: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None, screen: Any = None, compiled: int = SCREENED,
     profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool | None = None,
-    **more: Any,
+    launch: bool = True, compile: str | float | None = None, pool: Compilers | None = None,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by its machine code, for a device that need not be in the machine.
 
@@ -53,7 +53,9 @@ def rank_kernel(
       block only where the caller chooses it. Each may be a function of the configuration.
     - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors.
     - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
-    - `seconds`: for each configuration, to compile and evaluate.
+    - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
+    - `compile`, the share of a list to compile, and `pool` are of Triton's kernels; others are compiled all, or those
+      that `screen` picks.
 
     Raises ConfigError for what fits no configuration, NoCandidates if none compiles and fits the device.
     """
@@ -62,16 +64,20 @@ def rank_kernel(
         kernel = [kernel]
     if isinstance(kernel, list | tuple):
         every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
+        if args or grid or block or constants:
+            raise ConfigError("args, grid, block and constants are the binaries' own: give them to carver.Binary")
         if len(every) != len(kernel):
             raise ConfigError(f"{len(kernel)} binaries, but {len(every)} configurations")
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
         backend, source, known = "binary", "", {}
     elif not makes(kernel) and front_end(kernel) is None:
-        more |= {"screen": screen, "compiled": compiled, "profile": profile, "processes": processes}
+        if block is not None:
+            raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
         return triton.rank_kernel(
-            kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, seconds=seconds,
-            progress=progress, **more,
+            kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, screen=screen,
+            compiled=compiled, pool=pool, processes=processes, seconds=seconds, launch=launch, progress=progress,
+            profile=profile, compile=compile,
         )  # fmt: skip
     else:
         every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
@@ -79,12 +85,14 @@ def rank_kernel(
         make = lambda place: maker({**(constants or {}), **every[place]})  # noqa: E731
         name, backend, source = name_of(kernel), language_of(kernel, device), source_of(kernel)
         known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
+    if compile not in (None, "all") or pool is not None:
+        raise ConfigError("compile= and pool= are of Triton kernels; of others, screen= picks the compiled= to compile")
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
     watched = is_watched() if progress is None else progress
     found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=watched)
     return rank_facts(
         name, device, [every[place] for place in places], found, backend=backend, source=source,
-        arguments=described(known, values or {}), places=places, given=len(every), profile=profile,
+        arguments=described(known, values or {}), places=places, given=len(every), profile=profile, launch=launch,
     )  # fmt: skip
 
 
