@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,14 +18,12 @@ from carver.base.errors import KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
 from carver.cost.check import model_of
 from carver.cost.constants import resolve
-from carver.cost.estimate import estimate
-from carver.cost.models import MODELS
-from carver.cost.pricing import price, price_each
+from carver.cost.pricing import least_seconds, price, price_each, shown
 from carver.kernels.declaration import kernel_named
-from carver.kernels.enumeration import enumerate_many, enumerate_space
-from carver.kernels.trace import Trace, mapped
+from carver.kernels.enumeration import enumerate_each, enumerate_space
+from carver.kernels.trace import Code, Trace, loops, mapped
 from carver.ops.template import Template
-from carver.ranking.recommend import TOGETHER, offered_kernels
+from carver.ranking.recommend import offered_kernels
 
 
 def drawn(seed: int, count: int) -> Iterator[Template]:
@@ -88,8 +87,8 @@ def test_many_answers_are_those_of_single_queries(device: str, topk: int, backen
 
 
 def test_many_answers_do_not_depend_on_their_company() -> None:
-    """Chunks end anywhere, and a problem that is there twice is answered twice."""
-    ops = [carver.MatmulTemplate(16 * i, 2048, 1024) for i in range(1, 2 * TOGETHER)]
+    """A problem that is there twice is answered twice."""
+    ops = [carver.MatmulTemplate(16 * i, 2048, 1024) for i in range(1, 20)]
     forth = carver.recommend_many([*ops, ops[0]], "h200")
     back = carver.recommend_many(ops[::-1], "h200")[::-1]
     assert [told(r) for r in forth[:-1]] == [told(r) for r in back]
@@ -132,44 +131,28 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
                 continue
             k, every = resolve(kernel, arch), len(space) // 2000 + 1
             space = space.where(np.arange(len(space)) % every == 0) if every > 1 else space
-            seconds, least = price(space).estimate.seconds, bound(space, k)
+            seconds, least = price(space).seconds, bound(space, k)
             assert (least > 0).all() and (least <= seconds).all(), (device, op)
             seen += 1
     assert seen > 0
 
 
-def test_candidates_of_many_problems_are_one_space() -> None:
-    """Row by row the prices are those of each problem alone, to the last bit."""
-    arch = carver.CUDA("h200")
-    problems = [carver.MatmulTemplate(m, 1024, 512).problem for m in (16, 1000, 4096)]
-    for kernel in (k for k in KERNELS if (k.operator, k.backend) == ("matmul", "triton")):
-        [many] = enumerate_many(problems, arch, [kernel])
-        assert many.counts == [len(enumerate_space(problem, arch, kernel)) for problem in problems]
-        together = price(many.space).estimate.seconds
-        alone = np.concatenate([price(enumerate_space(problem, arch, kernel)).estimate.seconds for problem in problems])
-        assert together.tolist() == alone.tolist()
-
-
 @pytest.mark.parametrize("dtype", ["float16", "tf32", "float8_e4m3"])
-@pytest.mark.parametrize("rows", [(16,), (1000,), (16, 1000, 4096)])
-def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, rows: tuple[int, ...]) -> None:
-    """Times, terms and demands are the same to the last bit, for one problem and for several."""
-    arch = carver.load_arch("h200")
-    problems = [carver.MatmulTemplate(m, 1024, 512, in_dtype=dtype).problem for m in rows]
-    kernels = offered_kernels(problems[0], arch, "cuda")[0]
-    spaces = [many.space for many in enumerate_many(problems, arch, kernels) if len(many.owner)]
+@pytest.mark.parametrize("m", [16, 1000, 4096])
+def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, m: int) -> None:
+    """Times, terms and demands are the same to the last bit."""
+    arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(m, 1024, 512, in_dtype=dtype).problem
+    spaces = [s for s in enumerate_each(problem, arch, offered_kernels(problem, arch, "cuda")[0]) if len(s)]
     joint = price_each(spaces)
-    assert len({id(part._pass) for part in joint}) < len(joint) or len(joint) == 1
-    for space, part in zip(spaces, joint, strict=True):
+    assert len({id(part.traced) for part in joint}) < len(joint) or len(joint) == 1
+    every = [(part, np.arange(len(part.space))) for part in joint]
+    for space, (part, rows), told in zip(spaces, every, shown(every), strict=True):
         alone = price(space)
         assert part.space is space
-        assert part.seconds.tolist() == alone.seconds.tolist() == part.estimate.seconds.tolist()
-        assert part.estimate.limiter.tolist() == alone.estimate.limiter.tolist()
-        for ours, theirs in ((part.estimate.terms, alone.estimate.terms), (part.work.facts, alone.work.facts)):
-            assert ours.keys() == theirs.keys()
-            one = np.ones(len(space))
-            assert all(np.array_equal(ours[name] * one, theirs[name] * one) for name in ours)
-        assert np.array_equal(part.warps * np.ones(len(space)), alone.warps * np.ones(len(space)))
+        assert part.seconds.tolist() == alone.seconds.tolist() == told["seconds"].tolist()
+        assert part.warps.tolist() == alone.warps.tolist()
+        for one, other in zip(leaves(told), leaves(*shown([(alone, rows)])), strict=True):
+            assert np.array_equal(one * np.ones(len(rows)), other * np.ones(len(rows)))
 
 
 @pytest.mark.parametrize("device", ["h200", "b200", "rtx_4090", "v100", "mi300x"])
@@ -183,26 +166,68 @@ def test_traced_code_computes_what_the_formulas_do(device: str, dtype: str) -> N
             space = enumerate_space(problem, arch, kernel)
             rows = np.arange(len(space))[:: max(1, len(space) // 200)]
             part = space.where(rows)
-            k = resolve(kernel, arch)
-            work = MODELS[kernel.model].work(part, k)
-            told, traced = estimate(work, arch, k), price(space)
-            ours, theirs = (
-                leaves((each, one.seconds, one.terms)) for each, one in ((traced.work, traced.estimate), (work, told))
-            )
-            for one, other in zip(ours, theirs, strict=True):
-                picked = one[..., rows] if np.shape(one)[-1:] == (len(space),) else one
-                assert np.array_equal(picked * np.ones(len(rows)), other * np.ones(len(rows)))
+            given, own = price(part), price(space)
+            assert given.made and not own.made
+            assert given.seconds.tolist() == own.seconds[rows].tolist()
+            [one], [other] = shown([(given, np.arange(len(rows)))]), shown([(own, rows)])
+            for ours, theirs in zip(leaves(one), leaves(other), strict=True):
+                assert np.array_equal(ours * np.ones(len(rows)), theirs * np.ones(len(rows)))
             seen += 1
     assert seen > 0
+
+
+@pytest.mark.skipif(loops is None, reason="carver was built without its extension")
+@pytest.mark.parametrize(("device", "sizes"), [
+    ("h200", (1000, 1008, 4096)), ("rtx_3090", (16, 16, 16)), ("mi300x", (8192, 8192, 512)), ("gtx_680", (64, 999, 40)),
+])  # fmt: skip
+def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes: tuple[int, int, int]) -> None:
+    """To the last bit: rules, bounds, times, and what hints tell."""
+    arch, problem = carver.load_arch(device), carver.MatmulTemplate(*sizes).problem
+    seen = 0
+    for kernel in (k for k in KERNELS if k.operator == "matmul" and k.backend in ("cuda", "cublas", "triton")):
+        with suppress(NoCandidates):
+            space = enumerate_space(problem, arch, kernel)
+            least_seconds([space]), shown([(price(space), np.arange(1))])
+            made = space.columns.fixed._made  # type: ignore[attr-defined]
+            [(rules, _)] = [value for key, value in made.items() if key[0] == "rules"]
+            [traced] = [value for key, value in made.items() if key[0] == "price"]
+            count = len(space.columns.fixed.index)  # type: ignore[attr-defined]
+            rows = np.arange(0, count, count // 900 + 1)
+            seen += rules._loops is not None and traced.times._loops is not None
+            for code in (traced.bound, traced.times, traced.shown):
+                for one, other in zip(code(space.scope, rows), in_python(code)(space.scope, rows), strict=True):
+                    assert np.array_equal(one, other * np.ones(len(rows)))
+            for one, other in zip(rules.everywhere(space.scope), in_python(rules).everywhere(space.scope), strict=True):
+                assert np.array_equal(one, other)
+    assert seen > 0
+
+
+def in_python(code: Code) -> Code:
+    same = copy.copy(code)
+    same._loops = None
+    return same
+
+
+@pytest.mark.skipif(loops is None, reason="carver was built without its extension")
+def test_the_extension_leaves_to_python_what_numpy_warns_of() -> None:
+    trace = Trace(3)
+    column, size = np.array([1.0, 0.0, 2.0]), trace.size("m", 2)
+    code = Code(trace, (size / column, size + 0.5))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert code({"m": 6}, np.arange(3))[0].tolist() == [6.0, np.inf, 3.0]
+    assert [each.tolist() for each in code({"m": 6}, np.array([0, 2]))] == [[6.0, 3.0], [6.5, 6.5]]
+    assert code({"m": 0.5}, np.array([0, 2]))[0].tolist() == [0.5, 0.25]  # a size that was traced as a whole number
+    with pytest.raises(IndexError):
+        code({"m": 6}, np.array([3]))
 
 
 def test_a_truth_of_sizes_is_refused_while_a_formula_is_traced() -> None:
     """A Python `if` would take one side for all sizes."""
     trace = Trace(2)
     with pytest.raises(TypeError, match="no truth"):
-        bool(trace.size("m") > np.array([1.0, 2.0]))
+        bool(trace.size("m", 1) > np.array([1.0, 2.0]))
     with pytest.raises(TypeError, match=r"np\.sum cannot be traced"):
-        np.sum(trace.size("m"))
+        np.sum(trace.size("m", 1))
 
 
 def leaves(record: object) -> list[Any]:
@@ -221,14 +246,13 @@ def test_a_constant_of_zero_is_refused_beside_another_kernel() -> None:
         price_each(spaces)
 
 
-@pytest.mark.parametrize("rows", [(16,), (1000,), (16, 1000, 4096)])
-def test_kernels_that_share_rules_have_the_candidates_of_each_alone(rows: tuple[int, ...]) -> None:
-    arch, problems = carver.load_arch("h200"), [carver.MatmulTemplate(m, 1024, 512).problem for m in rows]
-    kernels = offered_kernels(problems[0], arch, "cuda")[0]
-    together = enumerate_many(problems, arch, kernels)
-    assert sum(len(many.owner) > 0 for many in together) > 1
-    for kernel, many in zip(kernels, together, strict=True):
-        [alone] = enumerate_many(problems, arch, [kernel])
-        assert many.owner.tolist() == alone.owner.tolist()
-        assert many.space.index.tolist() == alone.space.index.tolist()
-        assert [dict(each) for each in many.removed] == [dict(each) for each in alone.removed]
+@pytest.mark.parametrize("m", [16, 1000, 4096])
+def test_kernels_that_share_rules_have_the_candidates_of_each_alone(m: int) -> None:
+    arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(m, 1024, 512).problem
+    kernels = offered_kernels(problem, arch, "cuda")[0]
+    together = enumerate_each(problem, arch, kernels)
+    assert sum(map(bool, map(len, together))) > 1
+    for kernel, space in zip(kernels, together, strict=True):
+        [alone] = enumerate_each(problem, arch, [kernel])
+        assert space.index.tolist() == alone.index.tolist()
+        assert dict(space.removed) == dict(alone.removed)

@@ -32,7 +32,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository without what git ignores: an old build/ folder would ship files that are gone."""
     where = tmp_path_factory.mktemp("clone") / "carver"
     ignored = shutil.ignore_patterns(
-        ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.whl", ".whl"
+        ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.whl", ".whl",
+        "*.so",
     )
     shutil.copytree(ROOT, where, ignore=ignored, symlinks=True)
     return where

@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray
 from .work import Work, joined, on_pipe
 
 KIB = 1024.0
@@ -92,22 +92,10 @@ class Estimate:
         rows = [np.where(self.waves >= 1.0, full, last) for full, last in self._phase.rows]
         return dict(zip(LIMITERS, (*rows, self._phase.latency), strict=True))
 
-    def limiter_of(self, rows: IntArray) -> IntArray:
-        """`limiter` of some candidates."""
-
-        def of(column: FloatArray) -> FloatArray:
-            return column[rows] if np.ndim(column) else column
-
-        fills = self.waves[rows] >= 1.0
-        each = [np.where(fills, of(full), of(last)) for full, last in self._phase.rows]
-        every = np.array([*each, np.broadcast_to(of(self._phase.latency), len(rows))])
-        out: IntArray = every.argmax(axis=0)
-        return out
-
     @cached_property
     def limiter(self) -> FloatArray:
         """Index into LIMITERS of the resource that bounds the main loop."""
-        out: FloatArray = np.argmax(np.stack(list(self.rows.values())), axis=0)
+        out: FloatArray = np.argmax(np.stack(np.broadcast_arrays(*self.rows.values())), axis=0)
         return out
 
 

@@ -33,9 +33,7 @@ class Model:
     parts: tuple[Part, ...]
     optional: Part | None = None
     """Columns of a variant of the kernel. They count if a declaration gives any column that only this part requires."""
-    many: bool = False
-    """Whether sizes may also be columns, so that candidates of several problems can be priced as one space."""
-    bound: Callable[[Space, Mapping[str, float]], FloatArray] | None = None
+    bound: Callable[[Any, Mapping[str, Any]], FloatArray] | None = None
     """A lower bound of each candidate's seconds, much cheaper to compute than `work`."""
     variant: Callable[[Kernel, Mapping[str, float]], Hashable] | None = None
     """What the terms ask of a kernel as a whole. Kernels for which it is the same can be priced in one pass; the terms

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..base.types import FloatArray
+from ..base.types import FloatArray, IntArray
 from ..kernels.columns import Tables, columns
-from ..kernels.enumeration import Columns, Fixed, Sizes
+from ..kernels.enumeration import Columns, Fixed
 from ..kernels.scope import flops_per_s
 from ..kernels.space import Space
-from ..kernels.trace import Code, Leaf, mapped
+from ..kernels.trace import Code, mapped
 from ..problem.problem import Problem
 from .check import model_of
 from .constants import resolve
@@ -26,83 +26,55 @@ from .work import Work
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
-    """Candidates that are priced together. Of these, only the times are always asked for."""
-
-    seconds: FloatArray
-    warps: FloatArray
-    """Warps of a block, of each candidate or of all."""
-    _make: Callable[[], tuple[Work, Estimate]]
-
-    @cached_property
-    def record(self) -> tuple[Work, Estimate]:
-        return self._make()
-
-    def __reduce__(self) -> tuple[Any, ...]:  # a copy has the record, not the code that makes it
-        return Pass, (self.seconds, self.warps, partial(tuple, self.record))
-
-
-@dataclass(frozen=True, eq=False)
 class Priced:
-    """Candidates of one kernel, their demands and their predicted times."""
+    """Candidates of one kernel and their predicted times."""
 
     space: Space
-    _pass: Pass
-    _rows: slice
-    """Which of the candidates of the pass are these."""
-
-    @property
-    def seconds(self) -> FloatArray:
-        return self._pass.seconds[self._rows]
-
-    @property
-    def together(self) -> tuple[Work, Estimate, int]:
-        """Demands and times of all candidates that were priced in one pass, and the place of the first of these."""
-        return *self._pass.record, self._rows.start
-
-    @property
-    def warps(self) -> FloatArray:
-        out: FloatArray = self._of(self._pass.warps)
-        return out
-
-    @cached_property
-    def work(self) -> Work:
-        out: Work = self._of(self._pass.record[0])
-        return out
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        out: Estimate = self._of(self._pass.record[1])
-        return out
-
-    def _of(self, record: Any) -> Any:
-        """These candidates' rows of every array in a record that runs over all of the pass."""
-        n, rows = len(self._pass.seconds), self._rows
-        return mapped(record, lambda v: v[..., rows] if isinstance(v, np.ndarray) and v.shape[-1:] == (n,) else v)
+    seconds: FloatArray
+    warps: FloatArray
+    """Warps of a block."""
+    made: tuple[Work, Estimate] | None = None
+    """Demands and terms, of the user's own configurations."""
+    traced: _Traced | None = None
+    """Of carver's own candidates: their demands and terms are computed for the few that somebody asks for."""
 
 
 def price(space: Space) -> Priced:
-    """Every candidate with its demands and predicted time. Raises KernelError if the declaration's numbers lead to an
-    arithmetic error, such as a division by zero."""
+    """Every candidate with its predicted time. Raises KernelError if the declaration's numbers lead to an arithmetic
+    error, such as a division by zero."""
     [priced] = price_each([space])
     return priced
 
 
 def price_each(spaces: Sequence[Space]) -> list[Priced]:
-    """`price` for candidates of several kernels of the same problems, alike kernels in one pass."""
+    """`price` for candidates of several kernels of a problem, alike kernels in one pass."""
+    found: dict[int, Priced] = {}
+    for places in _passes(spaces):
+        found |= zip(places, _in_one_pass([spaces[place] for place in places]), strict=True)
+    return [found[place] for place in range(len(spaces))]
+
+
+def least_seconds(spaces: Sequence[Space]) -> list[FloatArray | None]:
+    """A lower bound of the seconds of each kernel's own candidates, where its model has one."""
+    found: list[FloatArray | None] = [None] * len(spaces)
+    for places in _passes(spaces):
+        own = [cast(Columns, spaces[place].columns) for place in places]
+        traced = _traced(own) if model_of(spaces[places[0]].kernel).bound else None
+        if traced is not None:
+            bound = _computed(traced.bound, traced.starts, own)
+            for place, rows in zip(places, _parts(own), strict=True):
+                found[place] = bound[rows]
+    return found
+
+
+def _passes(spaces: Sequence[Space]) -> list[list[int]]:
+    """The places of alike kernels' candidates, which can be priced in one pass."""
     passes: dict[Hashable, list[int]] = {}
     for place, space in enumerate(spaces):
-        own = isinstance(space.columns, Columns)
-        key = cast(Columns, space.columns).fixed.once("pass", partial(_alike, space)) if own else None
+        columns = space.columns
+        key = columns.fixed.once("pass", partial(_alike, space)) if isinstance(columns, Columns) else None
         passes.setdefault(place if key is None else key, []).append(place)
-    found: dict[int, Priced] = {}
-    for places in passes.values():
-        some = [spaces[place] for place in places]
-        made = _in_one_pass(some)
-        ends = accumulate(map(len, some))
-        found |= {at: Priced(each, made, slice(end - len(each), end))
-                  for at, each, end in zip(places, some, ends, strict=True)}  # fmt: skip
-    return [found[place] for place in range(len(spaces))]
+    return [*passes.values()]
 
 
 def _alike(space: Space) -> Hashable:
@@ -113,58 +85,100 @@ def _alike(space: Space) -> Hashable:
     return kernel.model, model.variant(kernel, resolve(kernel, space.arch))
 
 
-def _in_one_pass(spaces: Sequence[Space]) -> Pass:
-    model, arch = model_of(spaces[0].kernel), spaces[0].arch
+def _demands(space: Space | Tables, k: Mapping[str, Any]) -> tuple[Work, Estimate]:
+    work = model_of(space.kernel).work(space, k)
+    return work, estimate(work, space.arch, k)
 
-    def priced(space: Space | Tables, k: Mapping[str, Any]) -> tuple[Work, Estimate]:
-        work = model.work(space, k)
-        return work, estimate(work, arch, k)
 
+def _in_one_pass(spaces: Sequence[Space]) -> list[Priced]:
+    model, first = model_of(spaces[0].kernel), spaces[0]
     try:
         with np.errstate(divide="raise" if len(spaces) > 1 else "warn"):  # as numbers do: constants may be columns
-            if model.variant and isinstance(spaces[0].columns, Columns):
-                return _traced(spaces, priced)
-            work, found = priced(spaces[0], resolve(spaces[0].kernel, arch))
+            if model.variant and isinstance(first.columns, Columns):
+                own = [cast(Columns, space.columns) for space in spaces]
+                traced = _traced(own)
+                seconds, warps = np.broadcast_arrays(*_computed(traced.times, traced.starts, own))
+                return [Priced(each, seconds[p], warps[p], None, traced)
+                        for each, p in zip(spaces, _parts(own), strict=True)]  # fmt: skip
+            work, found = _demands(first, resolve(first.kernel, first.arch))
     except ArithmeticError as error:
         names = " and ".join(f"{space.kernel.operator}/{space.kernel.name}" for space in spaces)
         raise KernelError(f"{names} cannot be priced with these constants: {error}") from None
-    return Pass(found.seconds, work.warps, lambda: (work, found))
+    return [Priced(first, found.seconds, np.broadcast_to(work.warps, len(first)), (work, found))]
 
 
-def _traced(spaces: Sequence[Space], priced: Callable[..., Any]) -> Pass:
-    code, leaves = _computed("price", priced, spaces)
-    (work, found), rows = code.results, sum(map(len, spaces))
-    warps = leaves[work.warps.at] if isinstance(work.warps, Leaf) else work.warps
-    return Pass(leaves[found.seconds.at], warps, lambda: code.recorded(leaves, rows))
+def _parts(own: Sequence[Columns]) -> list[slice]:
+    """Where each one's rows are, if they stand one after the other."""
+    ends = [*accumulate([len(each.rows) for each in own], initial=0)]
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
-def least_seconds(space: Space) -> FloatArray | None:
-    """A lower bound of each candidate's seconds, if its model has one."""
-    if (bound := model_of(space.kernel).bound) is None:
-        return None
-    out: FloatArray = _computed("bound", bound, [space])[1][0]
-    return out
+def shown(some: Sequence[tuple[Priced, IntArray]]) -> list[Mapping[str, Any]]:
+    """What hints tell of some rows of each of these, as columns: `_shown`."""
+    found: dict[int, Any] = {}
+    passes: dict[int, list[int]] = {}
+    for place, (part, rows) in enumerate(some):
+        if part.made:
+            found[place] = _picked(_shown(*part.made), len(part.space), rows)
+        else:
+            passes.setdefault(id(part.traced), []).append(place)
+    for places in passes.values():
+        traced = cast(_Traced, some[places[0]][0].traced)
+        own = [cast(Columns, some[place][0].space.columns).part(some[place][1]) for place in places]
+        starts, parts = [traced.starts[traced.tables.index(each.fixed)] for each in own], _parts(own)
+        told = _computed(traced.shown, starts, own)
+        n = parts[-1].stop
+        found |= {at: told if len(own) == 1 else _picked(told, n, p) for at, p in zip(places, parts, strict=True)}
+    return [found[place] for place in range(len(some))]
 
 
-def _computed(what: str, terms: Callable[..., Any], spaces: Sequence[Space]) -> tuple[Code, list[Any]]:
-    """What `terms` gives for carver's own candidates of some kernels, by code that is traced once for all sizes: the
-    code, and its leaves for these candidates."""
-    own = [cast(Columns, space.columns) for space in spaces]
+def _shown(work: Work, found: Estimate) -> dict[str, Any]:
+    alike = {"seconds": found.seconds, "waves": found.waves, "clocks": tuple(found.rows.values()), "terms": found.terms}
+    more = {name: getattr(work, name) for name in ("warps", "resident", "steps", "grid", "facts")}
+    return {**alike, **more}
+
+
+def _picked(columns: Any, n: int, rows: IntArray | slice) -> Any:
+    """These rows of every column of so many."""
+    return mapped(columns, lambda v: v[rows] if isinstance(v, np.ndarray) and v.shape == (n,) else v)
+
+
+class _Traced:
+    """The demands and times of some kernels' own candidates, traced once for all sizes."""
+
+    def __init__(self, tables: tuple[Fixed, ...]) -> None:
+        self.tables = tables
+        self.starts = [*accumulate((len(table.index) for table in tables), initial=0)]
+        self._space = space = Tables.of(tables)
+        every = [resolve(table.kernel, table.arch) for table in tables]
+        self._k = {name: space.stacked([each[name] for each in every]) for name in every[0]}
+        self._made = work, found = _demands(space, self._k)
+        self.times = Code(space.trace, (found.seconds, work.warps))
+        self.nbytes = 2 * self.times.nbytes
+
+    @cached_property
+    def shown(self) -> Code:
+        return Code(self._space.trace, _shown(*self._made))
+
+    @cached_property
+    def bound(self) -> Code:
+        bound = model_of(self._space.kernel).bound
+        assert bound is not None
+        return Code(self._space.trace, bound(self._space, self._k))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is traced again
+        return _Traced, (self.tables,)
+
+
+def _traced(own: Sequence[Columns]) -> _Traced:
     first, *others = tables = tuple(each.fixed for each in own)
-    code = first.once((what, *others), partial(_code, terms, tables))
-    starts = accumulate((len(table.index) for table in tables), initial=0)
-    rows = np.concatenate([each.rows + start for each, start in zip(own, starts, strict=False)])
-    scopes = [each.scope for each in own]
-    if not isinstance(scopes[0], Sizes):
-        return code, code(scopes[0], rows, None)
-    return code, code(scopes[0].sizes, rows, np.concatenate([cast(Sizes, scope).owner for scope in scopes]))
+    return first.once(("price", *others), partial(_Traced, tables))
 
 
-def _code(terms: Callable[..., Any], tables: tuple[Fixed, ...]) -> Code:
-    space = Tables.of(tables)
-    every = [resolve(table.kernel, table.arch) for table in tables]
-    k = {name: space.stacked([each[name] for each in every]) for name in every[0]}
-    return Code(space.trace, terms(space, k))
+def _computed(code: Code, starts: Sequence[int], own: Sequence[Columns]) -> Any:
+    """What a formula returns for these rows of some tables, which stand at `starts` one after the other."""
+    every = np.concatenate([each.rows + start for each, start in zip(own, starts, strict=False)])
+    return code.recorded(code(own[0].scope, every), len(every))
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

@@ -129,7 +129,7 @@ class Tables:
     @cached_property
     def spaces(self) -> list[Space]:
         """Those of each kernel. Columns that depend on sizes run over the candidates of all."""
-        sizes = {name: self.trace.size(name) for name in size_scope(self.problem)}
+        sizes = {name: self.trace.size(name, n) for name, n in size_scope(self.problem).items()}
         out = []
         for t in self.tables:
             known: dict[str, Any] = sizes | {**t.scope} | {name: self.wide(name) for name in t.columns}

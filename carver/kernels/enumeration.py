@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
 from threading import Lock
@@ -25,9 +25,9 @@ from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
 from .expr import Expression
-from .scope import size_columns, size_scope, static_scope
+from .scope import size_scope, static_scope
 from .space import Space, as_column, device_rules
-from .trace import Code, Leaf, Trace
+from .trace import Code, Symbol, Trace, loops
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
@@ -94,24 +94,24 @@ class Fixed:
         """Size of the columns, the rules and the cached results."""
         return sum(self._held)
 
-    def allowed(self, holds: Iterable[BoolArray]) -> tuple[IntArray, dict[str, int]]:
+    def allowed(self, rules: Sequence[tuple[str, BoolArray, IntArray]]) -> tuple[IntArray, dict[str, int]]:
         """Rows of the candidates that all rules allow for one shape, and the number of candidates that each removed.
 
-        `holds` gives the result of each of `rules` for its combinations.
+        Of each rule its sentence, whether it holds for some combinations, and the combination of each row.
         """
         removed = dict(self.removed)
-        rows: IntArray | None = None
-        left = len(self.index)
-        for rule, held in zip(self.rules, holds, strict=True):
-            if not left or held.all():
-                continue
-            kept: IntArray = (
-                held.take(rule.which).nonzero()[0] if rows is None else rows[held.take(rule.which.take(rows))]
-            )
-            if lost := left - len(kept):
-                removed[rule.why] = removed.get(rule.why, 0) + lost
-                rows, left = kept, len(kept)
-        return np.arange(left) if rows is None else rows, removed
+        if loops is not None:
+            rows, lost = loops.allowed([rule[1:] for rule in rules], len(self.index))
+        else:
+            rows, lost = np.arange(len(self.index)), []
+            for _, held, which in rules:
+                kept = rows if held.all() else rows[held.take(which if len(rows) == len(which) else which.take(rows))]
+                lost.append(len(rows) - len(kept))
+                rows = kept
+        for (why, *_), count in zip(rules, lost, strict=True):
+            if count:
+                removed[why] = removed.get(why, 0) + count
+        return rows, removed
 
     @cached_property
     def ascending(self) -> bool:
@@ -142,9 +142,7 @@ class Fixed:
 
 
 class Columns(Mapping[str, IntArray]):
-    """The columns of some rows of fixed candidates, computed on first access.
-
-    A size in `scope` is a number, or an array with one value per row."""
+    """The columns of some rows of fixed candidates, computed on first access."""
 
     def __init__(self, fixed: Fixed, rows: IntArray, scope: Mapping[str, Any]) -> None:
         self.fixed = fixed
@@ -175,10 +173,7 @@ class Columns(Mapping[str, IntArray]):
 
     def part(self, rows: IntArray) -> Columns:
         """The columns of some of these rows; those that were not made yet are computed for these alone."""
-        scope = self.scope
-        if isinstance(scope, Sizes):
-            scope = Sizes(scope.fixed, scope.sizes, scope.owner[rows])
-        out = Columns(self.fixed, self.rows[rows], scope)
+        out = Columns(self.fixed, self.rows[rows], self.scope)
         out._made = {name: column[rows] for name, column in self._made.items()}
         return out
 
@@ -190,146 +185,66 @@ class Columns(Mapping[str, IntArray]):
         return len(self.fixed.columns) + len(self.fixed.sized)
 
 
-class Sizes(Mapping[str, Any]):
-    """A scope for rows of several problems: on first access, each size is repeated for all rows of its problem."""
-
-    def __init__(self, fixed: Mapping[str, Any], sizes: Mapping[str, Any], owner: IntArray) -> None:
-        self.fixed = fixed
-        self.sizes = sizes
-        self.owner = owner
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.sizes:
-            return self.fixed[name]
-        if name not in self._made:
-            self._made[name] = self.sizes[name].take(self.owner)
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from {**self.fixed, **self.sizes}
-
-    def __len__(self) -> int:
-        return len({**self.fixed, **self.sizes})
-
-
 def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     """Every configuration of the kernel that its rules and the device allow.
 
     Raises NoCandidates, with the number that each rule removed, if none is left.
     """
-    [many] = enumerate_many([problem], arch, [kernel])
-    if not len(many.owner):
-        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", many.removed[0])
-    return replace(many.space, removed=many.removed[0])
+    [space] = enumerate_each(problem, arch, [kernel])
+    if not len(space):
+        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
+    return space
 
 
-@dataclass(frozen=True, eq=False)
-class Many:
-    """Candidates of several problems that differ only in sizes, as one space; each row is one problem's candidate."""
-
-    space: Space
-    """The joined space. Its `problem` is the first one; with several problems, sizes are columns."""
-    owner: IntArray
-    """Index of each row's problem, ascending."""
-    removed: tuple[Mapping[str, int], ...]
-    """For each problem, the number of candidates that each rule removed."""
-
-    @property
-    def counts(self) -> list[int]:
-        """Number of candidates of each problem."""
-        return [int(n) for n in np.bincount(self.owner, minlength=len(self.removed))]
-
-    def rows(self, rows: IntArray) -> Space:
-        """The space of the given rows."""
-        columns, scope = self.space.columns, self.space.scope
-        assert isinstance(columns, Columns)
-        if isinstance(scope, Sizes):
-            scope = Sizes(scope.fixed, scope.sizes, scope.owner.take(rows))
-        return _space(self.space.problem, columns.fixed, columns.rows.take(rows), scope)
-
-
-def enumerate_many(problems: Sequence[Problem], arch: Arch, kernels: Sequence[Kernel]) -> list[Many]:
-    """For each kernel, every configuration that its rules and the device allow, for each problem; there may be none.
-    The problems differ only in sizes."""
-    tables = tuple(fixed_candidates(kernel, arch, problems[0].sizeless) for kernel in kernels)
-    static = tables[0].scope
-    if len(problems) == 1:
-        scope = {**static, **size_scope(problems[0])}
-        return [_of_one(problems[0], *each, scope) for each in zip(tables, _held(tables, scope), strict=True)]
-    sizes = size_columns(problems)
-    shapes = {**static, **{name: values[:, None] for name, values in sizes.items()}}
-    return [_of_several(problems, *each, sizes) for each in zip(tables, _held(tables, shapes), strict=True)]
-
-
-def _of_one(problem: Problem, fixed: Fixed, held: Iterable[BoolArray], scope: Mapping[str, Any]) -> Many:
-    rows, removed = fixed.allowed(held)
-    return Many(_space(problem, fixed, rows, scope), np.zeros(len(rows), np.int64), (removed,))
-
-
-def _of_several(problems: Sequence[Problem], fixed: Fixed, held: Sequence[BoolArray], sizes: Mapping[str, Any]) -> Many:
-    held = [np.broadcast_to(np.atleast_2d(h), (len(problems), r.size)) for h, r in zip(held, fixed.rules, strict=True)]
-    kinds, which = _alike(held, len(problems))
-    chosen = [fixed.allowed(each[i] for each in held) for i in kinds]
-    rows = np.concatenate([chosen[i][0] for i in which])
-    owner = np.repeat(np.arange(len(problems)), [len(chosen[i][0]) for i in which])
-    spread = Sizes(fixed.scope, sizes, owner)
-    return Many(_space(problems[0], fixed, rows, spread), owner, tuple(chosen[i][1] for i in which))
-
-
-def _held(tables: tuple[Fixed, ...], scope: Mapping[str, Any]) -> list[list[BoolArray]]:
-    """For each kernel, whether each of its rules holds for the combinations of the columns that it reads: of shape
-    (u,), or (p, u) if the sizes in `scope` have shape (p, 1)."""
+def enumerate_each(problem: Problem, arch: Arch, kernels: Sequence[Kernel]) -> list[Space]:
+    """For each kernel, every configuration that its rules and the device allow; there may be none."""
+    tables = tuple(fixed_candidates(kernel, arch, problem.sizeless) for kernel in kernels)
     first, *others = tables
-    code: Code = first.once(("rules", *others), partial(_rules, tables))
-    found = code.everywhere(scope)
-
-    def of(rule: SizedRule, held: Any, some: slice) -> BoolArray:
-        value = np.asarray(found[held.at] if isinstance(held, Leaf) else [held], bool)
-        same = value.shape[-1] == 1 < rule.size  # whatever the columns that it reads
-        return np.broadcast_to(value, (*value.shape[:-1], rule.size)) if same else value[..., some]
-
-    return [
-        [of(rule, *held) for rule, held in zip(table.rules, each, strict=True)]
-        for table, each in zip(tables, code.results, strict=True)
-    ]
+    scope = {**first.scope, **size_scope(problem)}
+    code, each = first.once(("rules", *others), partial(_rules, tables))
+    held, out = code.everywhere(scope), []
+    for table, rules in zip(tables, each, strict=True):
+        rows, removed = table.allowed([(why, held[at], which) for why, at, which in rules])
+        columns = Columns(table, rows, scope)
+        out.append(Space(problem, arch, table.kernel, scope, columns, table.index.take(rows), removed))
+    return out
 
 
-def _rules(tables: Sequence[Fixed]) -> Code:
-    """The code of all rules. One that several kernels have is evaluated once, for the combinations of all: for each
-    kernel's rules its result, and which combinations are that kernel's."""
+def own_rows(space: Space, rows: IntArray) -> Space:
+    """Some rows of a space of a kernel's own candidates."""
+    columns = space.columns
+    assert isinstance(columns, Columns)
+    chosen = Columns(columns.fixed, columns.rows.take(rows), columns.scope)
+    return Space(space.problem, space.arch, space.kernel, space.scope, chosen, space.index.take(rows), space.removed)
+
+
+def _rules(tables: Sequence[Fixed]) -> tuple[Code, list[list[tuple[str, int, IntArray]]]]:
+    """The code of all rules; and for each kernel's rules the sentence, the place of what the code says of each
+    combination, and the combination of each candidate. A rule that several kernels have is evaluated once, for the
+    combinations of all."""
     same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
     for kernel, table in enumerate(tables):
         for number, rule in enumerate(table.rules):
             key = rule.expression, rule.columns, frozenset(rule.combinations)
             same.setdefault(key, []).append((kernel, number, rule))
-    trace, static = Trace(0), tables[0].scope
-    out: list[list[Any]] = [[None] * len(table.rules) for table in tables]
+    trace, static, sizes = Trace(0), tables[0].scope, size_scope(tables[0].problem)
+    out: list[dict[int, tuple[str, int, IntArray]]] = [{} for _ in tables]
+    every: list[Any] = []
     for found in same.values():
         one, rules = found[0][-1], [rule for *_, rule in found]
-        seen: dict[str, Any] = {name: static[name] if name in static else trace.size(name) for name in one.scalars}
+        seen: dict[str, Any] = {n: trace.size(n, sizes[n]) if n in sizes else static[n] for n in one.scalars}
         seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
         for name, expression in one.columns:
             seen[name] = expression(seen)
-        held, ends = one.expression(seen), accumulate(rule.size for rule in rules)
-        for (kernel, number, rule), end in zip(found, ends, strict=True):
-            some = slice(end - rule.size, end) if one.combinations else slice(None)
-            out[kernel][number] = held, some
-    return Code(trace, out, whole=True)
-
-
-def _alike(held: Sequence[BoolArray], problems: int) -> tuple[IntArray, IntArray]:
-    """Group the problems for which all rules give equal results. Returns one problem of each group, and the group of
-    each problem."""
-    if not sum(each.shape[1] for each in held):
-        return np.zeros(1, np.int64), np.zeros(problems, np.int64)
-    bits = np.packbits(np.concatenate(held, axis=1), axis=1)
-    _, kinds, which = np.unique(bits.view(f"V{bits.shape[1]}").reshape(-1), return_index=True, return_inverse=True)
-    return kinds, which
-
-
-def _space(problem: Problem, fixed: Fixed, rows: IntArray, scope: Mapping[str, Any]) -> Space:
-    return Space(problem, fixed.arch, fixed.kernel, scope, Columns(fixed, rows, scope), fixed.index.take(rows))
+        holds = trace.told(trace.made("not_equal", one.expression(seen), 0))
+        if holds is True:
+            continue
+        by_row = isinstance(holds, np.ndarray) or (isinstance(holds, Symbol) and holds.per_row)
+        starts = accumulate((rule.size for rule in rules), initial=0)
+        for (kernel, number, rule), start in zip(found, starts, strict=False):
+            out[kernel][number] = rule.why, len(every), rule.which + start if by_row else np.zeros_like(rule.which)
+        every.append(holds if holds is not False else np.zeros(1, bool))
+    return Code(trace, every, whole=True), [[rules[number] for number in sorted(rules)] for rules in out]
 
 
 def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:

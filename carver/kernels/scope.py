@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES, element_bytes
@@ -207,41 +205,6 @@ def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, t
         if (axis in reduced) != kind or stride != 1:
             break
     return int(bool(kind)), tuple(axes)
-
-
-def size_columns(problems: Sequence[Problem]) -> dict[str, Any]:
-    """`size_scope` of several problems that differ only in sizes, as arrays with one entry per problem."""
-    first = problems[0]
-    s = first.statement
-    if not first.contracts or any(len(dim) > 1 for tensor in s.tensors for dim in tensor.index):
-        scopes = [size_scope(problem) for problem in problems]
-        return {name: np.array([scope[name] for scope in scopes]) for name in scopes[0]}
-    sizes: dict[str, Any] = {axis: np.array([problem.sizes[axis] for problem in problems]) for axis in first.sizes}
-    elements = {tensor.name: first.stored(tensor).footprint(sizes) for tensor in s.tensors}
-    role = {name: prod([sizes[axis] for axis in axes]) for name, axes in _role_axes(first.computes)}
-    many, out = len(problems), s.output.name
-    operands: dict[str, Any] = {"window_rows": 1, "window_reach": 0}
-    for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
-        kind, run = np.zeros(many, np.int64), np.ones(many, np.int64)
-        live = np.array([sizes[axis] > 1 for axis in tensor.axes])
-        for pattern in np.unique(live, axis=1).T:
-            those = (live == pattern[:, None]).all(axis=0)
-            there = frozenset(axis for axis, is_live in zip(tensor.axes, pattern, strict=True) if is_live)
-            reduced, axes = _walked(first.computes, tensor, there)
-            kind[those] = reduced
-            for axis in axes:
-                run[those] *= sizes[axis][those]
-        operands |= {f"{name}_k_contiguous": kind, f"{name}_run": run}
-        operands[f"{name}_reuse"] = np.minimum(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
-    traffic = {
-        "elements": prod(sizes.values()),
-        "read_bytes": sum(elements[tensor.name] * first.itemsize(tensor.name) for tensor in s.inputs),
-        "write_bytes": elements[out] * first.itemsize(out),
-    }
-    names = first.operator_file.sized
-    sized = {name: np.array([problem.options.get(name, 1) for problem in problems]) for name in names}
-    every = {**sizes, **role, **traffic, **operands, **sized}
-    return {name: np.broadcast_to(value, many) for name, value in every.items()}
 
 
 def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:

@@ -59,8 +59,10 @@ class Space:
 
     def at(self, row: int, name: str, default: int) -> int:
         """The value of a column in one row; the default if there is no such column."""
-        value = self.get(name, default)
-        return int(value[row] if isinstance(value, np.ndarray) and value.ndim else value)
+        if name in self.columns:
+            columns: Any = self.columns
+            return int(columns[name][row] if isinstance(columns, dict) else columns.at(name, row))
+        return int(self.scope.get(name, default))
 
     def config(self, row: int) -> dict[str, int]:
         """The tunables of one row, under the backend's keys; a vendor's options only where they are set."""

@@ -140,8 +140,7 @@ def recommend_many(
 ) -> list[Ranking]:  # fmt: skip
     """`with_arch(arch).recommend_hints(topk, backend, profile=profile)` of every template, in the order given.
 
-    Problems that differ only in sizes are priced in one pass, which takes a fraction of the time. Raises what a single
-    query would raise, for the first template that has no answer.
+    Raises what a single query would raise, for the first template that has no answer.
     """
     if not isinstance(templates, Iterable):
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(templates)}")

@@ -16,7 +16,7 @@ from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
-from ..cost.pricing import Priced, roofline_seconds
+from ..cost.pricing import Priced, roofline_seconds, shown
 from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
@@ -89,8 +89,11 @@ class Declared:
 
     def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
         out: dict[int, Hint] = {}
-        for part, places, those in self.by_part(rows):
-            made = make_hints(self.subject, part, those, [ranks[place] for place in places], self.backend, self.notes)
+        parts = list(self.by_part(rows))
+        columns = shown([(part, those) for part, _, those in parts])
+        for (part, places, those), told in zip(parts, columns, strict=True):
+            own = [ranks[place] for place in places]
+            made = make_hints(self.subject, part.space, told, those, own, self.backend, self.notes)
             out |= zip(places.tolist(), made, strict=True)
         return [out[place] for place in range(len(rows))]
 
@@ -120,21 +123,18 @@ class Declared:
 
 
 def make_hints(
-    problem: Problem, part: Priced, rows: IntArray, ranks: Sequence[int], backend: str, notes: tuple[str, ...] = ()
-) -> list[Hint]:
-    """The hints of some priced candidates of one kernel. `problem` is theirs, where many of other sizes were priced
-    together."""
-    space, work, est, first = part.space, *part.together
-    arch, kernel, at = space.arch, space.kernel, first + rows
-    col, total = _Picked(space, rows), len(est.seconds)
+    problem: Problem, space: Space, told: Mapping[str, Any], rows: IntArray, ranks: Sequence[int], backend: str,
+    notes: tuple[str, ...] = (),
+) -> list[Hint]:  # fmt: skip
+    """The hints of some rows of a space, of which `told` are the columns of `pricing.shown`."""
+    arch, kernel = space.arch, space.kernel
+    col = _Picked(space, rows)
 
     def of(values: Any) -> list[float]:
-        """Of a record of all candidates that were priced together."""
-        several = isinstance(values, np.ndarray) and values.shape == (total,)
-        found: list[float] = values[at].tolist() if several else [float(values)] * len(rows)
+        found: list[float] = values.tolist() if np.ndim(values) else [float(values)] * len(rows)
         return found
 
-    warps, smem, registers = list(map(int, of(work.warps))), col("smem_bytes", 0), col("registers", 0)
+    warps, smem, registers = list(map(int, of(told["warps"]))), col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
     held = [max(w, -(-t // arch.warp_size)) for w, t in zip(warps, threads, strict=True)]  # with warps that only copy
     fit = np.array(occupancy_limits(arch, *np.array([held, smem, registers], float)))
@@ -144,18 +144,20 @@ def make_hints(
         registers = [min(r, most, file // t) for r, t in zip(registers, threads, strict=True)]
     split, kind, group = col("split", 1), col("instruction", 0), col("group", 1)
     copies, cluster = col("async_copies", 0), col("cluster", 1)
-    seconds, resident, limiter = of(est.seconds), of(work.resident), est.limiter_of(at).tolist()
-    terms = _records({name: [s * 1e3 for s in of(t)] for name, t in est.terms.items()}, len(rows))
+    seconds, resident = of(told["seconds"]), of(told["resident"])
+    limiter = np.array(np.broadcast_arrays(*told["clocks"], seconds)[:-1]).argmax(axis=0).tolist()
+    terms = _records({name: [s * 1e3 for s in of(t)] for name, t in told["terms"].items()}, len(rows))
     roofline = roofline_seconds(problem, arch)
     details = _records({
-        **{name: of(fact) for name, fact in work.facts.items()}, "waves": of(est.waves), "blocks_per_sm": resident,
+        **{name: of(fact) for name, fact in told["facts"].items()},
+        "waves": of(told["waves"]), "blocks_per_sm": resident,
         "occupancy": [min(1.0, r * h / arch.max_warps_per_sm) for r, h in zip(resident, held, strict=True)],
-        "steps": of(work.steps), "tflops": [problem.flops / t / 1e12 for t in seconds],
+        "steps": of(told["steps"]), "tflops": [problem.flops / t / 1e12 for t in seconds],
         "roofline_share": [roofline / t for t in seconds],
     }, len(rows))  # fmt: skip
     trusted = trust(kernel, arch, multiply_dtype(problem))
     tiles, stages = _tiles(space, col), _stages(space, col)
-    vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(work.grid), split)
+    vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(told["grid"]), split)
     inputs = tuple(t.name for t in problem.statement.inputs[:2])
     indices, configs = space.index[rows].tolist(), _configs(space, col)
     plans: list[RasterizationPlan] = [

@@ -16,7 +16,7 @@ from ..base.errors import NoCandidates
 from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
-from ..cost.pricing import price, roofline_seconds
+from ..cost.pricing import price, roofline_seconds, shown
 from ..kernels.compiler import Formula
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
@@ -205,15 +205,17 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {str(why[0]): 1})
-    priced = price(space)
-    [again] = make_hints(hint.problem, priced, np.array([0]), [hint.rank], hint.backend, hint.notes)
+    row, priced = np.zeros(1, np.int64), price(space)
+    assert priced.made is not None  # of a configuration that is given
+    work, est = priced.made
+    [told] = shown([(priced, row)])
+    [again] = make_hints(hint.problem, space, told, row, [hint.rank], hint.backend, hint.notes)
     again = replace(again, index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
         notes.append(
             f"The hint itself says {_ms(hint.predicted_ms)}: it was priced on another descriptor or by another version."
         )
-    work, est = priced.work, priced.estimate
     steps = float(max(est.waves[0], 1.0) * work.steps[0])
     loop = {name: steps * float(clk[0]) / arch.clock_hz * 1e3 for name, clk in est.rows.items()}
     loop["DRAM"] = float(np.broadcast_to(dram_seconds(work, arch, resolve(kernel, arch)), 1)[0]) * 1e3
@@ -245,10 +247,13 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
         configs = [_computed_again(c, moves[i][0], space) if i in why else c for i, c in enumerate(configs)]
         space, why = given_space(hint.problem, arch, kernel, configs)
     row_of = {int(place): row for row, place in enumerate(space.index)}
-    priced = price(space) if len(space) else None
     env = {**space.scope, **space.columns}
     avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
-    made = make_hints(hint.problem, priced, np.arange(len(space)), [0] * len(space), hint.backend) if priced else []
+    made: list[Hint] = []
+    if len(space):
+        rows = np.arange(len(space))
+        [told] = shown([(price(space), rows)])
+        made = make_hints(hint.problem, space, told, rows, [0] * len(space), hint.backend)
     for i, (name, value) in enumerate(moves):
         old = hint.config[name]
         if i not in row_of:

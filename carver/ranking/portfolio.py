@@ -329,7 +329,7 @@ def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapp
     space, _ = given_space(problem, arch, kernel, configs)
     seconds = np.full(len(configs), np.inf)
     if len(space):
-        seconds[space.index] = price(space).estimate.seconds
+        seconds[space.index] = price(space).seconds
     return seconds
 
 

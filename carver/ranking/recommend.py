@@ -5,10 +5,12 @@ Where a model has a lower bound, only those are priced whose bound is not above 
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +18,15 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
-from ..base.types import BoolArray, FloatArray, IntArray
-from ..cost.check import model_of
+from ..base.types import BoolArray
 from ..cost.pricing import Priced, least_seconds, price_each
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
-from ..kernels.enumeration import Columns, Many, enumerate_many, instructions
+from ..kernels.enumeration import Columns, enumerate_each, instructions, own_rows
 from ..kernels.scope import matrix_unit, multiply_dtype, plain, static_scope
 from ..kernels.space import Space, misses
+from ..kernels.trace import loops
 from ..problem.problem import Problem, counted
 from .declared import Declared, recalled
 from .ranking import Ranking
@@ -34,17 +36,13 @@ if TYPE_CHECKING:
 
 RECONSIDERED = 200
 """Number of candidates that a profile reorders: the fastest by the model alone."""
-TOGETHER = 64
-"""Number of problems that are priced at once, so that their columns fit a core's cache."""
 Order = list[int]
 """Candidates, best first: the rows of the first part count from 0, those of the next follow."""
-
-FEW = 1024
-"""Up to this many candidates of a single problem are priced without bounds: bounding them would take as long."""
-REACH, REACH_ALONE = 1.05, 1.2
-"""The first pass prices candidates whose lower bound is within this factor of the least bound of their problem. With
-many problems the factor is small, since a second pass over all of them together is cheap. A problem alone gets a larger
-one, so that it rarely needs a second pass."""
+FEW = 1024 if loops is None else 128
+"""Up to this many candidates are priced without bounds: bounding them would take as long."""
+REACH = 1.2
+"""The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
+second pass is rare."""
 TILES = "triton"
 """Backend to advise if carver's own kernels cannot run, or leave the fastest arithmetic unit idle."""
 FULL_RATE = 0.95
@@ -83,179 +81,101 @@ def recommend(
         offered = tuple(replace(each, avoid={}) for each in offered)
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    [found] = _recommend([problem], arch, wanted, chosen, offered, notes)
-    return recalled(found, profile)[:topk]
+    return recalled(_recommend(problem, arch, wanted, chosen, offered, notes), profile)[:topk]
 
 
 @takes(ConfigError, besides="topk")
 def recommend_problems(
     problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, profile: Given | None = None
 ) -> list[Ranking]:
-    """`recommend` for each problem, in the given order. Problems that differ only in sizes are priced in one pass."""
+    """`recommend` for each problem, in the given order."""
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    kinds: dict[Problem, list[int]] = {}
-    for place, problem in enumerate(problems):
-        kinds.setdefault(problem.sizeless, []).append(place)
-    found: dict[int, Ranking] = {}
-    for places in kinds.values():
-        chosen = backend or default_backend(problems[places[0]], arch)
-        offered, notes = offered_kernels(problems[places[0]], arch, chosen)
-        step = TOGETHER if all(model_of(kernel).many for kernel in offered) else 1
-        for start in range(0, len(places), step):
-            some = places[start : start + step]
-            answers = _recommend([problems[i] for i in some], arch, wanted, chosen, offered, notes)
-            found |= zip(some, answers, strict=True)
-    return [recalled(found[place], profile)[:topk] for place in range(len(problems))]
+    out = []
+    for problem in problems:
+        chosen = backend or default_backend(problem, arch)
+        ranking = _recommend(problem, arch, wanted, chosen, *offered_kernels(problem, arch, chosen))
+        out.append(recalled(ranking, profile)[:topk])
+    return out
 
 
 def _recommend(
-    problems: Sequence[Problem], arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
-) -> list[Ranking]:
-    """`recommend` for problems that differ only in sizes, with the given kernels."""
-    spaces = enumerate_many(problems, arch, offered)
-    removed = [Counter[str]() for _ in problems]
-    counts = [0] * len(problems)
+    problem: Problem, arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
+) -> Ranking:
+    """`recommend` with the given kernels."""
+    spaces, removed = enumerate_each(problem, arch, offered), dict[str, int]()
     for space in spaces:
-        for place, (by_rule, more) in enumerate(zip(space.removed, space.counts, strict=True)):
-            removed[place].update(by_rule)
-            counts[place] += more
-    for problem, count, by_rule in zip(problems, counts, removed, strict=True):
-        if not count:
-            avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
-            told = dict(sorted(by_rule.items(), key=lambda item: item[0] in avoided))
-            missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
-            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
-    parts, orders = fastest(spaces, len(problems), topk)
-    return [
-        Ranking(
-            Declared(problem, arch, backend, parts, (*too_large(problem, arch), *notes)), order, count, dict(by_rule)
-        )
-        for problem, order, count, by_rule in zip(problems, orders, counts, removed, strict=True)
-    ]
+        for why, count in space.removed.items():
+            removed[why] = removed.get(why, 0) + count
+    candidates = sum(map(len, spaces))
+    if not candidates:
+        avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
+        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
+        missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
+        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
+    parts, order = fastest(spaces, topk)
+    table = Declared(problem, arch, backend, parts, (*too_large(problem, arch), *notes))
+    return Ranking(table, order, candidates, removed)
 
 
-def fastest(spaces: Sequence[Many], problems: int, topk: int) -> tuple[tuple[Priced, ...], list[Order]]:
-    """All candidates that were priced, and the `topk` fastest of each problem: the same as if all had been priced.
+def fastest(spaces: Sequence[Space], topk: int) -> tuple[tuple[Priced, ...], Order]:
+    """The candidates that were priced, and the `topk` fastest: the same as if all had been priced.
 
     Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
     tunables.
     """
-    spaces = [many for many in spaces if len(many.owner)]
-    owned = [many.owner for many in spaces]
-    wanted = np.minimum(topk, np.bincount(np.concatenate(owned), minlength=problems))
-    if (bounds := _bounds(spaces, problems, topk)) is None:
-        parts = price_each([many.space for many in spaces])
-        return tuple(parts), _orders(parts, owned, range(len(parts)), _kth(parts, owned, wanted), wanted)
-    first = _within_reach(spaces, bounds, wanted)
-    parts, owners, kernels = _priced(spaces, first)
-    limit = _kth(parts, owners, wanted)
-    rest = [~done & (bound <= limit[many.owner]) for many, bound, done in zip(spaces, bounds, first, strict=True)]
-    if any(some.any() for some in rest):
-        more_parts, more_owners, more_kernels = _priced(spaces, rest)
-        parts, owners, kernels = parts + more_parts, owners + more_owners, kernels + more_kernels
-        limit = _kth(parts, owners, wanted)
-    return tuple(parts), _orders(parts, owners, kernels, limit, wanted)
+    spaces = [space for space in spaces if len(space)]
+    total = sum(map(len, spaces))
+    bounds = least_seconds(spaces) if total > max(FEW, topk) else []
+    least = [float(bound.min()) for bound in bounds if bound is not None]
+    if not least:
+        parts = price_each(spaces)
+        return tuple(parts), in_order(parts, topk)
+    reach, wanted, first = min(least), min(topk, total), list[BoolArray]()
+    while sum(map(np.count_nonzero, first)) < wanted:  # a candidate without a bound is always priced
+        reach *= REACH
+        first = [np.ones(len(s), bool) if b is None else b <= reach for s, b in zip(spaces, bounds, strict=True)]
+    parts, kernels = _priced(spaces, first)
+    limit = _kth(parts, wanted)
+    if limit > reach:
+        rest = [np.zeros(len(s), bool) if b is None else b <= limit for s, b in zip(spaces, bounds, strict=True)]
+        more, more_kernels = _priced(spaces, [some & ~done for some, done in zip(rest, first, strict=True)])
+        parts, kernels = parts + more, kernels + more_kernels
+    return tuple(parts), in_order(parts, topk, kernels)
 
 
-def in_order(parts: Sequence[Priced], topk: int) -> Order:
-    """The `topk` fastest candidates of one problem, if all of them are priced."""
-    owners = [np.zeros(len(part.space), np.int64) for part in parts]
-    wanted = np.array([min(topk, sum(map(len, owners)))])
-    return _orders(parts, owners, range(len(parts)), _kth(parts, owners, wanted), wanted)[0]
+def _priced(spaces: Sequence[Space], chosen: Sequence[BoolArray]) -> tuple[list[Priced], list[int]]:
+    """The chosen rows of each space, priced, and the number of each part's space."""
+    there = [place for place, some in enumerate(chosen) if some.any()]
+    return price_each([own_rows(spaces[place], np.flatnonzero(chosen[place])) for place in there]), there
 
 
-def _bounds(spaces: Sequence[Many], problems: int, topk: int) -> list[FloatArray] | None:
-    """Lower bounds of the candidates' times, for each space. [s]
-
-    They are 0, and exclude no candidate, if the model has no bound or if pricing all costs less than bounding them;
-    None if they are 0 for all.
-    """
-    most = max(FEW, topk) if problems == 1 else topk * problems
-    found = [least_seconds(many.space) if len(many.owner) > most else None for many in spaces]
-    if all(bound is None for bound in found):
-        return None
-    return [np.zeros(len(m.owner)) if bound is None else bound for m, bound in zip(spaces, found, strict=True)]
+def _kth(parts: Sequence[Priced], wanted: int) -> float:
+    """The `wanted`-th smallest time."""
+    return float(np.partition(np.concatenate([part.seconds for part in parts]), wanted - 1)[wanted - 1])
 
 
-def _within_reach(spaces: Sequence[Many], bounds: Sequence[FloatArray], wanted: IntArray) -> list[BoolArray]:
-    """Whether each candidate is priced in the first pass: at least `wanted` of each problem."""
-    least = np.full(len(wanted), np.inf)
-    for many, bound in zip(spaces, bounds, strict=True):
-        np.minimum.at(least, many.owner, np.where(bound > 0, bound, np.inf))
-    more = REACH if len(wanted) > 1 else REACH_ALONE
-    reach = np.where(np.isfinite(least), least, 0.0) * more
-    while True:
-        chosen = [bound <= reach[many.owner] for many, bound in zip(spaces, bounds, strict=True)]
-        owners = np.concatenate([many.owner[some] for many, some in zip(spaces, chosen, strict=True)])
-        short = np.bincount(owners, minlength=len(wanted)) < wanted
-        if not short.any():
-            return chosen
-        reach[short] *= more
-
-
-def _priced(
-    spaces: Sequence[Many], chosen: Sequence[BoolArray]
-) -> tuple[list[Priced], list[IntArray], list[int]]:
-    """Price the chosen rows of each space. Returns the priced parts, each row's problem, and each part's kernel."""
-    parts, owners, kernels = [], [], []
-    for place, (many, some) in enumerate(zip(spaces, chosen, strict=True)):
-        if some.any():
-            parts.append(many.space if some.all() else many.rows(np.flatnonzero(some)))
-            owners.append(many.owner[some])
-            kernels.append(place)
-    return price_each(parts), owners, kernels
-
-
-def _kth(parts: Sequence[Priced], owners: Sequence[IntArray], wanted: IntArray) -> FloatArray:
-    """The `wanted`-th smallest time of each problem."""
+def in_order(parts: Sequence[Priced], topk: int, kernels: Sequence[int] | None = None) -> Order:
+    """The `topk` fastest candidates of parts, of which some may be of one kernel: `kernels` has the number of each."""
+    starts = [0, *accumulate(len(part.seconds) for part in parts)]
     times = np.concatenate([part.seconds for part in parts])
-    if len(wanted) == 1:
-        return np.partition(times, wanted - 1)[wanted - 1]
-    owner = np.concatenate(owners)
-    counts = np.bincount(owner, minlength=len(wanted))
-    table = np.full((len(wanted), counts.max()), np.inf)
-    table[np.arange(table.shape[1]) < counts[:, None]] = times[np.argsort(owner, kind="stable")]
-    table.partition(np.unique(wanted - 1), axis=1)
-    return table[np.arange(len(wanted)), wanted - 1]
+    kth = min(topk, len(times)) - 1
+    rows = (times <= np.partition(times, kth)[kth]).nonzero()[0]
+    rows = rows[times[rows].argsort(kind="stable")]
 
+    def by(row: int) -> tuple[Any, ...]:
+        number = bisect(starts, row) - 1
+        part, at = parts[number], row - starts[number]
+        columns = part.space.columns
+        if isinstance(columns, Columns) and columns.fixed.ascending:
+            place = [part.space.index[at]]
+        else:
+            place = [part.space.at(at, name, 0) for name in part.space.kernel.tunables]
+        return part.space.at(at, "smem_bytes", 0), part.warps[at], kernels[number] if kernels else number, place
 
-def _orders(
-    parts: Sequence[Priced], owners: Sequence[IntArray], kernels: Sequence[int], limit: FloatArray, wanted: IntArray
-) -> list[Order]:
-    keys: list[tuple[Any, ...]] = []
-    first = 0
-    for part, owned, declared in zip(parts, owners, kernels, strict=True):
-        space, seconds, warps = part.space, part.seconds, part.warps
-        rows = (seconds <= (limit if len(limit) == 1 else limit[owned])).nonzero()[0]
-        start, first = first, first + len(seconds)
-        if len(rows):
-            one = np.ones(len(rows))
-            smem_bytes = _column(space, "smem_bytes", rows) if "smem_bytes" in space.columns else one
-            used = warps[rows] if np.ndim(warps) else warps * one
-            by = (_place(space, rows), declared * one, used, smem_bytes, seconds[rows])
-            keys.append((*by, owned[rows], start + rows))
-    *tied, owner, row = map(np.concatenate, zip(*keys, strict=True))
-    order = np.lexsort((*tied, owner))
-    starts = np.searchsorted(owner[order], np.arange(len(wanted))).tolist()
-    found = row[order].tolist()
-    return [found[start : start + count] for start, count in zip(starts, wanted.tolist(), strict=True)]
-
-
-def _column(space: Space, name: str, rows: IntArray) -> IntArray:
-    columns = space.columns
-    return columns.at(name, rows) if isinstance(columns, Columns) else np.asarray(columns[name])[rows]
-
-
-def _place(space: Space, rows: IntArray) -> FloatArray:
-    """Positions of rows in the lexicographic order of their tunables, as declared."""
-    if isinstance(space.columns, Columns) and space.columns.fixed.ascending:
-        return space.index[rows].astype(np.float64)
-    tunables = [_column(space, name, rows) for name in reversed(list(space.kernel.tunables))]
-    place = np.zeros(len(rows))
-    if tunables:
-        place[np.lexsort(tunables)] = np.arange(len(rows))
-    return place
+    tied = groupby(zip(times[rows].tolist(), rows.tolist(), strict=True), key=itemgetter(0))
+    found = [[row for _, row in group] for _, group in tied]
+    return [row for group in found for row in (group if len(group) == 1 else sorted(group, key=by))][:topk]
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:

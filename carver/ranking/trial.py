@@ -118,7 +118,7 @@ def trial(kernel: Kernel, problem: Problem, arch: Arch) -> Trial:
         return Trial(arch, 0, {}, None, f"it requires that {'; '.join(unmet)}")
     try:
         space = enumerate_space(problem, arch, kernel)
-        seconds = price(space).estimate.seconds
+        seconds = price(space).seconds
     except NoCandidates as none:
         told = (f"{count} by {rule!r}" for rule, count in none.removed.items())
         return Trial(arch, 0, {}, None, f"of its candidates are left out {', '.join(told)}")

@@ -255,7 +255,7 @@ def _around(
     first, second = (np.unique(v).tolist() for v in values)
     pairs = [dict(zip(names, (a, b), strict=True)) for a in first for b in second]
     space, _ = given_space(hint.problem, ranking.arch, kernel, [{**hint.config, **pair} for pair in pairs])
-    return [space.columns[name] for name in names], price(space).estimate.seconds
+    return [space.columns[name] for name in names], price(space).seconds
 
 
 def plot_explanation(explanation: Explanation) -> Figure:

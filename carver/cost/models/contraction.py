@@ -118,6 +118,6 @@ def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
 
 CONTRACTED = (Part(Block, block.READS | spills.READS), Part(Tile, READS | traffic_terms.READS))
 CONTRACTION = Model(
-    contraction, CONTRACTED, Part(ThreadTile, threads.READS), many=True, bound=least_seconds, variant=variant,
+    contraction, CONTRACTED, Part(ThreadTile, threads.READS), bound=least_seconds, variant=variant,
     apart=(Block, ThreadTile),
 )
