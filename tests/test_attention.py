@@ -120,7 +120,7 @@ def test_flops_and_bytes_by_hand() -> None:
 
 def test_grid_steps_and_traffic_by_hand() -> None:
     s = space("h200", TILE, batch=2, heads=32, kv_heads=8, seq=4096, head_dim=128)
-    work = price(s).work
+    work = price(s).made[0]
     assert work.grid[0] == 2 * 32 * 32
     assert work.steps[0] == 64
     # one step brings 64 keys and values of 128 halves; the queries of a block come once
@@ -142,7 +142,7 @@ def test_a_packed_group_reads_shared_keys_once() -> None:
     sizes = {"batch": 4, "heads": 32, "kv_heads": 8, "seq": 1, "seq_kv": 16384, "head_dim": 128}
     apart = space("h200", {**TILE, "BLOCK_M": 16}, **sizes)
     packed = space("h200", {**TILE, "BLOCK_M": 16, "PACK_GQA": 1}, **sizes)
-    work_apart, work_packed = price(apart).work, price(packed).work
+    work_apart, work_packed = price(apart).made[0], price(packed).made[0]
     assert work_apart.grid[0] == 4 * work_packed.grid[0] == 4 * 32
     once = work_packed.fill_bytes * work_packed.steps * work_packed.grid
     assert 3.9 < float((work_apart.fill_bytes * work_apart.steps * work_apart.grid / once)[0]) < 4
@@ -427,5 +427,5 @@ def test_values_beyond_the_registers_that_instructions_name_are_moved() -> None:
     many = space("mi300x", tile, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
     few = space("mi300x", tile | {"BLOCK_N": 64}, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
     assert many.at(0, "registers", 0) > 256 >= few.at(0, "registers", 0)
-    of_many, of_few = (price(each).work.issue_clk[0] for each in (many, few))
+    of_many, of_few = (price(each).made[0].issue_clk[0] for each in (many, few))
     assert of_many / 128 > of_few / 64  # although more keys share the rest

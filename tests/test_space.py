@@ -251,7 +251,7 @@ def test_an_operand_that_lacks_an_axis_is_read_again_for_each_row() -> None:
     assert (size_scope(again)["repeated_bytes"], size_scope(plain)["repeated_bytes"]) == (64 * 512 * 2, 0)
     config = {"block": 256, "threads": 32, "vec": 8}
     kernel = offered_kernels(again, H200, "cuda")[0][0]
-    read, once = (price(given_space(p, H200, kernel, [config])[0]).work for p in (again, plain))
+    read, once = (price(given_space(p, H200, kernel, [config])[0]).made[0] for p in (again, plain))
     blocks = 64 * 512 / 256
     assert read.l2_bytes[0] * blocks == pytest.approx(2 * (64 * 512 + 512) + 2 * 64 * 512 + 64 * 512 * 2, rel=0.01)
     assert read.l2_bytes[0] > 1.4 * once.l2_bytes[0]
