@@ -68,7 +68,8 @@ last one until the slot is free. Source: 45 million float16 additions on an H200
 blocks on an SM take 1480 clocks, of which DRAM latency and their instructions take 1180."""
 TURNED = 0.145
 """Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
-Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`)."""
+Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`). What LPDDR reaches has it already: a
+Radeon 8060S copies at 210 GB/s and reads at 202 (AMD-AGI/TraceLens 943)."""
 REWRITTEN = 2.0
 """Times that the part of its sectors which a store leaves out is moved to and from DRAM besides: the sector is read to
 fill it, and written again by whoever stores the rest. Source: transposes that store rows of 16 bytes on an H100
@@ -276,7 +277,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes)
     read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
     written = np.array([_written(f, arch, k) for f in candidates])
-    moved = (read + written) * (1.0 + TURNED * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
+    turned = TURNED if arch.dram_reach == 1.0 else 0.0
+    moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     out_of_l2, out_of_l3 = (
         np.array([_beyond_frames(f, arch, k, size) for f in candidates]) * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
