@@ -62,6 +62,9 @@ def rank_kernel(
     device, args = load(arch), {} if args is None else args
     if isinstance(kernel, Binary):
         kernel = [kernel]
+    other = isinstance(kernel, list | tuple) or makes(kernel) or front_end(kernel) is not None
+    if other and (compile not in (None, "all") or pool is not None):
+        raise ConfigError("compile= and pool= are of Triton kernels; of others, screen= picks the compiled= to compile")
     if isinstance(kernel, list | tuple):
         every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
         if args or grid or block or constants:
@@ -71,7 +74,7 @@ def rank_kernel(
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
         backend, source, known = "binary", "", {}
-    elif not makes(kernel) and front_end(kernel) is None:
+    elif not other:
         if block is not None:
             raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
         return triton.rank_kernel(
@@ -85,8 +88,6 @@ def rank_kernel(
         make = lambda place: maker({**(constants or {}), **every[place]})  # noqa: E731
         name, backend, source = name_of(kernel), language_of(kernel, device), source_of(kernel)
         known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
-    if compile not in (None, "all") or pool is not None:
-        raise ConfigError("compile= and pool= are of Triton kernels; of others, screen= picks the compiled= to compile")
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
     watched = is_watched() if progress is None else progress
     found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=watched)

@@ -39,8 +39,10 @@ DETAILED = 6
 """Blocks of the grid of which all threads are run."""
 MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
-EVENLY, GOLDEN = 1021, (math.sqrt(5.0) - 1.0) / 2.0
+EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
+IDLE, MANY = 0.02, 0.1
+"""Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
 OVERLAP, COVERED = 0.25, 0.99
 """Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
@@ -77,6 +79,10 @@ class Execution:
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
         sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
         places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])]
+        self.even = self._evenly(code)
+        if self.even is not None:
+            busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
+            places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, DETAILED).astype(np.int64)])]
         chosen = np.arange(self.count) if self.count <= DETAILED else places
         self.detail = Run(program, launch, chosen, np.arange(threads), shared=True, warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
@@ -87,14 +93,14 @@ class Execution:
         moves = sum(event.kind in ("global", "box") for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
+        if self.even is not None:  # runs of neighbours around those that work
+            side = len(blocks) // len(self.ranges) // 2
+            around = places[np.linspace(0, len(places) - 1, len(self.ranges)).astype(np.int64)]
+            starts = np.unique(np.clip(around - side, 0, self.count - 2 * side))
+            starts = starts[np.diff(starts, prepend=-2 * side) >= 2 * side]
+            blocks = np.concatenate([np.arange(start, start + 2 * side) for start in starts])
+            self.ranges = tuple((2 * side * i, 2 * side * (i + 1)) for i in range(len(starts)))
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
-        self.even = self.wide
-        """Blocks that stand for all of the grid: where they differ, those of the wide run, which lie side by side, do
-        not say how many of each kind there are."""
-        if self.count > len(blocks) and np.ptp(self.wide.passes, axis=1).any():
-            steps = np.arange(EVENLY) * GOLDEN % 1.0
-            self.even = Run(program, launch, np.unique((steps * self.count).astype(np.int64)), self.wide.threads,
-                            warp=code.warp_size)  # fmt: skip
         self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
     def facts(self) -> Facts:
@@ -134,11 +140,12 @@ class Execution:
         resident = blocks_that_fit(self.arch, warps, self.shared_bytes, registers) / self.arch.sms_per_block
         slots = max(int(self.arch.sm_count * resident), 1)
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
+        run = self.even or self.wide
         return Facts(
             grid=self.launch.grid, warps=count, ctas=self.launch.cluster, shared_bytes=self.shared_bytes,
             registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
             straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
-            unevenness=unevenness(self._work(), slots * len(self.even.block_ids) / self.count), dot_flops=flops,
+            unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count), dot_flops=flops,
             assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles, lead, critical)),
             **footprints(Touched.of(trace, sizes), self.arch, resident),
         )  # fmt: skip
@@ -146,16 +153,26 @@ class Execution:
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
         passes in the block that has most over the mean."""
-        wide, even = self.wide.passes.mean(axis=2), self.even.passes.mean(axis=2)
+        wide = self.wide.passes.mean(axis=2)
         here = wide[:, np.isin(self.wide.block_ids, self.detail.block_ids)].mean(axis=1)
-        all_ = even.mean(axis=1)
+        all_ = wide.mean(axis=1)
+        most = wide.max(axis=1)
+        if self.even is not None:
+            even = self.even.passes.mean(axis=2)
+            here = even[:, np.isin(self.even.block_ids, self.detail.block_ids)].mean(axis=1)
+            all_, most = even.mean(axis=1), even.max(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
-        return scale, np.divide(even.max(axis=1), all_, out=np.ones(len(all_)), where=all_ > 0)
+        return scale, np.divide(most, all_, out=np.ones(len(all_)), where=all_ > 0)
 
-    def _work(self) -> Array:
-        """Instructions of each block of the even run."""
-        counts = np.array([len(block.places) for block in self.even.blocks], float)
-        return (self.even.passes.max(axis=2) * counts[:, None]).sum(axis=0)
+    def _evenly(self, code: Code) -> Run | None:
+        """The first threads of blocks that lie evenly over the grid, where many of these end at once: runs of
+        neighbours do not say how many do."""
+        if self.count <= LEAST_BLOCKS or not code.loops:
+            return None
+        blocks = np.unique((np.arange(EVENLY) * GOLDEN % 1.0 * self.count).astype(np.int64))
+        run = Run(self.program, self.launch, blocks, np.zeros(1, np.int64), warp=code.warp_size)
+        work = work_of(run)
+        return run if (work <= IDLE * work.max()).mean() > MANY else None
 
     def _conflicts(self, code: Code) -> dict[int, float]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
@@ -216,7 +233,8 @@ class Execution:
         events = rounds(self.wide, heads)
         accesses, told = [], []
         blocks, wide = len(self.wide.block_ids), self.wide.passes.mean(axis=(1, 2))
-        often = np.divide(self.even.passes.mean(axis=(1, 2)), wide, out=np.ones(len(wide)), where=wide > 0)
+        even = wide if self.even is None else self.even.passes.mean(axis=(1, 2))
+        often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None}  # fmt: skip
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
@@ -287,6 +305,12 @@ class Execution:
             yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
         if unknown := self.detail.unknown:
             yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
+
+
+def work_of(run: Run) -> Array:
+    """Instructions of each block of a run."""
+    counts = np.array([len(block.places) for block in run.blocks], float)
+    return (run.passes.max(axis=2) * counts[:, None]).sum(axis=0)
 
 
 def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> float:
