@@ -144,8 +144,8 @@ class AccessFacts:
     """Its tiles, or runs of them, may lie anywhere: their places are loaded, or not affine."""
     fetched: float = 1.0
     """Bytes that are fetched over bytes asked for: whole sectors of runs that lie anywhere, gaps of stretches."""
-    lanes_bytes: float = math.inf
-    """Contiguous of what neighbouring lanes read, where that is less than in the tile."""
+    lanes_bytes: float = 0.0
+    """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,9 @@ class Stretch:
 
 
 def lanes_bytes(access: Access) -> float:
-    """Contiguous of what neighbouring lanes of a warp read, of a tile that is turned; infinite of others."""
+    """Contiguous of what neighbouring lanes of a warp read, of a tile that is turned; 0 of others."""
     if not access.turned:
-        return math.inf
+        return 0.0
     row = runs((*(1,) * (len(access.shape) - 1), min(access.shape[-1], LANES)), access.coef, access.floors)
     return access.item_bytes * sum(part.width for part in row) / len(row)
 

@@ -170,7 +170,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         moved[access.kind] += access.program_bytes * float(waste) / access.density
         cached += access.program_bytes * float(waste) / access.filled if access.kind == "load" else 0.0
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
-            row = max(min(access.span_bytes, access.lanes_bytes), arch.sector_bytes)
+            row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
             rows = LINE_BYTES / min(row, LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     issue = pipes(("issue",))[0]
