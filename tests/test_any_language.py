@@ -105,8 +105,7 @@ def test_each_option_works_or_is_refused() -> None:
     with_launch, without = (carver.rank_kernel(kernel, [{}], **call, launch=each)[0] for each in (True, False))
     assert with_launch.predicted_ms - without.predicted_ms == pytest.approx(4.2e-3)  # what a launch takes
     for more, why in (
-        ({"compile": 0.5}, "are of Triton kernels"), ({"pool": lambda *_: None}, "are of Triton kernels"),
-        ({"compile": "some"}, "are of Triton kernels"),
+        ({"pool": lambda *_: None}, "is of Triton kernels"), ({"compile": "some"}, "is a share above 0"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=why):
             carver.rank_kernel(kernel, [{}], **call, **more)
@@ -116,6 +115,24 @@ def test_each_option_works_or_is_refused() -> None:
     for name, value in (("args", ARGS), ("grid", 1), ("block", 64), ("constants", {"BX": 1})):
         with pytest.raises(ConfigError, match="are the binaries' own"):
             carver.rank_kernel([binary], arch="h100", **{name: value})
+
+
+def test_some_of_a_long_list_of_any_language_are_made() -> None:
+    """Kernels that a function makes, of two codes: one of two tunables changes nothing, which four tell."""
+    from carver.integrations.languages import Maker
+
+    make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
+    codes = {work: make({"BX": 256, "WORK": work}) for work in (1, 4)}
+    configs = [{"tile": tile, "work": work} for tile in range(12) for work in codes]
+
+    def of(tile: int, work: int) -> carver.Binary:
+        return codes[work]
+
+    ranking = carver.rank_kernel(of, configs, arch="h100")
+    assert ranking.given == 24 and "4 of 24 were compiled" in str(ranking)
+    assert sum("predicted from those that were" in why for why in ranking.reasons.values()) == 20
+    every = carver.rank_kernel(of, configs, arch="h100", compile="all")
+    assert not every.reasons and ranking[0].predicted_ms == every[0].predicted_ms
 
 
 def test_what_a_compiler_refuses_is_a_reason() -> None:

@@ -23,7 +23,7 @@ from ..arch.descriptor import Arch
 from ..compiled.forks import Forks
 from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked
 from ..export.triton import Feedback
-from ..ranking.kernel import rank_kernel
+from ..ranking.kernel import in_turns, rank_kernel
 from ..ranking.ties import TIED, least
 from ..run.finalists import PAIRED
 from ..run.records import median_interval
@@ -46,8 +46,6 @@ ROUNDS = 5
 """Most rounds of a configuration."""
 MOST_STAMPED = 1000
 """Runs that CUPTI keeps the time stamps of."""
-WAVES = 3
-"""Where each processor has no more than so many configurations to compile, choosing among them saves no time."""
 START_S, READ_S = 0.3, 0.05
 """Time that a disassembler takes to start, and time to read and price the code of one configuration."""
 
@@ -227,7 +225,7 @@ def ranked(
     profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
     ranking = rank_kernel(
         kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile,
-        compile="all" if len(configs) <= WAVES * compilers.processes else None,
+        compile=in_turns(len(configs), compilers.processes),
     )
     feedback.ranked(tuner, ranking, configs)
     picks = [configs[hint.index] for hint in sorted(ranking[:topk], key=least)]

@@ -21,17 +21,16 @@ from ..compiled.facts import Facts
 from ..compiled.pool import SECONDS
 from ..export.kernel_tuner import SeededStrategy
 from ..problem.problem import counted
-from ..ranking.kernel import rank_facts
 from ..ranking.ranking import Ranking
 from ..ranking.search import searched
 from ..ranking.space import Choices, Config
 from ..run.spec import Kernel
 from . import source
 from .enable import TOPK, Chosen, Enabled, device_of
-from .kernels import facts_of
+from .kernels import facts_of, rank_made
 
 WHOLE = 96
-"""Configurations of a space that are all compiled. A larger one is searched."""
+"""Configurations of a space that is ranked as a list. A larger one is searched."""
 MOST, PATIENCE = 160, 48
 """Of a larger one, the most that are compiled, and how many of them without a gain end the search."""
 LANGUAGES = ("CUDA", "CUPY", "NVCUDA", "HIP")
@@ -163,10 +162,11 @@ class _Compiled:
         return float(math.prod(self.instances.launch(config)[1]))
 
     def facts(self, configs: Sequence[Config], seconds: float = SECONDS) -> list[Facts | CarverError]:
-        def make(place: int) -> Binary:
-            return self.instances.binary(dict(configs[place]), self.arch)
-
+        make = lambda place: self.make(configs[place])  # noqa: E731
         return facts_of(make, range(len(configs)), self.arch, seconds=seconds, hurry=True)
+
+    def make(self, config: Config) -> Binary:
+        return self.instances.binary(dict(config), self.arch)
 
 
 def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
@@ -177,9 +177,8 @@ def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
     if len(every) > WHOLE:
         found = searched(compiled, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
         return Explored(names, found)
-    return Explored(
-        names, rank_facts(compiled.name, arch, every, compiled.facts(every), backend=compiled.backend)
-    )
+    make = lambda place: compiled.make(every[place])  # noqa: E731
+    return Explored(names, rank_made(compiled.name, arch, every, make, backend=compiled.backend))
 
 
 def patch(log: Enabled) -> Callable[[], None]:

@@ -14,6 +14,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import takes
+from ..base.host import cores_available
 from ..base.table import is_watched, progress_bars
 from ..compiled import store
 from ..compiled.arguments import Tensor
@@ -25,7 +26,7 @@ from ..compiled.pool import SECONDS, Compilers, Reply
 from ..compiled.triton import plain_config
 from ..kernels.foreign import listed as combined
 from ..ranking import kernel as triton
-from ..ranking.kernel import SCREENED, described, rank_facts
+from ..ranking.kernel import SCREENED, described, facts_within, in_turns, rank_facts
 from ..ranking.profile import Given
 from ..ranking.ranking import Ranking
 from ..run.inspected import CodeFacts
@@ -54,8 +55,8 @@ def rank_kernel(
     - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors.
     - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
     - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
-    - `compile`, the share of a list to compile, and `pool` are of Triton's kernels; others are compiled all, or those
-      that `screen` picks.
+    - `compile`: the share of the list that is compiled, "all" for every one; by default 40 % of a list of 20 or more.
+      What the others are predicted to take is in `reasons`. `pool`: compilers of Triton's kernels.
 
     Raises ConfigError for what fits no configuration, NoCandidates if none compiles and fits the device.
     """
@@ -63,8 +64,8 @@ def rank_kernel(
     if isinstance(kernel, Binary):
         kernel = [kernel]
     other = isinstance(kernel, list | tuple) or makes(kernel) or front_end(kernel) is not None
-    if other and (compile not in (None, "all") or pool is not None):
-        raise ConfigError("compile= and pool= are of Triton kernels; of others, screen= picks the compiled= to compile")
+    if other and pool is not None:
+        raise ConfigError("pool= is of Triton kernels: leave it out")
     if isinstance(kernel, list | tuple):
         every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
         if args or grid or block or constants:
@@ -90,10 +91,25 @@ def rank_kernel(
         known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
     watched = is_watched() if progress is None else progress
-    found = facts_of(make, places, device, values, processes=processes, seconds=seconds, progress=watched)
+    bounds: dict[str, Any] = {"processes": processes, "seconds": seconds, "progress": watched}
+    return _ranked(
+        name, device, every, places, compile, lambda some: facts_of(make, some, device, values, **bounds),
+        backend=backend, source=source, arguments=described(known, values or {}), profile=profile, launch=launch,
+    )  # fmt: skip
+
+
+def _ranked(
+    name: str, arch: Arch, every: Sequence[Mapping[str, Any]], places: Sequence[int], compile: str | float | None,
+    ask: Callable[[list[int]], Sequence[Facts | CarverError]], **of: Any,
+) -> Ranking:  # fmt: skip
+    """Those of `every` at `places`, within what `compile` allows; nothing is known of their grids before."""
+    configs = [every[place] for place in places]
+    found, others = facts_within(
+        configs, [1.0] * len(configs), arch, compile, lambda rows: ask([places[row] for row in rows])
+    )  # fmt: skip
     return rank_facts(
-        name, device, [every[place] for place in places], found, backend=backend, source=source,
-        arguments=described(known, values or {}), places=places, given=len(every), profile=profile, launch=launch,
+        name, arch, [configs[row] for row in found], found.values(), places=[places[row] for row in found],
+        given=len(every), others={places[row]: why for row, why in others.items()}, **of,
     )  # fmt: skip
 
 
@@ -133,9 +149,10 @@ def rank_made(
 ) -> Ranking:
     """Rank what `make` gives for each place of a list, while somebody waits: what takes far longer than the rest of the
     list to compile is given up. Raises NoCandidates."""
-    return rank_facts(
-        name, arch, configs, facts_of(make, range(len(configs)), arch, hurry=True), backend=backend
-    )
+    return _ranked(
+        name, arch, configs, range(len(configs)), in_turns(len(configs), cores_available()),
+        lambda some: facts_of(make, some, arch, hurry=True), backend=backend,
+    )  # fmt: skip
 
 
 def evaluated(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:

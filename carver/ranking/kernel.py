@@ -6,7 +6,8 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ from .surrogate import STARTS, Price, axes_of, explored, predicted
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LONG, SHARE = 20, 0.4
 """Lists of so many are compiled in part, and the part. What it costs: `python benchmarks/few_compiles.py score`."""
+WAVES = 3
+"""Where each processor has no more than so many configurations to compile, choosing among them saves no time."""
 EIGHTY = 1.2816
 """Deviations of a normal distribution on each side of its mean that hold 80 % of it."""
 NOT_COMPILED = "not compiled, since others promise more"
@@ -197,29 +200,35 @@ def rank_kernel(
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     progress = is_watched() and pool is None if progress is None else progress
-    bounds: dict[str, Any] = {"pool": pool, "processes": processes, "seconds": seconds, "progress": progress}
     firsts: dict[Any, int] = {}
     first = {i: firsts.setdefault((each.key, each.grid, repr(each.args)), i) for i, each in bound.items()}
     distinct = {i: bound[i] for i in firsts.values()}
-    most = _most(compile, len(distinct))
-    if most < len(distinct):
-        found, others = _explored(kernel, distinct, device, values, most, bounds)
-    else:
-        found, others = dict(zip(distinct, facts_of(kernel, distinct, device, values, **bounds), strict=True)), {}
-    found = {i: found[at] for i, at in first.items() if at in found}
-    others = {i: others[at] for i, at in first.items() if at in others}
-    ranking = rank_facts(
+    rows = list(distinct)
+
+    def ask(some: list[int]) -> Sequence[Facts | CarverError]:
+        wanted = {rows[row]: distinct[rows[row]] for row in some}
+        return facts_of(
+            kernel, wanted, device, values, pool=shared, processes=processes, seconds=seconds, progress=progress
+        )
+
+    with nullcontext(pool) if pool else Pool(processes) as shared:
+        by_row, rest = facts_within(
+            [each.config for each in distinct.values()], [math.prod(each.grid) for each in distinct.values()], device,
+            compile, ask,
+        )  # fmt: skip
+    at = {i: rows.index(own) for i, own in first.items()}
+    found = {i: by_row[row] for i, row in at.items() if row in by_row}
+    return rank_facts(
         name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
-        given=len(plain) - len(others), source=function_of(kernel).cache_key, profile=profile, launch=launch,
+        given=len(plain), source=function_of(kernel).cache_key, profile=profile, launch=launch,
         arguments=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
-        notes=(f"{len(bound) - len(others)} of {len(bound)} were compiled, the most promising",) if others else (),
+        others={i: rest[row] for i, row in at.items() if row in rest},
     )  # fmt: skip
-    if not others:
-        return ranking
-    return replace(
-        ranking, given=len(plain), reasons={**ranking.reasons, **others},
-        rejected={**ranking.rejected, NOT_COMPILED: len(others)},
-    )  # fmt: skip
+
+
+def in_turns(count: int, processes: int) -> str | None:
+    """What to compile of a list while somebody waits: all of it where processes have few each."""
+    return "all" if count <= WAVES * processes else None
 
 
 def _most(compile: str | float | None, count: int) -> int:
@@ -233,43 +242,47 @@ def _most(compile: str | float | None, count: int) -> int:
     return min(count, max(STARTS, math.ceil(compile * count)))
 
 
-def _explored(
-    kernel: Any, bound: Mapping[int, Candidate], arch: Arch, values: Mapping[str, Any] | None, most: int,
-    bounds: Mapping[str, Any],
+Asked = Callable[[list[int]], Sequence[Facts | CarverError]]
+"""Facts of the configurations in some rows of a list, or why there are none."""
+
+
+def facts_within(
+    configs: Sequence[Mapping[str, Any]], programs: Sequence[float], arch: Arch, compile: str | float | None,
+    ask: Asked,
 ) -> tuple[dict[int, Facts | CarverError], dict[int, str]]:  # fmt: skip
-    """Facts of those that promise most, by their places; and of the others what they are predicted to take."""
-    places = list(bound)
-    axes = axes_of([each.config for each in bound.values()], [math.prod(c.grid) for c in bound.values()], arch.sm_count)
-    found: dict[int, Facts | CarverError] = {}
+    """Facts of those rows that `compile` has compiled, the promising ones; and what the others are predicted to take.
+
+    Raises ProblemError where the program of none of them can be followed.
+    """
+    most, found = _most(compile, len(configs)), dict[int, Facts | CarverError]()
+    whole = most == len(configs)
 
     def price(rows: list[int]) -> dict[int, Price]:
-        some = {places[row]: bound[places[row]] for row in rows}
         try:
-            told: Sequence[Facts | CarverError] = facts_of(kernel, some, arch, values, **{**bounds, "pool": shared})
+            told = ask(rows)
         except ProblemError as lost:  # of these; others may be followed
             told = [lost] * len(rows)
-        found.update(zip(some, told, strict=True))
-        return {row: _price(facts, arch) for row, facts in zip(rows, told, strict=True)}
+        found.update(zip(rows, told, strict=True))
+        return {} if whole else {row: _price(facts, arch) for row, facts in zip(rows, told, strict=True)}
 
-    own = None if bounds["pool"] else Pool(bounds["processes"])
-    shared = bounds["pool"] or own
+    axes = None if whole else axes_of(configs, programs, arch.sm_count)
     try:
-        prices = explored(axes, price, most)
+        prices = explored(axes, price, most) if axes else price(list(range(len(configs))))
     except KeyboardInterrupt as stopped:
+        if not found:
+            raise
         raise KeyboardInterrupt(f"{stopped} (and {len(found)} of those asked for before these)") from None
-    finally:
-        if own:
-            own.close()
-    if all(isinstance(facts, ProblemError) for facts in found.values()):
-        raise next(iter(found.values()))  # type: ignore[misc]
+    lost = [facts for facts in found.values() if isinstance(facts, ProblemError)]
+    if lost and not any(isinstance(facts, Facts) for facts in found.values()):
+        raise lost[0]
+    rest = [row for row in range(len(configs)) if row not in found]
     known = {row: math.log(p.seconds) for row, p in prices.items() if p.seconds is not None}
-    rest = [row for row in range(len(places)) if row not in prices]
-    if not known:
-        return found, dict.fromkeys((places[row] for row in rest), NOT_COMPILED)
+    if not axes or not known:
+        return found, dict.fromkeys(rest, NOT_COMPILED)
     mean, deviation = predicted(axes, known, rest)
     low, middle, high = (1e3 * np.exp(mean + side * EIGHTY * deviation) for side in (-1.0, 0.0, 1.0))
     return found, {
-        places[row]: f"{NOT_COMPILED}: predicted from those that were to take {middle[i]:.4g} ms "
+        row: f"{NOT_COMPILED}: predicted from those that were to take {middle[i]:.4g} ms "
         f"({low[i]:.4g} to {high[i]:.4g} in four cases of five)"
         for i, row in enumerate(rest)
     }
@@ -285,7 +298,7 @@ def rank_facts(
     name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], found: Iterable[Facts | CarverError], *,
     backend: str = "triton", source: str = "", arguments: Mapping[str, Any] = _NONE,
     places: Sequence[int] | None = None, reasons: Mapping[int, str] = _REASONS, given: int | None = None,
-    profile: Given | None = None, notes: tuple[str, ...] = (), launch: bool = True,
+    profile: Given | None = None, launch: bool = True, others: Mapping[int, str] = _REASONS,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by what is known of their compiled code, whoever compiled it.
 
@@ -294,7 +307,7 @@ def rank_facts(
     - `source`: an identifier of the code. What is learnt of one source says nothing of another.
     - `arguments`: sizes and kinds of the arguments, in the form of profiles (`described`).
     - `places`: the place of each configuration in the user's list of `given`; `reasons`: why others of it are missing.
-
+    - `others`: places of those that were not compiled, and what they are predicted to take.
     - `launch`: False leaves out the time of the launch, as for a kernel within a CUDA graph.
 
     Configurations of equal code are one candidate. Raises NoCandidates if none fits the device.
@@ -312,6 +325,12 @@ def rank_facts(
         else:
             kept.setdefault(facts.identity, (facts, row, []))[2].append(place)
     rejected = dict(Counter(missing.values()))
+    notes: tuple[str, ...] = ()
+    if others:
+        compiled = len(configs)
+        notes = (f"{compiled} of {compiled + len(others)} were compiled, the most promising",)
+        missing |= others
+        rejected[NOT_COMPILED] = len(others)
     if not kept:
         raise NoCandidates(f"{name} on {arch.name}", rejected)
     every, first, same = zip(*kept.values(), strict=True)
