@@ -27,6 +27,7 @@ import argparse
 import gzip
 import itertools
 import json
+import math
 import os
 import random
 import shutil
@@ -369,9 +370,14 @@ def resolution(options: argparse.Namespace) -> None:
                         tied_.append((w2, far))
                     else:
                         apart.append((w2, wrong, wrong and far))
-            t, d = np.array(tied_, float).T, np.array(apart, float).T
-            print(f"    {said:24s} {len(tied_):7d} {np.average(t[1], weights=t[0]):13.2f} "
-                  f"{np.average(d[1], weights=d[0]):38.3f} {np.average(d[2], weights=d[0]):7.3f}")  # fmt: skip
+            print(f"    {said:24s} {len(tied_):7d} {share_of(tied_, 1):13.2f} {share_of(apart, 1):38.3f} "
+                  f"{share_of(apart, 2):7.3f}")  # fmt: skip
+
+
+def share_of(pairs: Sequence[Sequence[float]], which: int) -> float:
+    """Of pairs with their weights first, the share of those of which this is so; NaN where there are none."""
+    found = np.array(pairs, float)
+    return float(np.average(found[:, which], weights=found[:, 0])) if pairs else math.nan
 
 
 # on a GPU

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -114,6 +115,37 @@ def test_the_pick_is_that_of_any_order() -> None:
     assert pick([*CONFIGS, *CONFIGS]).to_dict() == first.to_dict(), "each counts once"
     assert [each["config"] for each in first.candidates] != CONFIGS and first.candidates[0]["grid"] == [16384, 1, 1]
     assert pick(default=CONFIGS[0], margin=10.0).config == CONFIGS[0]
+
+
+def test_a_pin_is_computed_again_from_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments, list, grids, default and margin are those of the entry; nothing else of the first call is asked."""
+    pin = pick(default=CONFIGS[-1], margin=0.5)
+    again = pins.again(pins.Pin.from_dict(json.loads(json.dumps(pin.to_dict())), "it"), compiled_kernels.copy, H100)
+    assert again.to_dict() == pin.to_dict() and pin.margin == 0.5 and pin.default == CONFIGS[-1]
+    half = dataclasses.replace(pin, args={**pin.args, "n": N // 2})
+    assert pins.again(half, compiled_kernels.copy, H100).predicted_ms < pin.predicted_ms
+    lacking = [{**each, "grid": None} for each in pin.candidates]
+    with pytest.raises(PinsError, match=r"copy: the table has no grid for .*BLOCK"):
+        pins.again(dataclasses.replace(pin, candidates=lacking), compiled_kernels.copy, H100)
+
+
+def test_what_the_model_resolves_is_the_error_that_so_many_pairs_stay_within(tmp_path: Path) -> None:
+    """A list of kernel `a`, which L2 bounds: ratios of 2, 4 and 2 by prediction, of 2.2, 4.84 and 2.2 when timed. Set
+    on it alone, and reported on a list of kernel `d`, of the other half, where the first is the slowest."""
+    rows = [("a", [1.0, 2.0, 4.0], [1.0, 2.2, 4.84]), ("d", [3.0, 2.0, 1.0], [3.0, 2.0, 1.0])]
+    same = {"configs": [{"B": 1}, {"B": 2}, {"B": 3}], "bounds": ["l2"] * 3, "spill_bytes": [0] * 3}
+    file = tmp_path / "again.jsonl"
+    file.write_text("".join(
+        json.dumps({"kernel": kernel, "predicted_ms": told, "measured_ms": took, **same}) + "\n"
+        for kernel, told, took in rows
+    ))  # fmt: skip
+    program = Path(__file__).parent.parent / "benchmarks" / "pins.py"
+    done = subprocess.run([sys.executable, program, "resolution", file], capture_output=True, text=True, check=True)
+    said = done.stdout.partition("half 0: 1 lists; set on the 1 others")[2].splitlines()
+    assert said[1] == "  50% of pairs are predicted within: one resource 10.0%"  # two of three
+    assert said[3] == "  90% of pairs are predicted within: one resource 21.0%"
+    [none] = [line.split() for line in said if line.split()[:1] == ["30%"]][:1]
+    assert none[1:3] == ["1.0000", "0.000"]  # gains of 50 % and more: no default is kept, and the pick is the fastest
 
 
 OTHER = """
