@@ -382,17 +382,19 @@ class TestInductor:
         def out_dtype(self) -> Any:
             return self.dtype
 
-    def _choices(self, handler: Any, inputs: Any, operator: str, uid: str) -> list[Any]:
+    def _choices(self, handler: Any, inputs: Any, operator: str, uid: str, configs: Any = None) -> list[Any]:
         from torch._inductor.kernel_template_choice import KernelTemplateChoice
         from torch._inductor.template_heuristics.params import DictKernelTemplateParams
 
-        def candidates(n: int) -> Any:
-            for i in range(n):
-                kwargs = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=8, num_warps=1, num_stages=1 + i,
-                              EVEN_K=False, ACC_TYPE="tl.float32")  # fmt: skip
+        tile = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=8, num_warps=1)
+
+        def candidates(configs: Any) -> Any:
+            for each in configs:
+                kwargs = each | dict(EVEN_K=False, ACC_TYPE="tl.float32")
                 yield KernelTemplateChoice(None, DictKernelTemplateParams(kwargs), {"ALLOW_TF32": False}, None, inputs)
 
-        lists = {"aten": candidates(1), uid: candidates(19)}
+        some = [tile | {"num_stages": 1 + i} for i in range(19)]
+        lists = {"aten": candidates(some[:1]), uid: candidates(configs or some)}
         return list(handler._finalize_template_configs(lists, inputs, [], operator))
 
     @pytest.mark.parametrize(
@@ -435,15 +437,27 @@ class TestInductor:
         scaled = self._choices(handler, self.Inputs(shapes, strides, torch.float16), "scaled_mm", "triton::scaled_mm")
         assert len(scaled) == 20 and handler.log[-1].operator == "scaled_mm" and len(handler.log) == 4
 
-    def test_a_space_that_was_asked_for_is_kept(self) -> None:
+    def test_of_the_exhaustive_list_as_many_are_tried_as_of_the_default(self) -> None:
+        """Those that are predicted to be the fastest of Inductor's own 1,875, with its choices as they are."""
         torch = package("torch")
         from torch._inductor import config
+        from torch._inductor.template_heuristics.triton import CUDAConfigHeuristic
 
+        every = [
+            dict(BLOCK_M=c.block_m, BLOCK_N=c.block_n, BLOCK_K=c.block_k, GROUP_M=c.group_m, num_warps=c.num_warps,
+                 num_stages=c.num_stages) for c in CUDAConfigHeuristic().exhaustive_configs
+        ]  # fmt: skip
+        assert len(every) == 1875
         handler = to_inductor.choices("h200", topk=5)
-        inputs = self.Inputs([(512, 512), (512, 512)], [(512, 1), (512, 1)], torch.float16)
+        inputs = self.Inputs([(4096, 4096), (4096, 4096)], [(4096, 1), (4096, 1)], torch.float16)
         with config.patch(max_autotune_gemm_search_space="EXHAUSTIVE"):
-            assert len(self._choices(handler, inputs, "mm", "triton::mm")) == 20
-        assert handler.log[0].kept == "the exhaustive space was asked for"
+            _, *found = self._choices(handler, inputs, "mm", "triton::mm", every)
+        assert len(found) == 20 and (handler.log[0].before, handler.log[0].after) == (1875, 20)
+        op = carver.MatmulTemplate(4096, 4096, 4096, static_shapes=True).with_arch("h200")
+        ranked = op.rank(every, backend="triton")
+        for each, place in zip(found, ranked.indices[:20], strict=True):
+            assert every[place].items() <= each.params.to_kwargs().items()
+        assert found[0].annotations["carver"].predicted_ms == pytest.approx(ranked[0].predicted_ms)
         assert len(self._choices(handler, inputs, "mm", "triton::mm")) == 6
 
     def test_what_inductor_times_is_learnt(self) -> None:

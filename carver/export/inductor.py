@@ -48,6 +48,8 @@ TRITON = "triton::"
 OPERATORS = ("mm", "addmm", "bmm", "baddbmm")
 OF = "matmul/triton"
 """What the handler's profile is of."""
+FROM_ALL = 20
+"""Of Inductor's exhaustive list those that are compiled and timed: as many as its default list has."""
 TIES = 10
 """Hints among which a pinned choice is made: more are not tied with the first."""
 HINT = "carver"
@@ -71,11 +73,11 @@ def choices(
 ) -> InductorChoices:
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
-    A matmul whose types carver does not know keeps Inductor's list, and so do all while
-    `max_autotune_gemm_search_space` is "EXHAUSTIVE"; the log has the reason. The handler's `measured` is
-    for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile` on, which is
-    what an earlier one learnt (its `profile`, or a file of it). `pinned`: one candidate for each matmul, ties resolved
-    by the stated order, and no list of another Triton template beside it.
+    A matmul whose types carver does not know keeps Inductor's list; the log has the reason. While
+    `max_autotune_gemm_search_space` is "EXHAUSTIVE", the first FROM_ALL of that list are tried. The handler's
+    `measured` is for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile`
+    on, which is what an earlier one learnt (its `profile`, or a file of it). `pinned`: one candidate for each matmul,
+    ties resolved by the stated order, and no list of another Triton template beside it.
     """
     device = CUDA() if arch == "auto" else load(arch)
     counted("topk", topk, 1)
@@ -126,11 +128,15 @@ def choices(
             return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
 
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
-            if config.max_autotune_gemm_search_space == "EXHAUSTIVE":
-                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), "the exhaustive space was asked for"))
-                return theirs
             try:
                 op = _problem(inputs).with_arch(device)
+                if config.max_autotune_gemm_search_space == "EXHAUSTIVE":
+                    listed = [from_inductor(each.params.to_kwargs()) for each in theirs]
+                    kept = rank(op.problem, device, listed, "triton", profile=self.profile)[: 1 if pinned else FROM_ALL]
+                    self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(kept)))
+                    for hint in kept:
+                        theirs[hint.index].annotations[HINT] = hint
+                    return [theirs[hint.index] for hint in kept]
                 most = TIES if pinned else topk
                 [hints] = first([op.problem], device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
                 if pinned:
