@@ -2,17 +2,23 @@
 
     python benchmarks/amd_machine.py triton [--arch mi300x,rx_7900_xtx] [--only NAME,...] [--configs N]
     python benchmarks/amd_machine.py hip [--arch mi210,mi300x,rx_7900_xtx] [--configs N]
+    python benchmarks/amd_machine.py measured --table TABLE.csv.gz --arch mi50 [--configs N]
 
 `triton`: kernels of the zoos, each by its IR and assembly, and by executing the assembly alone. Prints, for each,
 passes of the innermost loop, bytes that a mean block asks for, bytes of DRAM and predicted times, and the ratio of the
 times. `hip`: sources of `kernels/tunable.hip` with the tunables of the declared convolution and dedispersion, ranked
 with no declaration, beside the declarations' order (Spearman's rank correlation, and the place of the source's first
-pick in the declared order).
+pick in the declared order). `measured`: `kernels/unrolled.hip`, written with the loops of the convolution and
+dedispersion of Kernel Tuner's benchmark hub, beside a table of their times there: one column a tunable, and
+`time_med_ms`. Of the convolution those tiles that divide the image are taken; the hub's code has another path for
+others.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import itertools
 import random
 import statistics
@@ -164,18 +170,66 @@ def hip(archs: list[Arch], count: int) -> None:
             print(f"    {note}")
 
 
+UNROLLED = HERE / "kernels" / "unrolled.hip"
+HUB = {"TRIALS": 2048, "SAMPLES": 25_000, "CHANNELS": 1536, "MAX_DELAY": 650}
+
+
+def hub(config: Mapping[str, int], arch: Arch) -> Binary:
+    """A row of a table as the hub launches it: of the dedispersion tiles do not divide the grid, so that many blocks
+    have nothing to do."""
+    bx, by, tx, ty = (config[f"{what}_size_{axis}"] for what in ("block", "tile") for axis in "xy")
+    if "use_padding" in config:
+        height, width, *_ = IMAGE.values()
+        args = [carver.Tensor("float32", (height, width)), carver.Tensor("float32", (height + 14, width + 14))]
+        entry, macros, grid = "convolve", {**IMAGE, **config}, (width // (bx * tx), height // (by * ty))
+    else:
+        trials, samples, channels, delay = HUB.values()
+        args = [carver.Tensor("uint8", (channels, samples + delay)), carver.Tensor("float32", (trials, samples)),
+                carver.Tensor("float32", (channels,))]  # fmt: skip
+        entry, macros, grid = "dedisperse", {**HUB, **config}, (-(-samples // bx), -(-trials // by))
+    return from_source(Kernel(UNROLLED, entry), macros, args=args, grid=grid, block=(bx, by), arch=arch)
+
+
+def measured(table: Path, arch: Arch, count: int) -> None:
+    with gzip.open(table, "rt") as file:
+        rows = [row for row in csv.DictReader(file) if row["valid"] == "1" and row.get("read_only", "0") == "0"]
+    tunables = [name for name in rows[0] if name.startswith(("block_", "tile_", "use_"))]
+    listed = [({name: int(row[name]) for name in tunables}, float(row["time_med_ms"])) for row in rows]
+    if "use_padding" in tunables:
+        listed = [
+            ({"use_shmem": 1, **c}, ms) for c, ms in listed
+            if not any(4096 % (c[f"block_size_{axis}"] * c[f"tile_size_{axis}"]) for axis in "xy")
+        ]  # fmt: skip
+    picked = random.Random(table.name).sample(listed, min(count, len(listed)))
+    begun = time.monotonic()
+    ranking = carver.rank_kernel(lambda config: hub(config, arch), [c for c, _ in picked], arch=arch, seconds=300)
+    ms = {hint.index: picked[hint.index][1] for hint in ranking}
+    ours = [hint.predicted_ms for hint in ranking]
+    theirs = [ms[hint.index] for hint in ranking]
+    rho = np.corrcoef(*(np.argsort(np.argsort(each)) for each in (ours, theirs)))[0, 1]
+    ratio = np.percentile(np.divide(ours, theirs), [10, 50, 90])
+    best, mean = min(theirs), statistics.geometric_mean(theirs)
+    print(f"{arch.title}, {table.name}: {len(ms)} of {len(picked)}: rank correlation {rho:.3f}; first pick "
+          f"{theirs[0] / best:.3f} of the best, best of three {min(theirs[:3]) / best:.3f}, geometric mean "
+          f"{mean / best:.2f}; predicted over measured {ratio[0]:.2f}, {ratio[1]:.2f}, {ratio[2]:.2f} (10, 50, 90 %); "
+          f"{(time.monotonic() - begun) / len(picked):.1f} s each")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["triton", "hip"])
+    parser.add_argument("what", choices=["triton", "hip", "measured"])
     parser.add_argument("--arch", default="mi300x,rx_7900_xtx")
     parser.add_argument("--only", default="")
     parser.add_argument("--configs", type=int, default=2)
+    parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     archs = [carver.load_arch(name) for name in options.arch.split(",")]
     if options.what == "triton":
         triton(archs, set(filter(None, options.only.split(","))), options.configs)
-    else:
+    elif options.what == "hip":
         hip(archs, options.configs)
+    else:
+        measured(options.table, archs[0], options.configs)
 
 
 if __name__ == "__main__":

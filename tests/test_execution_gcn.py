@@ -513,3 +513,31 @@ def test_blocks_that_end_at_once_are_counted_over_the_grid() -> None:
     (loop,) = facts.loops
     assert loop.trips == pytest.approx(50 * 0.04, rel=0.1)
     assert facts.bytes_of("load") == pytest.approx(50 * 256 * 0.04, rel=0.1)
+
+
+OWN = """
+extern "C" __global__ void turn(float* y, const float* x) {
+    float held[32], sum = 0;
+    for (int k = 0; k < 32; ++k) held[k] = x[k * 64 + threadIdx.x];
+    for (int k = 0; k < 32; ++k) sum += held[(threadIdx.x + k * 5) & 31];
+    y[threadIdx.x] = sum;
+}
+__attribute__((noinline)) __device__ float twice(float a) { return a + a; }
+extern "C" __global__ void call(float* y, const float* x) { y[threadIdx.x] = twice(x[threadIdx.x]); }
+"""
+
+
+def test_an_array_on_the_stack_is_no_global_memory() -> None:
+    """On gfx90a it is reached through a buffer's descriptor, at places that lanes compute."""
+    arch = load("mi210")
+    made = binary(carver.Kernel(OWN, "turn"), {}, args=[f32(64), f32(2048)], grid=1, block=64, arch=arch)
+    facts = execution(made, arch).facts()
+    assert not [note for note in facts.notes if "not known" in note]
+    assert facts.bytes_of("load") == 4 * 2048
+    assert facts.straight.bytes["load local"] >= 32 * 4 * 64
+
+
+def test_a_call_that_is_not_followed_is_said() -> None:
+    arch = load("mi300x")
+    made = binary(carver.Kernel(OWN, "call"), {}, args=[f32(64), f32(64)], grid=1, block=64, arch=arch)
+    assert any("not followed: 1 s_swappc_b64" in note for note in execution(made, arch).facts().notes)

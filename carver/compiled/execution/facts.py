@@ -303,6 +303,12 @@ class Execution:
         lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.place is None]
         if lost:
             yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
+        calls = Counter(
+            each.opcode for i, each in enumerate(self.code.instructions)
+            if each.opcode in ("s_swappc_b64", "s_call_b64") and self.detail.passes[self.program.block_of[i]].any()
+        )  # fmt: skip
+        if calls:
+            yield f"functions that are called are not followed: {listed(calls)}; inline them"
         if unknown := self.detail.unknown:
             yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
 

@@ -2,9 +2,9 @@
 
 Two things become modifiers of the opcode. A load to shared memory (`lds` after the operands) becomes
 "global_load_dwordx4.lds". A store to a constant stack slot or a load from one, which is how registers are spilled,
-becomes "scratch_store_b128.spill". Addresses are the indices of instructions, since the text has none. Waits are
-translated to the counters of gfx12, which has one for each kind of operation: load, store, ds, km, exp, sample, bvh,
-async, tensor.
+becomes "scratch_store_b128.spill"; one of another place through a buffer, as on CDNA 2 and before, becomes an access of
+scratch. Addresses are the indices of instructions, since the text has none. Waits are translated to the
+counters of gfx12, which has one for each kind of operation: load, store, ds, km, exp, sample, bvh, async, tensor.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ def _instructions(
             opcode += ".lds"
         elif has_stack and opcode.startswith(("scratch_", "buffer_")) and SLOT.search(operands):
             opcode += ".spill"
+        elif has_stack and opcode.startswith("buffer_") and ", s[0:3], " in operands:  # the stack's descriptor
+            opcode = opcode.replace("buffer_", "scratch_", 1)
         waits: Waits | None = tuple(later.pop(len(found), ())) or None
         if opcode.startswith("s_wait"):
             waits = (*(waits or ()), *_waits(opcode, operands, stores_count_as_loads))
