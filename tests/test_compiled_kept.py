@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -16,7 +17,7 @@ from carver.base import store as base_store
 from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemError
 from carver.base.shipped import folder
 from carver.cli.main import main
-from carver.compiled import inspect, store, triton
+from carver.compiled import inspect, store, triton, worker
 from carver.compiled.pool import Pool
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -239,3 +240,41 @@ def test_what_was_over_its_time_limit_is_not_compiled_again(tmp_path: Path, monk
             copied(rows, 0.0)
     assert asked == [1, 0]
     assert copied(64, 120.0).given == 1
+
+
+def test_a_tool_that_does_not_tell_its_version_is_no_verdict() -> None:
+    """Triton asks ptxas for it first, and says no more where that was killed; it remembers, too."""
+    from triton.knobs import NvidiaTool
+
+    assert NvidiaTool.from_path("/nowhere/ptxas") is None
+
+    def lost(_: Any) -> Any:
+        raise triton.refusal(RuntimeError("Cannot find ptxas"))
+
+    told = worker.replied(lost, {}, {})
+    assert told["transient"] and "did not tell its version: it is missing, or it was killed" in told["refused"]
+    assert not NvidiaTool.from_path.cache_info().currsize
+
+
+def test_a_limit_on_files_is_named() -> None:
+    def large(_: Any) -> Any:
+        raise OSError(errno.EFBIG, "File too large")
+
+    told = worker.replied(large, {}, {})
+    assert "larger than a process may write here (ulimit -f)" in str(told)
+    assert told["transient"], "no verdict on the candidate"
+
+
+def test_a_configuration_given_again_is_bound_once(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = []
+
+    def counted(*given: Any) -> Any:
+        bound.append(given)
+        return inspect.candidate(*given)
+
+    monkeypatch.setattr("carver.ranking.kernel.candidate", counted)
+    args = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
+    args["lengths"] = carver.Tensor("int32", (ROWS,))
+    how: dict[str, Any] = {"grid": (ROWS,), "arch": H100, "values": {"lengths": np.full(ROWS, 2048), "other": 3}}
+    again = carver.rank_kernel(kernels.ragged, CONFIGS * 50, args=args, **how)
+    assert len(bound) == len(CONFIGS) and len(again) == len(first)

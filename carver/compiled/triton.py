@@ -415,8 +415,8 @@ def refusal(error: Exception) -> CompileError:
     return kind(sentence(error), log)
 
 
-_SILENT = re.compile(r"`ptxas` stderr:\s*\n\s*(Repro|$)")
-"""How Triton tells of an assembler that failed and said nothing."""
+_SILENT = re.compile(r"^Cannot find ptxas|`ptxas` stderr:\s*\n\s*(Repro|$)")
+"""How Triton tells of an assembler that failed and said nothing, perhaps when it was asked for its version."""
 
 
 def out_of(built: Any, target: Target) -> Compiled:

@@ -4,6 +4,7 @@ or use all memory."""
 from __future__ import annotations
 
 import base64
+import errno
 import importlib
 import importlib.util
 import inspect
@@ -176,7 +177,13 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
     try:
         return make(request)
     except CompilerFailed as failed:
-        return transient(str(failed).splitlines()[0])
+        why = str(failed).splitlines()[0]
+        if "Cannot find ptxas" in why:
+            from triton.knobs import NvidiaTool
+
+            NvidiaTool.from_path.cache_clear()  # it would answer so until the process ends
+            why = "Triton's ptxas did not tell its version: it is missing, or it was killed"
+        return transient(why)
     except CompileError as refused:
         return {"refused": str(refused).splitlines()[0]}
     except CarverError as error:
@@ -184,6 +191,8 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
     except MemoryError:
         return lacking
     except OSError as error:  # of the machine: no memory for another process, no room on the disk
+        if error.errno == errno.EFBIG:
+            return transient("the compiler writes a file that is larger than a process may write here (ulimit -f)")
         return transient(f"the compiler could not run: {error}")
     except Exception as fault:
         return transient(own_fault(fault))
