@@ -313,3 +313,15 @@ def turned_over(x, y, rows, cols, BLOCK: tl.constexpr):
     """A transpose by computed index: neighbours read from different rows."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i % rows * cols + i // rows))
+
+
+@triton.jit
+def distances(x, y, out, N, D, BM: tl.constexpr, BN: tl.constexpr):
+    """Squares of them, of all pairs of rows. Threads load many elements of a column several times."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for d in range(D):
+        apart = tl.load(x + m * D + d)[:, None] - tl.load(y + n * D + d)[None, :]
+        acc += apart * apart
+    tl.store(out + m[:, None] * N + n[None, :], acc)

@@ -944,6 +944,16 @@ def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str,
     assert any(times == 4 and "store shared" in span.bytes for times, span in flat.facts.asides)
 
 
+@pytest.mark.parametrize(("block", "warps"), [(128, 8), (64, 4)])
+def test_threads_that_load_the_same_elements_unroll_no_loop(block: int, warps: int) -> None:
+    """Of a tile of 128 x 128 a thread of 256 loads 65 numbers for each of 64 columns, and adds and multiplies 64."""
+    args = {name: carver.Tensor("float32", (1024, n)) for name, n in (("x", 64), ("y", 64), ("out", 1024))}
+    config = {"BM": block, "BN": block, "num_warps": warps}
+    grid = 1024 // block, 1024 // block
+    facts = carver.inspect(kernels.distances, args={**args, "N": 1024, "D": 64}, config=config, arch=H100, grid=grid)
+    assert [loop.trips for loop in facts.loops] == [64]
+
+
 def test_a_device_older_than_the_reader_is_told_from_which_on_it_reads() -> None:
     args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     with pytest.raises(carver.CarverError, match=r"compute capability 7\.5 on, and sm_70 is older"):

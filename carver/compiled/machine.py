@@ -59,6 +59,8 @@ class Span:
     exposed_products: int = 0
     exponentials: int = 0
     """Numbers to whose power 2 is raised, by all lanes."""
+    float_flops: int = 0
+    """Additions and multiplications of float32, of all lanes; at most."""
     atomic_sectors: float = 0.0
     """Sectors that its atomics on global memory touch, each instruction for itself, where addresses are known."""
     atomic_words: float = 0.0
@@ -226,6 +228,7 @@ def read_span(
         block_matrix={" ".join(kind): flops for kind, flops in demand.block_matrix.items()},
         factor_bytes=demand.factor_bytes, block_factor_bytes=demand.block_factor_bytes, bulk=sum(demand.bulk.values()),
         barriers=demand.barriers, unknown=demand.unknown, exponentials=demand.exponentials,
+        float_flops=demand.float_flops,
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached), tensor_clk=tensor,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
         exposed_products=waits.serial_matrix_waits, atomic_sectors=demand.atomic_sectors,

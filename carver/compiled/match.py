@@ -168,12 +168,14 @@ def _rolled(machine: Machine, trace: Trace, j: int, i: int, warps: int) -> Trace
     if len(_ancestors(machine.loops, j)) >= len(around) or (trace.loops[i].trips <= trace.loops[i].entries).all():
         return None
     inside = {n for n in range(len(trace.loops)) if outer in _ancestors(trace.loops, n)}
-    taken = sum(trace.loops[n].exponentials for n in inside)
+    taken, flops = (sum(getattr(trace.loops[n], name) for n in inside) for name in ("exponentials", "float_flops"))
     loops = [
-        replace(loop, parent=-1, trips=0.0 * loop.trips, exponentials=0.0) if n in inside else loop
+        replace(loop, parent=-1, trips=0.0 * loop.trips, exponentials=0.0, float_flops=0.0) if n in inside else loop
         for n, loop in enumerate(trace.loops)
     ]
-    loops[outer] = replace(loops[outer], exponentials=loops[outer].exponentials + taken)
+    loops[outer] = replace(
+        loops[outer], exponentials=loops[outer].exponentials + taken, float_flops=loops[outer].float_flops + flops
+    )
     accesses = [replace(each, loop=outer) if each.loop in inside else each for each in trace.accesses]
     dots = [replace(each, loop=outer) if each.loop in inside else each for each in trace.dots]
     rolled = replace(trace, loops=loops, accesses=accesses, dots=dots)
@@ -296,8 +298,8 @@ def _at_once(span: Span, trace: Trace, i: int, warps: int) -> int:
 
 
 def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
-    """What one pass of the machine's loop moves, multiplies and takes exponentials of, each over what one iteration of
-    the program's loop i does."""
+    """What one pass of the machine's loop moves, multiplies, takes exponentials of and adds, each over what one
+    iteration of the program's loop i does."""
     every = float(trace.loops[i].trips.sum())
     ratios = []
     for kind, names in MOVES.items():
@@ -312,6 +314,8 @@ def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
         ratios.append(multiplied * float(trace.loops[i].trips.mean()) / dot_flops(trace)[i])
     if ratios and span.exponentials and trace.loops[i].exponentials:  # those of short rows are taken by many threads
         ratios.append(span.exponentials * warps * every / trace.loops[i].exponentials)
+    if ratios and span.float_flops and trace.loops[i].float_flops:  # where threads load the same elements, say
+        ratios.append(span.float_flops * warps * every / trace.loops[i].float_flops)
     return ratios
 
 

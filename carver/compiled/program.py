@@ -361,6 +361,10 @@ class _Evaluator:
                 self.access(frame, op, name)
             case "exp" | "exp2" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
                 self.trace.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
+            case "addf" | "subf" | "mulf" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
+                first = _delta(frame, op.operands[0])
+                if name != "subf" or first is None or np.any(first.base):  # a sign is part of what takes it
+                    self.trace.loops[frame.loop].float_flops += math.prod(of.shape) * float(frame.weight.sum())
             case _ if name.startswith("descriptor_"):
                 self.described(frame, op, name)
         if not op.results:

@@ -25,6 +25,8 @@ class LoopTrace:
     """Times that the loop is entered in each program."""
     exponentials: float = 0.0
     """Elements of tensors whose exponential the body itself takes, in all programs."""
+    float_flops: float = 0.0
+    """Elements of tensors of float32 that the body itself adds or multiplies, in all programs."""
 
 
 @dataclass

@@ -42,6 +42,7 @@ class Demand:
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
     barriers: block-wide barriers
     exponentials: powers of two that are taken, of all lanes
+    float_flops: additions and multiplications of float32, of all lanes; at most
     atomic_sectors: sectors of global memory that atomics touch, where addresses are known
     atomic_words: words that lanes of atomics work on whose addresses are not known
     atomic_floats: words to which atomics add floating-point numbers
@@ -60,6 +61,7 @@ class Demand:
     bulk: dict[str, int]
     barriers: int
     exponentials: int
+    float_flops: int
     atomic_sectors: float
     atomic_words: float
     atomic_floats: float
@@ -82,6 +84,8 @@ FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
 """In opcodes of atomics on floating-point numbers."""
 EXPONENTIAL = ("MUFU.EX2", "v_exp_")
 """How opcodes that raise two to a power begin."""
+ARITHMETIC = re.compile(r"^(F(ADD|MUL|FMA)2?\b|v_(pk_|dual_)?(add|sub|mul|fma|fmac)\w*_f32)")
+"""Opcodes that add and multiply float32: one, or two of them in a lane."""
 
 
 def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
@@ -144,12 +148,22 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
             else:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
     exponentials = sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL))
+    flops = sum(n * _flops(opcode) for opcode, n in counted.items())
     return Demand(
         instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
         block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
-        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials, atomic_sectors=sectors,
-        atomic_words=words, atomic_floats=floats, unplaced_bytes=unplaced, unknown=dict(unknown),
+        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials,
+        float_flops=code.warp_size * flops, atomic_sectors=sectors, atomic_words=words, atomic_floats=floats,
+        unplaced_bytes=unplaced, unknown=dict(unknown),
     )  # fmt: skip
+
+
+def _flops(opcode: str) -> int:
+    """Of a lane, of float32; of two instructions in one, of which one is named, as many as both may do."""
+    if not ARITHMETIC.match(opcode):
+        return 0
+    fused = "FMA" in opcode or "fma" in opcode or "dual" in opcode
+    return (1 + fused) * (1 + bool(re.match(r"F\w+2\b|v_(pk|dual)_", opcode)))
 
 
 @lru_cache(maxsize=4096)
