@@ -197,6 +197,14 @@ extern "C" __global__ void cube(const float* x, float* y, int n) {
     if (i > 0 && i < n - 1 && j > 0 && j < n - 1 && k > 0 && k < n - 1)
         y[at] = x[at - 1] + x[at + 1] + x[at - n] + x[at + n] + x[at - n * n] + x[at + n * n];
 }
+extern "C" __global__ void narrow(const unsigned char* x, float* y, int rows) {
+    float total = 0;
+#pragma unroll 1
+    for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int j = 0; j < 8; ++j) total += x[r * 4096 + blockIdx.x * 128 + 16 * j + threadIdx.x];
+    y[blockIdx.x * 16 + threadIdx.x] = total;
+}
 extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
 extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
@@ -447,6 +455,13 @@ def test_edges_of_what_a_large_grid_covers_have_their_share(cubin: tuple[str, by
     n = 128
     of = executed(cubin, "cube", (n, n), n, f32(n, n, n), f32(n, n, n), i32(n))  # 16,384 blocks
     assert of.facts().bytes_of("store") * n * n == pytest.approx(4 * (n - 2) ** 3, rel=0.02)
+
+
+def test_loads_beside_each_other_share_sectors(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "narrow", 32, 16, carver.Tensor("uint8", (100, 4096)), f32(512), i32(100))
+    loads = [access for access in of.facts().accesses if access.kind == "load"]
+    assert [access.run_bytes for access in loads] == [16.0] * 8
+    assert {access.span_bytes for access in loads} == {128.0}
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -238,6 +239,8 @@ class Execution:
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None}  # fmt: skip
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
+        joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
+                            if (lies := found.get(tile.index)) is not None])  # fmt: skip
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             asked, stride = tile.executions * tile.tile_bytes * tile.whole, math.nan
@@ -260,7 +263,7 @@ class Execution:
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
-                span_bytes=float(tile.span_bytes),
+                span_bytes=joined.get(tile.index, tile.span_bytes),
                 density=density, filled=filled, align_bytes=float(tile.align_bytes),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
@@ -349,6 +352,27 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, tuple[int,
             out[tile.index] = min(near, key=lambda each: each[0])[1:]
         else:
             kept.append((tile, lies))
+    return out
+
+
+def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
+    """Bytes of the stretch that a load's tile is part of, by instruction, where other loads of the same pass go on
+    beside it: L1 fetches sectors that they share once."""
+    alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
+    first: dict[tuple[object, ...], Walks] = {}
+    for tile, lies, loop in found:
+        if (tile.kind, tile.path) != ("load", "pointer"):
+            continue
+        key = id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
+        apart = lies.start - first.setdefault(key, lies).start
+        if (apart == apart[0]).all():
+            alike[key].append((int(apart[0]), tile.index, tile))
+    out: dict[int, float] = {}
+    for members in alike.values():
+        here, span = sorted(members, key=lambda each: each[:2]), members[0][2].span_bytes
+        cuts = [i for i in range(1, len(here)) if here[i][0] > here[i - 1][0] + span]
+        for begin, end in pairwise([0, *cuts, len(here)]):
+            out |= {index: here[end - 1][0] - here[begin][0] + span for _, index, _ in here[begin:end]}
     return out
 
 
