@@ -197,6 +197,9 @@ extern "C" __global__ void cube(const float* x, float* y, int n) {
     if (i > 0 && i < n - 1 && j > 0 && j < n - 1 && k > 0 && k < n - 1)
         y[at] = x[at - 1] + x[at + 1] + x[at - n] + x[at + n] + x[at - n * n] + x[at + n * n];
 }
+extern "C" __global__ void rows_of(const float4* table, const int* at, float4* y) {
+    y[blockIdx.x * 64 + threadIdx.x] = table[at[blockIdx.x] * 64 + threadIdx.x];
+}
 extern "C" __global__ void narrow(const unsigned char* x, float* y, int rows) {
     float total = 0;
 #pragma unroll 1
@@ -331,8 +334,10 @@ def test_loaded_numbers_are_unknown_until_they_are_given(cubin: tuple[str, bytes
     args = (f32(1000), at, f32(4096), i32(32))
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"))
     assert of.detail.assumed
-    [lost] = [tile for tile in of.tiles if tile.place is None]  # of x; at and y are known
-    assert (lost.kind, lost.tile_bytes, lost.executions) == ("load", 128.0, 1.0)
+    [lost] = [tile for tile in of.tiles if tile.anywhere]  # of x; at and y are known
+    assert (lost.kind, lost.tile_bytes, lost.executions, lost.run_bytes) == ("load", 128.0, 1.0, 4.0)
+    [access] = [access for access in of.facts().accesses if access.anywhere]
+    assert (access.argument, access.program_bytes, access.fetched) == ("x", 128.0, 8.0)  # a sector for each number
     held = np.arange(33)[::-1].copy()
     held[32] = 7
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
@@ -462,6 +467,15 @@ def test_loads_beside_each_other_share_sectors(cubin: tuple[str, bytes]) -> None
     loads = [access for access in of.facts().accesses if access.kind == "load"]
     assert [access.run_bytes for access in loads] == [16.0] * 8
     assert {access.span_bytes for access in loads} == {128.0}
+
+
+def test_rows_at_loaded_places_are_of_a_tensor(cubin: tuple[str, bytes]) -> None:
+    rows, picked = 100_000, 2048
+    args = (f32(rows, 256), carver.Tensor("int32", (picked,)), f32(picked, 256))
+    facts = executed(cubin, "rows_of", picked, 64, *args).facts()
+    [access] = [access for access in facts.accesses if access.anywhere]
+    assert (access.argument, access.program_bytes, access.fetched) == ("arg0", 1024.0, 1.0)
+    assert facts.read_bytes == pytest.approx(1024 * picked, rel=0.03)  # few of the rows are picked twice
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:

@@ -17,7 +17,7 @@ from ...arch.occupancy import blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
-from ..footprint import Touched
+from ..footprint import Touched, fetched
 from ..isa import elf, sass
 from ..isa.banks import mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction
@@ -27,7 +27,7 @@ from ..machine import Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
-from .lanes import Array
+from .lanes import Array, told
 from .launch import Launch
 from .leaps import Event
 from .program import Program
@@ -183,7 +183,7 @@ class Execution:
         for index, events in by_instruction(self.detail, kinds).items():
             each, access = code.instructions[index], self.program.ops[index].access
             if access != "atomic":
-                ratios = [self._passes(each, access, event) for event in events[:LOOKED_AT] if event.values[0]]
+                ratios = [self._passes(each, access, event) for event in events[:LOOKED_AT] if told(event.values[0])]
                 if ratios and (mean := float(np.mean(ratios))) != 1.0:
                     found[index] = mean
         return found
@@ -237,7 +237,7 @@ class Execution:
         even = wide if self.even is None else self.even.passes.mean(axis=(1, 2))
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
-                 for tile in self.tiles if tile.place is not None}  # fmt: skip
+                 for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
@@ -257,6 +257,14 @@ class Execution:
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
                 density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])
+            if lies is None and tile.place is not None and tile.path == "pointer":  # it is known of which tensor
+                whole = np.full(blocks, math.nan)
+                several = max(round(tile.tile_bytes / tile.run_bytes), 1)
+                accesses.append(Access(
+                    tile.kind, tile.path, tile.place.name, loop, (several, int(tile.run_bytes)), 1.0,
+                    (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, tile.executions), np.ones(blocks),
+                    np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
+                ))  # fmt: skip
             if covering is not None and owner.get(covering.index, -1) == loop:
                 # an earlier load of the same pass brought it to L1: what is new is a small part, and it lies there
                 asked, stride = asked * abs(apart) / tile.span_bytes, 0.0
@@ -264,7 +272,8 @@ class Execution:
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=joined.get(tile.index, tile.span_bytes),
-                density=density, filled=filled, align_bytes=float(tile.align_bytes),
+                density=density, filled=filled, align_bytes=float(tile.align_bytes), anywhere=lies is None,
+                fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None else 1.0,
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
@@ -303,7 +312,7 @@ class Execution:
             accesses = sum(1 for ratio in self.code.conflicts.values() if ratio > 1.0)
             where = f"{worst[1]:.3g} passes for one ({at.opcode} at {at.address:#x})"
             yield f"conflicts of banks: {accesses} accesses, at worst {where}"
-        lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.place is None]
+        lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.anywhere]
         if lost:
             yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
         calls = Counter(

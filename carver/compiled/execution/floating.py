@@ -153,7 +153,12 @@ def float_of(count: int, function: Callable[..., Array], wide: bool = False) -> 
             return None
         getters = [get for each in found if each for get in each[0]]
         if not wide:
-            return dst[:1], getters, lambda *words: words_of(function(*map(floats, words)))
+
+            def single(*words: Array) -> Array:
+                with np.errstate(all="ignore"):
+                    return words_of(function(*map(floats, words)))
+
+            return dst[:1], getters, single
 
         def long(*words: Array) -> Any:
             values = [doubles(*words[i : i + 2]).astype(np.longdouble) for i in range(0, 2 * count, 2)]

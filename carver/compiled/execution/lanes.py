@@ -52,6 +52,7 @@ def number(value: int) -> Column:
 
 
 ZERO = number(0)
+UNKNOWN = Column(np.zeros(1, np.int64), np.zeros(1, bool))
 TRUE, FALSE = Column(np.ones(1, bool)), Column(np.zeros(1, bool))
 
 
@@ -66,6 +67,11 @@ def unsigned(bits: Array) -> Array:
 def pair(low: Array, high: Array) -> Array:
     """Two words as one signed number of 64 bits."""
     return low | signed(high) << 32
+
+
+def told(value: Value) -> bool:
+    """Whether anything is known of a value."""
+    return value is not None and (value.known is None or bool(value.known.any()))
 
 
 def known_in(columns: Sequence[Column]) -> Array | None:

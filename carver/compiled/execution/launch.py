@@ -13,7 +13,7 @@ from ...base.errors import CompileError, ConfigError
 from ..arguments import Tensor
 from ..binary import Binary, Struct, TensorMap
 from ..isa import elf
-from .lanes import WORD, Array, Column
+from .lanes import UNKNOWN, WORD, Array, Column
 
 KNOWN = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 """Types of tensors whose contents are followed."""
@@ -158,10 +158,11 @@ class Launch:
         return Column(bits, None if known.all() else known)
 
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
-        """Words that a load of global memory gives, known where the contents of its tensor are."""
-        words = max(width_bytes // 4, 1)
+        """Words that a load of global memory gives, known where the contents of its tensor are. What is not known
+        counts as 0, so that an address that it is part of still tells its tensor."""
+        words, lost = max(width_bytes // 4, 1), UNKNOWN if self.sm else None
         if width_bytes < 4 or not self._contents:
-            return [None] * words
+            return [lost] * words
         out: list[Column | None] = []
         space = address.bits // SPACE
         for i in range(words):
@@ -172,5 +173,5 @@ class Launch:
                 bits[here], known[here] = held[at[here]], True
             if address.known is not None:
                 known &= address.known
-            out.append(Column(bits, None if known.all() else known) if known.any() else None)
+            out.append(Column(bits, None if known.all() else known) if known.any() else lost)
         return out

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merged
+from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merged, told
 from .launch import Launch
 from .leaps import Event, Leaper
 from .ops import HERE, Op
@@ -288,6 +288,8 @@ class Fiber:
         return self.run.special(name, self.lanes)
 
     def note(self, address: int, how: str, *values: Column) -> None:
+        if not all(map(told, values)):
+            return
         if self.among is not None:
             if not any(each.known is None or (each.known & self.among).any() for each in values):
                 return

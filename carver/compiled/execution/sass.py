@@ -33,6 +33,7 @@ from .lanes import (
     pair,
     settled,
     signed,
+    told,
     unsigned,
 )  # fmt: skip
 from .operands import CONSTANT, IS_PREDICATE, NUMBER, Getter, Operands, after, mapped, real, results
@@ -195,7 +196,7 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
 
         def poison(thread: Thread) -> None:
             # products of matrices are data, and so is what comes of data
-            if not kind.endswith("MMA") and all(thread.get(name) is not None for name in read):
+            if not kind.endswith("MMA") and all(told(thread.get(name)) for name in read):
                 thread.lost(each.opcode, written)
             for name in written:
                 thread.set(name, None)

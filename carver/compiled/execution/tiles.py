@@ -28,7 +28,7 @@ class Tile:
     """What a block moves by one instruction.
 
     kind: "load", "store" or "atomic"; path: "pointer" or "descriptor"
-    place: the tensor; None where the addresses are not known
+    place: the tensor; None where nothing is known of the addresses
     tile_bytes: distinct bytes of the largest tile that was seen
     run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector; pitch_bytes: of the runs
     density: share of the stretches that is used
@@ -36,6 +36,7 @@ class Tile:
     whole, part: bytes of a mean tile over `tile_bytes`, of those that hold all threads of `offsets` and of the others,
         at the edges of a tensor
     sectors: that a warp touches; executions: in the mean of the blocks that were run
+    anywhere: the addresses are not known, at most of which tensor they are
     """
 
     index: int
@@ -54,6 +55,7 @@ class Tile:
     offsets: Mapping[int, int] = field(default_factory=dict)
     sectors: float = 0.0
     executions: float = 0.0
+    anywhere: bool = False
 
 
 def by_instruction(run: Run, kinds: Sequence[str]) -> dict[int, list[Event]]:
@@ -95,7 +97,7 @@ def tiles(run: Run, launch: Launch) -> list[Tile]:
 
 
 def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
-    lost = Tile(index, kind, "descriptor", None)
+    lost = Tile(index, kind, "descriptor", None, anywhere=True)
     known = [event for event in events if all(value is not None for value in event.values)]
     if not known:
         return lost
@@ -146,7 +148,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
             order = np.argsort(address[mine], kind="stable")
             seen.append((run.tid[lanes[mine]][order], address[mine][order]))
     if not seen:
-        return _lost(index, kind, events, run)
+        return _lost(index, kind, events, run, launch)
     if place is None:  # of shared memory, by a generic address
         return None
     sizes = [_distinct(address, width) for _, address in seen]
@@ -176,16 +178,25 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     )  # fmt: skip
 
 
-def _lost(index: int, kind: str, events: Sequence[Event], run: Run) -> Tile:
-    """A tile at addresses that are not known: what its lanes ask for, taken to lie together in each warp."""
+def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile:
+    """A tile at addresses that are not known. What its lanes ask for is in as many runs as lanes differ in what is not
+    known: with 0 for that, these lie at one place. Where that tells nothing, it is together in each warp."""
     width, lanes, executions = run.program.ops[index].width_bytes, 0, 0
+    place, row = None, 0.0
     for event in events:
         here = spread_box(event)
         lanes += times(event) * len(here)
         executions += times(event) * len(np.unique(run.slot[here]))
+        if place is None and len(here) and (column := event.values[0]) is not None:
+            address = np.broadcast_to(column.bits, len(event.lanes))[np.broadcast_to(event.detail, len(event.lanes))]
+            first = np.sort(address[run.warp[here] == run.warp[here[0]]])
+            place, row = launch.place_of(int(first[0])), _distinct(first, width)
     size = float(lanes * width) / max(executions, 1)
-    row = float(min(width * WARP, size))
-    return Tile(index, kind, "pointer", None, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids))
+    row = row if place else float(min(width * WARP, size))
+    return Tile(
+        index, kind, "pointer", place, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids),
+        anywhere=True, align_bytes=math.gcd(ALIGN_LIMIT, int(row)) if place else ALIGN_LIMIT,
+    )  # fmt: skip
 
 
 def _distinct(address: Array, width: int) -> float:
