@@ -259,9 +259,10 @@ class Execution:
                 density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])
             if lies is None and tile.place is not None and tile.path == "pointer":  # it is known of which tensor
                 whole = np.full(blocks, math.nan)
-                several = max(round(tile.tile_bytes / tile.run_bytes), 1)
+                width = self.program.ops[tile.index].width_bytes
+                several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
                 accesses.append(Access(
-                    tile.kind, tile.path, tile.place.name, loop, (several, int(tile.run_bytes)), 1.0,
+                    tile.kind, tile.path, tile.place.name, loop, (several, run), float(width),
                     (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, tile.executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip

@@ -51,6 +51,8 @@ class Launch:
     def __init__(self, binary: Binary, kernel: elf.Kernel, values: Mapping[str, Any]) -> None:
         self.grid: Sizes = (binary.grid[0], binary.grid[1], binary.grid[2])
         self.block, self.sm, self.cluster = binary.block, kernel.sm, kernel.cluster
+        self.lost = UNKNOWN if self.sm else None
+        """What a load gives of which nothing is known."""
         self.places: dict[int, Place] = {}
         self._maps: dict[int, int] = {}
         self._contents: dict[int, Array] = {}
@@ -160,7 +162,7 @@ class Launch:
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
         """Words that a load of global memory gives, known where the contents of its tensor are. What is not known
         counts as 0, so that an address that it is part of still tells its tensor."""
-        words, lost = max(width_bytes // 4, 1), UNKNOWN if self.sm else None
+        words, lost = max(width_bytes // 4, 1), self.lost
         if width_bytes < 4 or not self._contents:
             return [lost] * words
         out: list[Column | None] = []

@@ -171,9 +171,8 @@ class Run:
         loaded = self._touch(op, fiber, guard) if op.kind in TOUCHES else {}
         whole = guard is None or guard.sure.all()
         before = {} if whole else {name: fiber.get(name) for name in op.writes}
-        for name in op.writes:
-            if op.run is None:
-                fiber.set(name, loaded.get(name))
+        for name in op.writes if op.run is None else ():
+            fiber.set(name, loaded.get(name) or (None if "P" in name else self.launch.lost))
         if op.run is not None:
             fiber.at, fiber.among = op.address, None if whole or guard is None else guard.possible
             op.run(fiber)

@@ -190,7 +190,8 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
         if place is None and len(here) and (column := event.values[0]) is not None:
             address = np.broadcast_to(column.bits, len(event.lanes))[np.broadcast_to(event.detail, len(event.lanes))]
             first = np.sort(address[run.warp[here] == run.warp[here[0]]])
-            place, row = launch.place_of(int(first[0])), _distinct(first, width)
+            # with 0 for what is not known it may lie before its tensor
+            place, row = launch.place_of(int(first[0]) + SPACE // 2), _distinct(first, width)
     size = float(lanes * width) / max(executions, 1)
     row = row if place else float(min(width * WARP, size))
     return Tile(
