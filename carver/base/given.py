@@ -257,6 +257,9 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
             if p.default is p.empty and p.kind not in variable and name != "self"
         ]  # fmt: skip
         scope = sys.modules[function.__module__].__dict__
+        by_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
+        by_type = {name for name, kind in kinds.items() if not re.search(by_value, kind)}
+        seen: set[tuple[str, type]] = set()  # types of arguments that are right, whatever the value
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -266,8 +269,12 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
             if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
                 raise error(_lacking(function, args, lacks))
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
-                if name in kinds and not fits(value, kinds[name], scope):
+                if name not in kinds or (name, type(value)) in seen:
+                    continue
+                if not fits(value, kinds[name], scope):
                     raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")
+                if name in by_type and type(value).__module__ != "numpy":
+                    seen.add((name, type(value)))
             return function(*args, **kwargs)
 
         return checked

@@ -38,7 +38,7 @@ RECONSIDERED = 200
 """Number of candidates that a profile reorders: the fastest by the model alone."""
 Order = list[int]
 """Candidates, best first: the rows of the first part count from 0, those of the next follow."""
-FEW = 1024 if loops is None else 128
+FEW = 1024 if loops is None else 256
 """Up to this many candidates are priced without bounds: bounding them would take as long."""
 REACH = 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
