@@ -152,7 +152,7 @@ def hip(archs: list[Arch], count: int) -> None:
     for arch, (name, make, space, template) in itertools.product(archs, cases):
         configs = random.Random(name).sample(space, min(count, len(space)))
         begun = time.monotonic()
-        found = carver.rank_kernel(lambda config: make(config, arch), configs, arch=arch)  # noqa: B023
+        found = carver.rank_kernel(lambda config: make(config, arch), configs, arch=arch, compile="all")  # noqa: B023
         took = time.monotonic() - begun
         said = template.with_arch(arch).rank(configs, "kernel_tuner_hip")
         ours, declared = ({hint.index: hint.predicted_ms for hint in each} for each in (found, said))
@@ -202,7 +202,8 @@ def measured(table: Path, arch: Arch, count: int) -> None:
         ]  # fmt: skip
     picked = random.Random(table.name).sample(listed, min(count, len(listed)))
     begun = time.monotonic()
-    ranking = carver.rank_kernel(lambda config: hub(config, arch), [c for c, _ in picked], arch=arch, seconds=300)
+    ranking = carver.rank_kernel(lambda config: hub(config, arch), [c for c, _ in picked], arch=arch, seconds=300,
+                                 compile="all")  # fmt: skip
     ms = {hint.index: picked[hint.index][1] for hint in ranking}
     ours = [hint.predicted_ms for hint in ranking]
     theirs = [ms[hint.index] for hint in ranking]
