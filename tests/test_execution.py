@@ -200,6 +200,12 @@ extern "C" __global__ void cube(const float* x, float* y, int n) {
 extern "C" __global__ void rows_of(const float4* table, const int* at, float4* y) {
     y[blockIdx.x * 64 + threadIdx.x] = table[(at[blockIdx.x] - 1) * 64 + threadIdx.x];
 }
+extern "C" __global__ void pointers(const float* table, const int* at, float* y) {
+    __shared__ const float* held[32];
+    held[threadIdx.x] = table + at[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = *held[31 - threadIdx.x];
+}
 extern "C" __global__ void narrow(const unsigned char* x, float* y, int rows) {
     float total = 0;
 #pragma unroll 1
@@ -476,6 +482,13 @@ def test_rows_at_loaded_places_are_of_a_tensor(cubin: tuple[str, bytes]) -> None
     [access] = [access for access in facts.accesses if access.anywhere]
     assert (access.argument, access.program_bytes, access.fetched) == ("table", 1024.0, 1.0)
     assert facts.read_bytes == pytest.approx(1024 * picked, rel=0.03)  # few of the rows are picked twice
+
+
+def test_a_pointer_through_shared_memory_is_of_a_tensor(cubin: tuple[str, bytes]) -> None:
+    args = (f32(4096), carver.Tensor("int32", (32,)), f32(32))
+    of = executed(cubin, "pointers", 1, 32, *args, names=("table", "at", "y"))
+    [access] = [access for access in of.facts().accesses if access.anywhere]
+    assert (access.argument, access.program_bytes) == ("table", 128.0)
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:

@@ -77,6 +77,8 @@ class Run:
         self.unknown: Counter[str] = Counter()
         self.kept: dict[int, int] = {}
         """Words of shared memory that are known, by place and block, and of the stack, by place and thread."""
+        self.guessed: dict[int, int] = {}
+        """Words that are not known, with 0 for what is not known of them: they tell tensors."""
         self.kept_at = 0
         """Length of the log when one was last stored."""
         self.blocks = program.with_shared if shared else program.without_shared
@@ -220,7 +222,7 @@ class Run:
             self.kept.clear()
         if at is None or unsure or len(fiber.lanes) > MOST_KEPT:
             return {}
-        if op.access == "load" and not self.kept:
+        if op.access == "load" and not self.kept and not self.guessed:
             return {}
         count = len(fiber.lanes)
         lanes = np.flatnonzero(np.broadcast_to(active, count))
@@ -239,13 +241,15 @@ class Run:
                         self.kept[where], self.kept_at = bits, len(self.log)
                     else:
                         self.kept.pop(where, None)
+                        self.guessed[where] = bits
             return {}
         out: dict[str, Value] = {}
         for word, name in enumerate(op.loads):
-            held = [self.kept.get(where) for where in (place + 4 * word).tolist()]
-            if any(bits is not None for bits in held):
+            held = [(self.kept.get(where), self.guessed.get(where, 0)) for where in (place + 4 * word).tolist()]
+            if any(sure is not None or guess for sure, guess in held):
                 bits, known = np.zeros(count, np.int64), np.zeros(count, bool)
-                bits[lanes], known[lanes] = [each or 0 for each in held], [each is not None for each in held]
+                bits[lanes] = [guess if sure is None else sure for sure, guess in held]
+                known[lanes] = [sure is not None for sure, _ in held]
                 same = known.all() and (bits == bits[0]).all()
                 out[name] = Column(bits[:1] if same else bits, None if known.all() else known)
         return out
