@@ -107,7 +107,6 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
         ("rank kernel scale.cu:scale --args scale.toml -D BX= --arch h100", "a macro is given once, as NAME"),
         ("rank kernel scale.cu:scale --args scale.toml -D BX=1,2 --configs configs.json --arch h100", "one of the two"),
         ("rank kernel kernels.py:made --args scale.toml -D BX=1 --arch h100", "-D is of a source"),
-        ("rank kernel kernels.py:made --args scale.toml --compile 0.5 --arch h100", "are of Triton kernels"),
         ("rank kernel kernels.py:number --arch h100", "is 3: a kernel is a function of Triton"),
         ("rank kernel kernels.py:lost --arch h100", "has no 'lost'"),
         ("inspect scale.hip:scale --args scale.toml -D BX=64,128 --arch mi300x", "one configuration is looked at"),

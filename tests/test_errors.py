@@ -170,7 +170,7 @@ def test_refusals_say_by_how_much() -> None:
     """Of carver's own candidates too: the smallest that breaks each rule."""
     with pytest.raises(NoCandidates) as told:
         carver.FlashAttentionTemplate(heads=8, seq=1024, head_dim=512).with_arch("radeon_8060s").recommend_hints(1)
-    assert "'accumulators spill registers' (registers is 680, at most 256)" in str(told.value)
+    assert "'accumulators spill registers' (registers is 736, at most 256)" in str(told.value)
     assert "(num_stages is 3, must be 2)" in str(told.value)
 
 
