@@ -234,6 +234,7 @@ class Session(ExitStack):
             "seconds": seconds, "most": s.rep, "warmup": s.warmup, "timeout_s": s.timeout_s, "cold": not s.warm,
             "timer": s.timer,
         }  # fmt: skip
+
     def _ask(self, job: Mapping[str, Any], inputs: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply to a job, in a worker that has the inputs."""
         s = self.settings

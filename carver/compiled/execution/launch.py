@@ -131,10 +131,6 @@ class Launch:
         """The tensor that an address, or that of a tensor map, belongs to."""
         return self.places.get(self._maps.get(address, address) // SPACE)
 
-    def map_base(self, address: int) -> int | None:
-        """The address of the tensor of the tensor map at `address`; None where there is none."""
-        return self._maps.get(address)
-
     def constant(self, bank: int, offsets: Column) -> Column | None:
         """Words of constant memory at offsets in bytes."""
         at = offsets.bits // 4
