@@ -1,11 +1,12 @@
-"""Measure three zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure four zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
     python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200] [--predicted FILE.jsonl]
     TRITON_INTERPRET=1 python benchmarks/zoo.py interpret [--only NAME,...]
 
-NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`.
+NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`,
+`triton_zoo_forms`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch and
 times it: median of nine runs, L2 flushed before each, inputs drawn anew. A line of JSON is written for each
@@ -13,7 +14,7 @@ configuration as it is found out, so that nothing measured is lost; a second cal
 PyTorch and Triton. `score` ranks the same configurations by what the compiler makes of them, with no GPU; or scores
 what `predict` wrote down before they were measured. Kernels marked `unseen` are only scored: neither their times nor
 their rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks
-kernels of the second and third zoo at small sizes on the CPU, with a configuration each.
+kernels of the later zoos at small sizes on the CPU, with a configuration each.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import zoo_edges  # noqa: E402
 import zoo_first  # noqa: E402
+import zoo_forms  # noqa: E402
 import zoo_more  # noqa: E402
 from zoo_subject import Arrays, Config, Problem, Subject  # noqa: E402
 
@@ -46,8 +48,8 @@ from carver.compiled.arguments import Tensor  # noqa: E402
 CONFIGS, RUNS, COMPILE_S = 33, 9, 60.0
 TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
-SUBJECTS = [*zoo_first.SUBJECTS, *zoo_more.SUBJECTS, *zoo_edges.SUBJECTS]
-SMALL = {**zoo_more.SMALL, **zoo_edges.SMALL}
+SUBJECTS = [*zoo_first.SUBJECTS, *zoo_more.SUBJECTS, *zoo_edges.SUBJECTS, *zoo_forms.SUBJECTS]
+SMALL = {**zoo_more.SMALL, **zoo_edges.SMALL, **zoo_forms.SMALL}
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 
