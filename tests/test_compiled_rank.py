@@ -345,6 +345,8 @@ def test_a_refusal_is_the_compilers_sentence() -> None:
 def test_of_the_assembler_it_is_what_it_says_of_a_line() -> None:
     told = "PTXAS error: Internal error\nptxas /tmp/x.ptx, line 450; error   : Feature 'x' requires .target sm_100\n"
     assert sentence(RuntimeError(told)) == "RuntimeError: error   : Feature 'x' requires .target sm_100"
+    new = "PTXAS error: Internal error\nptxas fatal   : Value 'sm_110a' is not defined for option 'gpu-name'\n"
+    assert sentence(RuntimeError(new)).endswith("no sm_110a; TRITON_PTXAS_BLACKWELL_PATH may name a newer ptxas")
     assert sentence(ValueError()) == "ValueError"
     long = sentence(RuntimeError(f"no code for {'x' * 400} because of 3 registers"))
     assert len(long) <= 300

@@ -507,9 +507,9 @@ def sentence(error: BaseException) -> str:
     told = getattr(inner, "error_message", None) or inner  # without the source that Triton quotes before it
     lines = [line.strip() for line in str(told).splitlines() if line.strip(" ^\t")]
     of_line = (re.search(r", line \d+; (error\b.*)|^ptxas\S*\s+\w+\s*: (.*)", line) for line in lines)
-    said = next((found[1] or found[2] for found in of_line if found), None)
-    said = said or next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    said = (*(m[1] or m[2] for m in of_line if m), *(x for x in lines if "error" in x.lower()), *lines[-1:], "")[0]
     said = re.sub(rf"{re.escape(gettempdir())}/\S+", "FILE", said)  # so that configurations refused alike say the same
+    said = re.sub(r"Value '(\w+)' is not defined.*", r"no \1; TRITON_PTXAS_BLACKWELL_PATH may name a newer ptxas", said)
     told = f"{type(inner).__name__}: {said}{about}".removesuffix(": ")
     return told if len(told) <= 300 else f"{told[:147]} ... {told[-148:]}"  # why stands at the end
 
