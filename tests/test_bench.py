@@ -69,8 +69,8 @@ class Script:
         if job["do"] == "describe":
             machine = {"kind": "cpu", "name": "scripted", "lease": "scripted", "arch": ARCH, "state": {"driver": "1"}}
             return Reply("ok", "", machine)
-        if job["do"] in ("setup", "state"):
-            return Reply("ok", "", {"clock_hz": 1e9} if job["do"] == "state" else {})
+        if job["do"] == "setup":
+            return Reply("ok")
         nudge = int(job["trial"]["program"]["source"][1]["NUDGE"])
         self.asked.append((job["do"], nudge))
         if (job["do"], nudge) in self.replies:
@@ -78,7 +78,8 @@ class Script:
         if job["do"] == "check":
             return Reply("ok", "", {"error": 0.1})
         self.colds.append(job["cold"])
-        return Reply("ok", "", {"samples_ms": self.samples.get(nudge, [1.0] * 10), "outputs": None})
+        samples_ms = self.samples.get(nudge, [1.0] * 10)
+        return Reply("ok", "", {"samples_ms": samples_ms, "outputs": None, "conditions": {"clock_hz": 1e9}})
 
 
 ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dataclass_fields__ if name != "matrix"} | {

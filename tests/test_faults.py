@@ -17,7 +17,7 @@ import pytest
 
 from carver.base.child import GRACE_S, Child
 from carver.base.errors import DeviceError, RunError
-from carver.run.worker import ask
+from carver.run.session import ask
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 import faults as faults_of

@@ -26,10 +26,10 @@ from carver.arch import detect
 from carver.base import child, store
 from carver.base.errors import ConfigError, DeviceError
 from carver.run import session, stand
-from carver.run.session import Trial
+from carver.run.session import Session, Trial
 from carver.tune import cache as disk
 from carver.tune import lanes
-from carver.tune.lanes import Lane, Lanes
+from carver.tune.lanes import Lanes
 from carver.tune.plan import choose_device, likely_arch
 
 
@@ -163,7 +163,7 @@ class FakeLane:
 
 
 def test_an_interrupt_keeps_what_is_measured_and_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "Lane", FakeLane)
+    monkeypatch.setattr(lanes, "Session", FakeLane)
     seen = queue.SimpleQueue[str]()
     plan: Any = SimpleNamespace(spec=lambda device: seen, kind="cpu", settings=SimpleNamespace(timeout=1.0))
     works = {i: Trial(key, {}) for i, key in enumerate(["first", "long", "second", *map(str, range(9))])}
@@ -185,13 +185,13 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
         events.append("build")
         return work
 
-    def measure(self: Lane, work: Trial, best_ms: float | None) -> dict[str, Any]:
+    def measure(self: Session, work: Trial, best_ms: float | None) -> dict[str, Any]:
         events.append("run")
         return {"outcome": "ok", "message": "", "samples_ms": [1.0]}
 
     monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
     monkeypatch.setattr(lanes, "build", build)
-    monkeypatch.setattr(Lane, "measure", measure)
+    monkeypatch.setattr(Session, "measure", measure)
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     tuner(scale, configs, search=search, seconds=600).run()
     side = ["build"] * 3 + ["run"] * 3
@@ -229,7 +229,7 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
 
     monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
     monkeypatch.setattr(lanes, "build", build)
-    monkeypatch.setattr(lanes, "Lane", QuietLane)
+    monkeypatch.setattr(lanes, "Session", QuietLane)
     plan: Any = SimpleNamespace(spec=lambda device: measured, kind="cuda", settings=SimpleNamespace(timeout=1.0))
     works = [Trial(str(i), {}, program={}) for i in range(9)]
     began = time.monotonic()
@@ -257,11 +257,11 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
         return 2 * x
 
     made = tuner(scale, [{"ways": 1}], ref_prog=ref_prog)
-    with Lane(made.plan(made.settings()).spec("cpu")) as one:
+    with Session(made.plan(made.settings()).spec("cpu")) as one:
         one.begin()
         assert isinstance(one.worker, child.Child) and one.worker.pid and not calls
     own = carver.AutoTuner.from_template(carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float32"))
-    with Lane(own.set_compile_args(target="cpu").plan(own.settings()).spec("cpu")) as one:
+    with Session(own.set_compile_args(target="cpu").plan(own.settings()).spec("cpu")) as one:
         one.begin()
         assert one.spec.checker._right is not None
 
@@ -293,7 +293,7 @@ def test_a_lane_that_is_stopped_ends_what_runs() -> None:
     work = plan.trial(0)
     assert isinstance(work, Trial)
     ended: list[Any] = []
-    with Lane(plan.spec("cpu")) as one:
+    with Session(plan.spec("cpu")) as one:
 
         def measure() -> None:
             try:

@@ -26,14 +26,14 @@ from carver.base.child import Reply
 from carver.base.errors import ConfigError, DeviceError, Foreign, RunError, StoreError
 from carver.base.folders import cache_folder
 from carver.cli.main import main
-from carver.run import bench
 from carver.run.cpu import CpuDevice
 from carver.run.records import Records
+from carver.run.runner import versions as software_versions
 from carver.run.session import Session
 from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk
 from carver.tune.keys import minor, normal, plain, software_key
-from carver.tune.lanes import Lane, Lanes
+from carver.tune.lanes import Lanes
 from carver.tune.plan import Tuning
 
 run = CliRunner().invoke
@@ -92,7 +92,7 @@ def key(configs: Any = None, n: int = 100, fn: Callable[..., Any] = scale, **set
 
 @pytest.mark.parametrize("level", ["loose", "strict", ""])
 def test_patch_releases_do_not_retune_unless_keys_are_strict(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = dict(bench.versions())
+    versions = dict(software_versions())
     monkeypatch.setenv("CARVER_KEY", level)
     monkeypatch.setattr(keys, "versions", lambda: versions)
     before = key()
@@ -280,7 +280,7 @@ def busy_device(monkeypatch: pytest.MonkeyPatch, times_ms: Any) -> None:
         return reply
 
     monkeypatch.setattr(Session, "sample", sampled)
-    monkeypatch.setattr("carver.tune.lanes.REST_S", 0.0)
+    monkeypatch.setattr("carver.run.session.REST_S", 0.0)
 
 
 def test_disturbed_timings_are_taken_again_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ def test_all_disturbed_still_gives_the_best_of_them(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_that_always_loses_a_core_is_disturbed() -> None:
-    lane = Lane.__new__(Lane)
+    lane = Session.__new__(Session)
     lane._quiet_ms = float("inf")
 
     def busy(**conditions: Any) -> float:

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import platform
 import random
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from importlib import metadata
 from itertools import zip_longest
 from typing import Any
 
@@ -35,15 +33,21 @@ from .device import Program, has_source
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
-from .session import Opened, Session, Settings, Trial, build, compiler_of, digest, program_identity
+from .runner import Runner, done, predicted, versions
+from .session import (
+    Opened,
+    Session,
+    Settings,
+    Spec,
+    Trial,
+    build,
+    compiler_of,
+    digest,
+    program_identity,
+    unbuilt,
+)  # fmt: skip
 from .timers import check_timer
 from .travel import program_to_dict
-
-TARGET_CI_PERCENT = 1.0
-"""A candidate is done when the confidence interval of its median is within this of the median on both sides."""
-
-LEAST_SAMPLES = 10
-"""Samples in all before a candidate may be done: fewer give no interval worth the name."""
 
 ROUND_S = (0.01, 0.5)
 """Bounds of what one candidate gets of one round. [s]"""
@@ -125,12 +129,11 @@ class Bench(ExitStack):
         self.settings = settings or Settings()
         with ExitStack() as stack:
             self.records = records or stack.enter_context(Records())
-            self.session = stack.enter_context(Session(device, self.settings))
+            self.session = stack.enter_context(Session(Spec(device, self.settings)))
             self.machine: Opened = self.session.machine
             check_timer(self.settings.timer, self.machine.kind)
             self._compiler = compiler_of(self.machine.kind)
             self.push(stack.pop_all())
-        self._state: Mapping[str, Any] = self.machine.state
 
     @property
     def compiler(self) -> str:
@@ -142,7 +145,9 @@ class Bench(ExitStack):
 
         def one(candidate: Candidate) -> Trial | Reply:
             made: Trial | Reply = Reply("does_not_fit", candidate.refused)
-            if candidate.program is not None:
+            if candidate.backend == LIBRARY:
+                made = Trial(LIBRARY, {})
+            elif candidate.program is not None:
                 made = build(candidate.trial(), self.machine.kind)
             each()
             return made
@@ -150,50 +155,16 @@ class Bench(ExitStack):
         with ThreadPoolExecutor(cores_available()) as pool:  # an interrupt waits for the compilers that run alone
             return list(pool.map(one, wanted))
 
-    def refresh(self) -> None:
-        """Read the device's clocks and temperature, which the rounds from here on are recorded with."""
-        self._state = self.session.state()
-
-    def inputs(self, problem: Problem) -> dict[str, Any]:
-        """What the session draws for a problem."""
-        return {"problem": problem.to_dict(), "seed": self.settings.seed, "check": self.settings.check}
-
-    def measurement(self, run: Run, key: str, candidate: Candidate, reply: Reply) -> Measurement:
-        """The record of a candidate, which that key identifies, whose compilation or check ended so."""
+    def unmeasured(self, run: Run, key: str, candidate: Candidate) -> Measurement:
+        """What is known of a candidate before its first round, under that key."""
         arch = self.machine.arch.name
         m = Measurement(
-            run_id=run.run_id, candidate=key, outcome=reply.outcome, message=reply.message,
-            operator=candidate.problem.operator, problem=candidate.problem.to_dict(), kernel=candidate.kernel,
-            backend=candidate.backend, config=dict(candidate.config), arch=arch, device=self.machine.name,
-            host=platform.node(), error=reply.data.get("error"), versions={**versions(), "compiler": self.compiler},
-            device_info={**self.machine.state, "arch": arch, "resources": reply.data.get("resources", {})},
+            run_id=run.run_id, candidate=key, outcome="ok", operator=candidate.problem.operator,
+            problem=candidate.problem.to_dict(), kernel=candidate.kernel, backend=candidate.backend,
+            config=dict(candidate.config), arch=arch, device=self.machine.name, host=platform.node(),
+            versions={**versions(), "compiler": self.compiler}, device_info={**self.machine.state, "arch": arch},
         )  # fmt: skip
-        return _predicted(m, candidate.hint)
-
-    def sampled(self, m: Measurement, reply: Reply) -> Measurement:
-        """The record after one more round, or after the round that it failed in."""
-        if reply.outcome == "ok":
-            conditions = {**self._state, **reply.data.get("conditions", {})}
-            after = m.with_round(reply.data["samples_ms"], conditions)
-            return replace(after, message=reply.message or m.message) if after.ok else after
-        return replace(m, outcome=reply.outcome, message=f"in round {len(m.rounds_ms) + 1}: {reply.message}")
-
-
-def versions() -> dict[str, str]:
-    """Of carver and what it measures with, where they are installed."""
-    out = {"python": platform.python_version()}
-    for name in ("gpu-carver", "numpy", "torch", "pycuda"):
-        try:
-            out[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return out
-
-
-def done(m: Measurement) -> bool:
-    """Whether more samples of it would tell nothing new."""
-    percent = m.ci_percent
-    return not m.ok or (len(m.samples_ms) >= LEAST_SAMPLES and percent is not None and percent < TARGET_CI_PERCENT)
+        return predicted(m, candidate.hint)
 
 
 def benchmark(
@@ -289,6 +260,7 @@ def measure(
     ):
         limits = {"budget_s": bench.settings.budget_s, "timeout_s": bench.settings.timeout_s}
         run = store.begin(run_key, machine.name, _identity(bench.settings) | limits, fresh=fresh)
+        runner = Runner(store)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
         if grown := {name: limit for name, limit in limits.items() if limit > run.settings[name]}:
             run = store.extend(run, dict(run.settings) | grown)
@@ -298,9 +270,10 @@ def measure(
             shown.say(
                 f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
             )
-        if run.finished_at is None and _rounds(bench, run, keyed, known, shown):
+        runner.known |= known
+        if run.finished_at is None and _rounds(bench, run, keyed, runner, shown):
             store.finish(run)
-    return [_predicted(known[key], c.hint) for key, c in keyed.items()]
+    return [predicted(runner.known[key], c.hint) for key, c in keyed.items()]
 
 
 def _identity(s: Settings) -> dict[str, Any]:
@@ -312,64 +285,49 @@ def _identity(s: Settings) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _predicted(m: Measurement, hint: Hint | None) -> Measurement:
-    """The record with what this hint says, which may have changed since it was measured."""
-    return m if hint is None else replace(
-        m, arch=hint.arch.name, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
-        terms_ms=dict(hint.terms_ms), hint=hint.to_dict(),
-    )  # fmt: skip
-
-
-def _rounds(
-    bench: Bench, run: Run, every: Mapping[str, Candidate], known: dict[str, Measurement], shown: Bars,
-) -> bool:  # fmt: skip
-    """Measure what is missing in `known`, commit each round of each candidate, and bring `known` up to date.
+def _rounds(bench: Bench, run: Run, every: Mapping[str, Candidate], runner: Runner, shown: Bars) -> bool:
+    """Measure what is missing, and bring `runner.known` up to date with each round of each candidate.
 
     Whether that is all: a candidate that no compiler could do is told, and left to another time.
     """
-    settings, store = bench.settings, bench.records
+    settings, known = bench.settings, runner.known
     todo = [key for key in every if key not in known or not done(known[key])]
-    built = dict(zip(todo, bench.compile([every[key] for key in todo], shown.bar("compile", len(todo))), strict=True))
-    lost = {k: reply for k, reply in built.items() if isinstance(reply, Reply) and reply.transient}
-    known |= {k: bench.measurement(run, k, every[k], reply) for k, reply in lost.items()}
-    todo = [k for k in todo if k not in lost]
-    spent = run.spent_s
+    bar = shown.bar("compile", len(todo))
+    built: dict[str, Trial] = {}
+    for key, made in zip(todo, bench.compile([every[key] for key in todo], bar), strict=True):
+        if isinstance(made, Trial):
+            built[key] = made
+        else:
+            runner.take(bench.unmeasured(run, key, every[key]), unbuilt(made))
     for place in range(settings.rounds):
-        turn = [k for k in todo if len(known[k].rounds_ms) == place and not done(known[k])] if place else todo
-        turn = [k for k in turn if place or k not in known]
-        if place and (spent >= settings.budget_s or all(done(known[k]) for k in todo)):
+        turn = [k for k in built if len(known[k].rounds_ms) == place and not done(known[k])] if place else (
+            [k for k in built if k not in known])  # fmt: skip
+        spent = run.spent_s + sum(runner.spent_s.values())
+        if place and (spent >= settings.budget_s or all(done(known[k]) for k in built)):
             break
         if not turn:
             continue
         random.Random(f"{run.run_key} {place}").shuffle(turn)
-        bench.refresh()
         share = (settings.budget_s - spent) / (len(turn) * (settings.rounds - place))
         seconds, advance = min(max(share, ROUND_S[0]), ROUND_S[1]), shown.bar(f"round {place + 1}", len(turn))
         for key in turn:
-            if place and spent >= settings.budget_s:
-                return not lost
-            began = time.monotonic()
-            known[key] = _one(bench, run, key, every[key], built[key], known.get(key), seconds)
-            elapsed = time.monotonic() - began
-            store.put(known[key], spent_s=elapsed)
-            spent += elapsed
+            if place and run.spent_s + sum(runner.spent_s.values()) >= settings.budget_s:
+                return not runner.lost
+            _one(bench, run, key, every[key], built[key], runner, seconds)
             advance()
-    return not lost
+    return not runner.lost
 
 
 def _one(
-    bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial | Reply, before: Measurement | None,
-    seconds: float,
-) -> Measurement:  # fmt: skip
+    bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial, runner: Runner, seconds: float
+) -> None:
     """One candidate through one round; through its check as well if it has not been measured before."""
-    session, inputs = bench.session, bench.inputs(candidate.problem)
+    session, before = bench.session, runner.known.get(key)
+    session.problem = candidate.problem
+    m = before or bench.unmeasured(run, key, candidate)
     if candidate.backend == LIBRARY:
-        reply = session.library(inputs, seconds)
-        named = replace(candidate, kernel=reply.data.get("name", candidate.kernel))
-        m = before or bench.measurement(run, key, named, reply)
-        return bench.sampled(m, reply) if m.ok else m
-    if isinstance(built, Reply):
-        return bench.measurement(run, key, candidate, built)
-    if before is None:
-        before = bench.measurement(run, key, candidate, session.check(built, inputs))
-    return bench.sampled(before, session.sample(built, inputs, seconds)) if before.ok else before
+        found = session.library(seconds)
+        m = replace(m, kernel=found["name"] or m.kernel)
+    else:
+        found = session.round(built, None, seconds) if before else session.measure(built, seconds=seconds)
+    runner.take(m, found)

@@ -231,7 +231,7 @@ class Stand:
         needed = self._reset or self._resets_workspace or self._restored or hooked
         with _candidate():
             if self.code.bench is not None:
-                return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": {}}
+                return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": dict(self.state())}
             before_s = self.device.baseline_s() if watch else 0.0
             said = self._timed(trial["key"], once, (prepared, ended) if needed else None, **timing)
             if energy:
@@ -318,7 +318,7 @@ class Stand:
         )  # fmt: skip
         return {
             "samples_ms": [x * 1e3 for x in samples], "message": message,
-            "conditions": {} if disturbed is None else {"disturbed_percent": disturbed},
+            "conditions": {**self.state(), **({} if disturbed is None else {"disturbed_percent": disturbed})},
         }  # fmt: skip
 
     def _energy(self, run: Callable[[], object], prepare: Callable[[], None] | None) -> float:

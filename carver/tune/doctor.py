@@ -27,12 +27,12 @@ from ..base.store import BLOBS
 from ..kernels import declaration
 from ..problem.operator_file import operator_files
 from ..run import launch
-from ..run.bench import versions
 from ..run.compile import Compiler, hip_compiler
 from ..run.device import Call, Device, Program, Source, TensorSpec, c_compiler, cuda_compiler, open_device
 from ..run.records import Records
 from ..run.reference import namespace
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
+from ..run.runner import versions
 from ..run.spec import Kernel, isa
 from . import cache
 from .built import cpu_workers, jit

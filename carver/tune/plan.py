@@ -33,7 +33,7 @@ from ..run.inputs import (
 )
 from ..run.records import Measurement
 from ..run.reference import namespace
-from ..run.session import Settings, Trial, digest, program_identity
+from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.timers import check_timer
 from ..run.travel import PythonCode, program_to_dict, sent
@@ -162,40 +162,6 @@ class Tuning:
         return Checker(self.ref_prog, self.manual_check_prog, self.skip_check, rtol, atol, ratio)
 
 
-@dataclass(frozen=True, eq=False)
-class Spec:
-    """Everything that a lane needs. Compared by `identity`."""
-
-    identity: str
-    device: str
-    inputs: Inputs | None
-    """None where the worker that this goes to has them already."""
-    call: Mapping[str, Any]
-    out: tuple[int, ...]
-    """Places of the outputs among the inputs."""
-    hidden: tuple[int, ...]
-    """Those of them that references do not see: all but what `restore_value` names, which are inputs too."""
-    settings: Settings
-    checker: Checker
-    code: PythonCode = field(default_factory=PythonCode)
-    isolate: bool = True
-    retakes: int = 0
-    """How often a disturbed timing is taken again; with 0 nothing is looked for."""
-    energy: bool = False
-    """Whether the energy of a run is asked for too."""
-
-    def references(self) -> dict[str, Any] | None:
-        """How another process gets at the user's code; None where it cannot, or not at its arguments."""
-        plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
-        return self.code.references() if plain else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
-
-    def __hash__(self) -> int:
-        return hash((self.identity, self.device))
-
-
 @dataclass
 class Plan:
     """One tuning, with nothing run yet: candidates, what each is made of, inputs, and the key."""
@@ -246,9 +212,10 @@ class Plan:
         restored = [n for n in names_of(self.settings.restore_value) if n in known]
         kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
-            digest([self.key, self.inputs.checksum]), device, self.inputs, dict(self.bound) if self.python else {}, out,
-            tuple(i for i in out if i not in kept), self.settings.settings(), self.settings.checker(), self.code,
-            self.settings.isolate, self.settings.retakes, self.settings.objective == "energy",
+            device, self.settings.settings(), digest([self.key, self.inputs.checksum]), self.inputs,
+            dict(self.bound) if self.python else {}, out, tuple(i for i in out if i not in kept),
+            self.settings.checker(), self.code, self.settings.isolate, self.settings.retakes,
+            self.settings.objective == "energy",
         )  # fmt: skip
 
     def trial(self, index: int) -> Trial | RunError:

@@ -34,18 +34,18 @@ from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
-from ..run.bench import versions
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
 from ..run.finalists import tied, undecided
 from ..run.records import Measurement, Records, now
-from ..run.session import Trial, digest
+from ..run.runner import Runner, versions
+from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
 from . import cache, profiles, untimed
 from .built import JIT, Built
 from .configs import Entry, once
-from .lanes import BUSY, Lanes
+from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
 from .result import AutotuneResult, RunLog, outcomes
 from .search import BudgetSpent, Choices, strategy
@@ -181,10 +181,10 @@ class AutoTuner:
             pool = stack.enter_context(Lanes(plan, list(devices or (plan.device,)), executor, parallel))
             attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation)
             result = attempt.search()
-            if attempt.lost:
-                return _noted(result, f"not kept: of {attempt.lost} candidates the compiler could do nothing this time")
-            if attempt.busy:
-                return _noted(result, f"not kept: {len(attempt.busy)} of {result.trials} candidates were timed while "
+            if lost := len(attempt.runner.lost):
+                return _noted(result, f"not kept: of {lost} candidates the compiler could do nothing this time")
+            if busy := len(attempt.runner.busy):
+                return _noted(result, f"not kept: {busy} of {result.trials} candidates were timed while "
                                       "others had the device, however often; tune again when it is quiet")  # fmt: skip
             try:
                 records.finish(run)
@@ -234,18 +234,11 @@ class _Attempt:
     def __init__(
         self, plan: Plan, records: Records, run_id: str, pool: Lanes, log: RunLog, reuse: bool, generation: str,
     ) -> None:  # fmt: skip
-        self.plan, self.records, self.run_id, self.pool, self.log = plan, records, run_id, pool, log
+        self.plan, self.run_id, self.pool, self.log = plan, run_id, pool, log
         self.reuse, self.generation = reuse, generation
-        self.lost = 0
-        self.unrecorded = ""
-        self.retaken = 0
-        self.worst = 0.0
-        self.busy: set[int] = set()
-        """Those that were timed on a disturbed device only: not kept, nor chosen where there are others."""
+        self.runner = Runner(records, pool.width)
         self.tried: dict[int, Measurement] = {}
-        self.measured: dict[str, Measurement] = {}
         self.began = time.monotonic()
-        self.spent_s = dict.fromkeys(("compile", "check", "measure"), 0.0)
         self.versions = versions()
         self._trial = functools.cache(plan.trial)  # made when a candidate's turn comes: of many few are tried
         self.reference_ms: float | None = None
@@ -286,8 +279,9 @@ class _Attempt:
             return plan.ranking
 
     def _keep_learnt(self, ranking: Ranking) -> None:
-        priced = set(ranking.indices) - self.busy
-        times = {i: m.median_ms if m.ok else None for i, m in self.tried.items() if i in priced}
+        priced = set(ranking.indices)
+        quiet = {i: m for i, m in self.tried.items() if i in priced and not self._is_busy(i)}
+        times = {i: m.median_ms if m.ok else None for i, m in quiet.items()}
         if not any(times.values()) or not self.plan.kept or cache.disk_off():
             return
         with contextlib.suppress(OSError, DeviceError, StoreError):  # nothing measured is lost, the records have it
@@ -312,7 +306,11 @@ class _Attempt:
             self._run(fresh)
         if any(i not in self.tried for i in batch):
             raise BudgetSpent(f"the budget of {s.trials} trials is spent")
-        return [float("inf") if i in self.busy else self._cost(i) for i in batch]
+        return [float("inf") if self._is_busy(i) else self._cost(i) for i in batch]
+
+    def _is_busy(self, index: int) -> bool:
+        """Whether it was timed on a disturbed device only: it is not kept, nor chosen where there are others."""
+        return self.tried[index].candidate in self.runner.busy
 
     def _cost(self, index: int) -> float:
         """What is to be least: the time [s], or the objective that was asked for; infinite for what does not work."""
@@ -350,7 +348,7 @@ class _Attempt:
                 self._store(i, {"outcome": "does_not_fit", "message": str(trial)})
             elif same.setdefault(trial.key, i) == i:
                 ready[i] = trial
-        quiet = (m for i, m in self.tried.items() if i not in self.busy)
+        quiet = (m for i, m in self.tried.items() if not self._is_busy(i))
         best = min((m.median_ms for m in quiet if m.ok and m.median_ms), default=None)
         for i, found in self.pool.measure(ready, self._ahead(indices), best):
             self._store(i, found)
@@ -361,18 +359,18 @@ class _Attempt:
     def _right(self) -> list[int]:
         """Those that ran and were right, on a quiet device where there are such."""
         right = [i for i in sorted(self.tried) if self.tried[i].ok and self.tried[i].median_ms]
-        return [i for i in right if i not in self.busy] or right
+        return [i for i in right if not self._is_busy(i)] or right
 
     def _final_rounds(self) -> None:
         """Further rounds of the fastest few, in turn, until their order is sure or a tie; no longer than all took."""
         s = self.plan.settings
         if s.objective != "time" or self.plan.code.bench is not None or not self.pool.alone:
             return
-        ends = time.monotonic() + self.spent_s["check"] + self.spent_s["measure"]
+        ends = time.monotonic() + self.runner.spent_s["check"] + self.runner.spent_s["measure"]
         if s.seconds is not None:
             ends = min(ends, self.began + s.seconds)
         for _ in range(FINAL_ROUNDS):
-            places = {self.tried[i].candidate: i for i in self._right() if i not in self.busy}
+            places = {self.tried[i].candidate: i for i in self._right() if not self._is_busy(i)}
             left = undecided([self.tried[i] for i in places.values()])[:FINALISTS]
             ready = {places[m.candidate]: self._trial(places[m.candidate]) for m in left}
             if len(left) < 2 or max(len(m.rounds_ms) for m in left) > FINAL_ROUNDS or time.monotonic() > ends:
@@ -380,15 +378,7 @@ class _Attempt:
             for i, found in self.pool.measure({i: t for i, t in ready.items() if isinstance(t, Trial)}, (), None):
                 if found["outcome"] != "ok" or found.get("busy", 0.0) > BUSY:
                     return  # what was right and quiet before still counts
-                said = {**found.get("state", {}), **found.get("conditions", {})}
-                self._recorded_as(i, self.tried[i].with_round(found["samples_ms"], said))
-
-    def _recorded_as(self, index: int, m: Measurement) -> None:
-        try:
-            self.records.put(m)
-        except StoreError as e:  # the disk ran full, say: what is measured counts for this run all the same
-            self.unrecorded = str(e)
-        self._keep(index, m, recorded=False)
+                self._keep(i, self.runner.take(self.tried[i], found), recorded=False)
 
     def _ahead(self, indices: Sequence[int]) -> Iterator[tuple[int, Trial]]:
         """What is measured next where that is known: in rank order, as far as the budget of trials goes."""
@@ -403,59 +393,40 @@ class _Attempt:
     def _recorded(self, index: int) -> Measurement | None:
         """An earlier measurement of the candidate under the same conditions; of other runs, only what is certain."""
         key = self._key(index)
-        if key in self.measured or not self.reuse:
-            return self.measured.get(key)
-        found = self.records.find(candidate=key)
+        if key in self.runner.known or not self.reuse:
+            return self.runner.known.get(key)
+        found = self.runner.records.find(candidate=key)
         own = [m for m in found if m.run_id == self.run_id]
         sure = [m for m in found if m.outcome in ("ok", "wrong_result", "compile_error")]
         return (own or sure)[-1] if own or sure else None
 
     def _store(self, index: int, found: Mapping[str, Any]) -> None:
         plan, entry = self.plan, self.plan.entries[index]
-        for name, seconds in found.get("spent_s", {}).items():
-            self.spent_s[name] += seconds / self.pool.width
-        hint, trial = entry.hint, self._trial(index)
-        own = isinstance(plan.kernels[index], HintKernel)
+        hint, own = entry.hint, isinstance(plan.kernels[index], HintKernel)
         sizes = {name: n for name, n in plan.bound.items() if isinstance(n, int) and not isinstance(n, bool)}
         m = Measurement(
             run_id=self.run_id,
             candidate=self._key(index),
-            outcome=found["outcome"],
-            message=found["message"],
+            outcome="ok",
             operator=hint.problem.operator if hint else plan.name,
             problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": sizes},
             kernel=hint.kernel if hint and own else plan.name,
             backend=hint.backend if hint and own else OWN,
             config=entry.recorded,
             arch=plan.arch.name,
-            device=found.get("device") or plan.arch.title,
-            host=found.get("host") or platform.node(),
+            device=plan.arch.title,
+            host=platform.node(),
             rank=hint.rank if hint else None,
             predicted_ms=entry.predicted_ms,
             bound=hint.bound if hint else "",
             terms_ms=dict(hint.terms_ms) if hint else {},
-            error=None if found.get("error") is None else min(float(found["error"]), 1e300),
-            device_info={**found.get("state", {}), "resources": found.get("resources", {}),
-                         "checked": found.get("checked", False), "reference_ms": found.get("reference_ms"),
-                         **({"smem_bytes": _smem_bytes(trial, found)} if isinstance(trial, Trial) else {})},
             versions=self.versions,
             hint=hint.to_dict() if hint and own else None,
-        )  # fmt: skip
-        if m.ok:
-            m = m.with_round(found["samples_ms"], {**found.get("state", {}), **found.get("conditions", {})})
-        self.retaken += found.get("retaken", 0)
-        self.worst = max(self.worst, found.get("worst", 0.0))
-        if not found.get("transient") and not (m.ok and found.get("busy", 0.0) > BUSY):
-            self._recorded_as(index, m)
-            return
-        if found.get("transient"):
-            self.lost += 1
-        else:
-            self.busy.add(index)
-        self._keep(index, m, recorded=False)
+        )
+        self._keep(index, self.runner.take(m, found), recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
-        self.tried[index] = self.measured[m.candidate] = m
+        self.tried[index] = self.runner.known[m.candidate] = m
         self.reference_ms = self.reference_ms or m.device_info.get("reference_ms")
         self.log.candidate(len(self.tried), len(self.plan.entries), m, recorded)
 
@@ -475,8 +446,8 @@ class _Attempt:
         m = self.tried[best]
         baseline_ms = baseline.median_ms if baseline is not None and baseline.ok else None
         assert m.median_ms is not None
-        seconds = time.monotonic() - self.began
-        spent_s = {"setup": max(seconds - sum(self.spent_s.values()), 0.0), **self.spent_s}
+        seconds, runner = time.monotonic() - self.began, self.runner
+        spent_s = {"setup": max(seconds - sum(runner.spent_s.values()), 0.0), **runner.spent_s}
         env = {
             "device": m.device, "host": m.host, "device_info": dict(m.device_info), "versions": self.versions,
             "inputs": plan.inputs.origin, "inputs_sha256": plan.inputs.checksum, "created_at": now(),
@@ -488,12 +459,13 @@ class _Attempt:
         notes = plan.notes
         if plan.settings.objective != "time" and plan.settings.search == "learn":
             notes += ("tried in the order of predicted times, with nothing learnt: the model knows no other objective",)
-        if self.unrecorded:
-            notes += (f"measurements were not recorded: {self.unrecorded}",)
-        if self.retaken:
-            slower = f"the baseline kernel took up to {self.worst:.3g} x its time" if math.isfinite(self.worst) else (
-                "every run of a candidate lost a core")  # fmt: skip
-            notes += (f"{self.retaken} timings were taken again, as others had the device: {slower}",)
+        if runner.unrecorded:
+            notes += (f"measurements were not recorded: {runner.unrecorded}",)
+        if runner.retaken:
+            slower = "every run of a candidate lost a core"
+            if math.isfinite(runner.worst):
+                slower = f"the baseline kernel took up to {runner.worst:.3g} x its time"
+            notes += (f"{runner.retaken} timings were taken again, as others had the device: {slower}",)
         found = AutotuneResult(
             plan.name, plan.entries[best].recorded, m.median_ms, table, env, stopped, len(table),
             seconds, plan.key, m.predicted_ms, self.reference_ms, baseline_ms, notes,
@@ -561,13 +533,6 @@ def build(plan: Plan, entry: Entry) -> Any:
     tuned = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
     params = plan.jit.params_of(made, plan.bound) if plan.described else None
     return Built(made, plan.device, params or tuned, plan.out, tuned_for=tuned)
-
-
-def _smem_bytes(trial: Trial, found: Mapping[str, Any]) -> int:
-    """The most shared memory that a block of any launch of a program takes, static and dynamic together."""
-    static = {entry: r[1] for entry, r in found.get("resources", {}).items()}
-    calls = trial.program["calls"] if trial.program is not None else []
-    return max((static.get(entry, 0) + dynamic for entry, _, _, dynamic, *_ in calls), default=0)
 
 
 def _taken(plan: Plan) -> str:
