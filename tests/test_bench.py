@@ -22,6 +22,7 @@ import carver
 from carver.arch.detect import nvidia_names
 from carver.base.child import Reply
 from carver.base.errors import ConfigError, DeviceError, RunError
+from carver.base.given import as_json, typed
 from carver.cli.main import main
 from carver.kernels.declaration import kernels
 from carver.kernels.enumeration import enumerate_space
@@ -37,7 +38,6 @@ from carver.run.device import compile_hint, concrete, decode, encode, upload
 from carver.run.records import Records
 from carver.run.session import Settings
 from carver.run.stand import Stand
-from carver.run.travel import arch_from_dict, program_from_dict, program_to_dict
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ class Script:
             return Reply("ok", "", machine)
         if job["do"] == "setup":
             return Reply("ok")
-        nudge = int(job["trial"]["program"]["source"][1]["NUDGE"])
+        nudge = int(job["trial"]["program"]["source"]["defines"]["NUDGE"])
         self.asked.append((job["do"], nudge))
         if (job["do"], nudge) in self.replies:
             return self.replies[job["do"], nudge]
@@ -304,13 +304,11 @@ def test_key_of_a_candidate_covers_source_config_and_compiler(tmp_path: Path) ->
 
 
 def test_program_and_arch_survive_the_way_to_the_worker(tmp_path: Path) -> None:
-    from dataclasses import asdict
-
     program = candidate(tmp_path, "ok").program
     assert program is not None
-    assert program_from_dict(json.loads(json.dumps(program_to_dict(program)))) == program
+    assert typed(type(program), json.loads(json.dumps(as_json(program)))) == program
     for arch in (carver.CUDA("h200"), CpuDevice().arch):
-        assert arch_from_dict(json.loads(json.dumps(asdict(arch)))) == arch
+        assert typed(type(arch), json.loads(json.dumps(as_json(arch)))) == arch
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from carver.arch import devices as archs
 from carver.arch.descriptor import Arch
 from carver.base.child import Reply
 from carver.base.errors import ConfigError, RunError
+from carver.base.given import as_json
 from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
 from carver.calibrate import kernels as measuring
@@ -407,7 +408,7 @@ def test_a_part_that_fails_costs_its_readings_alone(own_folder: Path, monkeypatc
                 return Reply("timeout", "still running clock")
             assert (own_folder / "cache" / "calibrate.jsonl").read_text().count("\n") == 1
             r = reading("vector.float32", "fma", "FLOP/s", [1e9] * 9)
-            return Reply("ok", "", {**Microbenchmarks({r.name: r}).to_dict(), "hz": job["hz"], "state": {}})
+            return Reply("ok", "", {"micro": as_json(Microbenchmarks({r.name: r})), "hz": job["hz"], "state": {}})
 
     monkeypatch.setattr(calibrating, "Child", Half)
     found = calibrate("cpu", kernels=False)

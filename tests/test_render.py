@@ -17,6 +17,7 @@ from cases import KERNELS
 from carver.arch import devices as arch
 from carver.arch.descriptor import Arch
 from carver.base.errors import CompileError, ConfigError, KernelError, NoCandidates
+from carver.base.given import as_json, typed
 from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
@@ -42,7 +43,6 @@ from carver.run.device import (
     render,
 )  # fmt: skip
 from carver.run.render import CPU_FLAGS, TensorMap
-from carver.run.travel import program_from_dict, program_to_dict
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
 
@@ -239,7 +239,7 @@ def test_tensor_maps_say_how_the_copy_engine_reads_each_operand(problem: Problem
               "alternate": 0, "cluster": 2}  # fmt: skip
     program = concrete(declared, problem, config, H200)
     assert program.calls[-1].entry == "carver_matmul" and program.calls[-1].maps == (a, b)
-    assert program_from_dict(json.loads(json.dumps(program_to_dict(program)))) == program
+    assert typed(Program, json.loads(json.dumps(as_json(program)))) == program
     assert all(call.maps == () for call in program.calls[:-1])
 
 

@@ -559,8 +559,9 @@ def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeyp
         raise DeviceError("no NVIDIA GPU here")
 
     program = {
-        "source": ["k.cu", {}, [], ["f"], "sm_90"], "calls": [["f", [1, 1, 1], 1, 0, ["Y"]]], "workspace_bytes": 0,
-        "tensors": [["Y", [1], "float32", 1]],
+        "source": {"path": "k.cu", "defines": {}, "flags": [], "entries": ["f"], "isa": "sm_90"},
+        "calls": [{"entry": "f", "grid": [1, 1, 1], "block": 1, "dynamic_smem_bytes": 0, "args": ["Y"]}],
+        "workspace_bytes": 0, "inputs": [], "output": {"name": "Y", "shape": [1], "dtype": "float32", "align_bytes": 1},
     }  # fmt: skip
     made = tuner(scale, [{"ways": 1}], ref_prog=twice)
     found, _ = made.run()._files()
@@ -612,13 +613,14 @@ def test_a_cubin_is_kept_where_its_isa_is_the_devices(
     arch = carver.load_arch("h200").replace(isa=here)
     monkeypatch.setattr("carver.tune.result.archs.load", lambda name: arch)
     program = {
-        "source": ["k.cu", {}, [], ["f"], saved], "calls": [["f", [1, 1, 1], 1, 0, ["Y"]]], "workspace_bytes": 0,
-        "tensors": [["Y", [1], "float32", 1]],
+        "source": {"path": "k.cu", "defines": {}, "flags": [], "entries": ["f"], "isa": saved},
+        "calls": [{"entry": "f", "grid": [1, 1, 1], "block": 1, "dynamic_smem_bytes": 0, "args": ["Y"]}],
+        "workspace_bytes": 0, "inputs": [], "output": {"name": "Y", "shape": [1], "dtype": "float32", "align_bytes": 1},
     }  # fmt: skip
     entry = {
         "program": program, "sources": ["k.cu"], "binary": "kernel.cubin", "log": "", "compiler": "nvcc",
         "sha256": hashlib.sha256(b"cubin").hexdigest(), "device": "cuda:0", "out": [-1],
-        "params": [["Y", [1], "float32", True]],
+        "params": [{"name": "Y", "shape": [1], "dtype": "float32", "is_output": True}],
     }  # fmt: skip
     built = _restore(entry, files, None)
     assert (built._binary is not None) is kept

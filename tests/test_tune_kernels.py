@@ -16,6 +16,7 @@ from tuned import QUICK, SCALE, scale
 
 import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, RunError
+from carver.base.given import as_json, typed
 from carver.base.store import unpack
 from carver.run.compile import bundle
 from carver.run.device import c_compiler, compile_source
@@ -359,15 +360,13 @@ def test_launches_travel_as_json_and_reach_the_driver_as_they_are() -> None:
 
     from carver.run.cuda import _letter
     from carver.run.render import passed
-    from carver.run.travel import program_from_dict, program_to_dict
 
     kernel = carver.Kernel(
         "__global__\n", "f", grid=(4, 2), block=(32, 2), shared_bytes=512, scalars=[7, 0.5, np.int64(9)],
         defines={"FAST": True, "N": 3}, isa="sm_90a",
     )  # fmt: skip
     program = kernel.program([Param(t, (8,), "float16") for t in "XY"], carver.load_arch("h200"))
-    plain = program_to_dict(program)
-    assert program_to_dict(program_from_dict(json.loads(json.dumps(plain)))) == plain
+    assert typed(type(program), json.loads(json.dumps(as_json(program)))) == program
     (call,) = program.calls
     assert (call.grid, call.block, call.dynamic_smem_bytes) == ((4, 2, 1), (32, 2, 1), 512)
     assert dict(program.source.defines) == {"FAST": "1", "N": "3"} and program.source.isa == "sm_90a"

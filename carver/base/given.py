@@ -17,9 +17,10 @@ import tomllib
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TextIO, TypeVar
+from types import UnionType
+from typing import Any, ParamSpec, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -220,6 +221,42 @@ def check_fields(cls: Any, given: object, what: str, error: Error) -> None:
         kind = _plain(str(f.type))
         if f.name in given and not fits(given[f.name], kind, {}):
             raise error(f"not a {what}: {f.name} must be {in_words(kind)}, got {shown(given[f.name])}")
+
+
+def as_json(value: Any) -> Any:
+    """Plain JSON types for dataclasses, mappings, sequences and paths within each other; `typed` gives back an equal
+    value."""
+    if is_dataclass(value):
+        return {f.name: as_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(each) for each in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """What JSON has of a value that is annotated so: an object becomes the dataclass among the kinds, or a mapping, a
+    list a tuple, text a path where the kind is one.
+
+    Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit.
+    """
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if isinstance(value, Mapping):
+        made: Any = next(filter(is_dataclass, kinds), None)
+        if made is None:
+            of = next((get_args(each)[1] for each in kinds if len(get_args(each)) == 2), Any)
+            return {name: typed(of, each) for name, each in value.items()}
+        known = _hints(made)
+        return made(**{name: typed(known[name], each) for name, each in value.items()})
+    if isinstance(value, list):
+        inner = next((get_args(each) for each in kinds if get_origin(each) is tuple), (Any, ...))
+        each_is = inner[:1] * len(value) if inner[1:] == (...,) else inner
+        return tuple(typed(is_, each) for is_, each in zip(each_is, value, strict=True))
+    return Path(value) if Path in kinds else value
+
+
+_hints = functools.cache(get_type_hints)
 
 
 def _plain(annotation: str) -> str:

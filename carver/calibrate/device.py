@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite
 from typing import Any, Literal
@@ -13,13 +13,12 @@ from ..arch.descriptor import Arch
 from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError
 from ..base.folders import cache_folder, lease
-from ..base.given import number
+from ..base.given import as_json, number, typed
 from ..evaluate.tables import Case
 from ..run.cpu import CpuDevice
 from ..run.device import open_device
 from ..run.records import now
 from ..run.session import MOST_S
-from ..run.travel import arch_from_dict
 from . import cpu, cuda, keep
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality
 from .kernels import measured
@@ -142,9 +141,9 @@ class Probe:
     def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
         d = self.device
         if job["do"] == "describe":
-            return {"arch": asdict(d.arch), "parts": self.bench.parts, "lease": d.lease, "state": d.state()}
+            return {"arch": as_json(d.arch), "parts": self.bench.parts, "lease": d.lease, "state": d.state()}
         self.bench.hz = job["hz"]
-        return {**run_part(self.bench, job["do"]).to_dict(), "hz": self.bench.hz, "state": d.state()}
+        return {"micro": as_json(run_part(self.bench, job["do"])), "hz": self.bench.hz, "state": d.state()}
 
 
 def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Microbenchmarks]:
@@ -157,13 +156,13 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
         said = worker.call({"do": "describe"}, PART_TIMEOUT_S)
         if said.outcome != "ok":
             raise DeviceError(f"the device does not answer: {said.message}")
-        arch, state = arch_from_dict(said.data["arch"]), said.data["state"]
+        arch, state = typed(Arch, said.data["arch"]), said.data["state"]
         hz, micro = arch.clock_hz, NOTHING
         with lease(said.data["lease"], shared=True, wait_s=inf, waiting=lambda who: say(f"waiting for {who}")):
             for name in said.data["parts"]:
                 reply = worker.call({"do": name, "hz": hz}, PART_TIMEOUT_S)
                 if reply.outcome == "ok":
-                    part, hz, state = Microbenchmarks.from_dict(reply.data), reply.data["hz"], reply.data["state"]
+                    part, hz, state = typed(Microbenchmarks, reply.data["micro"]), reply.data["hz"], reply.data["state"]
                 else:
                     part = Microbenchmarks({}, (), (f"{name}: {reply.outcome}: {reply.message}",))
                 micro += part

@@ -72,16 +72,11 @@ class Microbenchmarks:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `from_dict` gives back an equal object."""
+        """Plain JSON types, the readings in a list."""
         return {
             "readings": [asdict(r) for r in self.readings.values()], "curves": [asdict(c) for c in self.curves],
             "left_out": list(self.left_out),
         }  # fmt: skip
-
-    @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Microbenchmarks:
-        curves = (Curve(c["what"], tuple(c["in_flight_bytes"]), tuple(c["bytes_per_s"])) for c in d["curves"])
-        return cls({r["name"]: Reading(**r) for r in d["readings"]}, tuple(curves), tuple(d["left_out"]))
 
     def get(self, name: str) -> float | None:
         found = self.readings.get(name)

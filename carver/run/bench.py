@@ -24,6 +24,7 @@ from ..arch.descriptor import Arch
 from ..base.child import Reply
 from ..base.errors import ConfigError, DeviceError, KernelError
 from ..base.folders import cache_folder, lease
+from ..base.given import as_json
 from ..base.host import cores_available
 from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
@@ -47,7 +48,6 @@ from .session import (
     unbuilt,
 )  # fmt: skip
 from .timers import check_timer
-from .travel import program_to_dict
 
 ROUND_S = (0.01, 0.5)
 """Bounds of what one candidate gets of one round. [s]"""
@@ -76,7 +76,7 @@ class Candidate:
     def trial(self) -> Trial:
         """What runs: candidates that differ in their names only are loaded once."""
         assert self.program is not None
-        program = program_to_dict(self.program)
+        program = as_json(self.program)
         return Trial(digest([program]), {}, program)
 
 

@@ -34,7 +34,7 @@ from ..base.errors import (
     nearest,
 )
 from ..base.folders import scratch
-from ..base.given import number, shown, whole
+from ..base.given import as_json, number, shown, typed, whole
 from ..base.store import unpack
 from ..problem.problem import Problem
 from .check import Checker, OperatorReference
@@ -44,7 +44,7 @@ from .inputs import Inputs
 from .spec import Param, retargeted
 from .stand import Stand, decoded
 from .timers import check_timer
-from .travel import PythonCode, arch_from_dict, program_from_dict, program_to_dict, sent
+from .travel import PythonCode, sent
 
 SETUP_TIMEOUT_S = 600.0
 """What a set-up may take: drawing or loading the inputs, computing the reference. [s]"""
@@ -158,7 +158,7 @@ class Trial:
         """With the text of its source, for a host that may not have the file."""
         if self.program is None:
             return self
-        return replace(self, files=bundle(program_from_dict(self.program).source), binary=None)
+        return replace(self, files=bundle(typed(Program, self.program).source), binary=None)
 
 
 def digest(parts: Sequence[Any]) -> str:
@@ -168,7 +168,8 @@ def digest(parts: Sequence[Any]) -> str:
 
 def program_identity(program: Program, compiler: str) -> dict[str, Any]:
     """All of a program that its result depends on: its launches, and in place of its path what the source says."""
-    return program_to_dict(program) | {"source": program.source.key(compiler)}
+    whole: dict[str, Any] = as_json(program)
+    return whole | {"source": program.source.key(compiler)}
 
 
 def compiler_of(kind: str) -> Compiler:
@@ -183,7 +184,7 @@ def build(
     `stop` ends the compiler. `device` is the one here, where the trial was made for another host's.
     """
     assert trial.program is not None
-    program = program_from_dict(trial.program)
+    program: Program = typed(Program, trial.program)
     source = program.source
     if trial.files is not None and not source.path.is_file():
         source = replace(source, path=unpack(trial.files))
@@ -195,7 +196,7 @@ def build(
         return Reply("timeout", str(e))
     except (CompileError, KernelError, RunError) as e:
         return Reply(outcome_of(e), str(e), transient=isinstance(e, CompilerFailed))
-    plain = program_to_dict(replace(program, source=source))
+    plain = as_json(replace(program, source=source))
     return replace(trial, program=plain, binary=(str(binary.path), binary.sha256, binary.log), files=None)
 
 
@@ -332,7 +333,7 @@ class Session(ExitStack):
         if reply.outcome != "ok":
             raise DeviceError(f"device {self.spec.device!r}: {reply.message}")
         d = reply.data
-        return Opened(d["kind"], d["name"], d["lease"], arch_from_dict(d["arch"]), d["state"])
+        return Opened(d["kind"], d["name"], d["lease"], typed(Arch, d["arch"]), d["state"])
 
     def stop(self) -> None:
         """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
@@ -489,4 +490,4 @@ def _smem_bytes(trial: Trial, resources: Mapping[str, Any]) -> int:
     """The most shared memory that a block of any launch of a program takes, static and dynamic together."""
     static = {entry: r[1] for entry, r in resources.items()}
     calls = trial.program["calls"] if trial.program is not None else []
-    return max((static.get(entry, 0) + dynamic for entry, _, _, dynamic, *_ in calls), default=0)
+    return max((static.get(call["entry"], 0) + call["dynamic_smem_bytes"] for call in calls), default=0)

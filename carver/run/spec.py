@@ -101,10 +101,6 @@ class Param:
             return 0
         return int(np.prod(self.extents, dtype=np.int64)) * dtypes.ARRAY_BYTES[self.dtype]
 
-    def to_list(self) -> list[Any]:
-        """Plain JSON types: the arguments of another one that is equal."""
-        return [self.name, self.shape and list(self.shape), self.dtype, self.is_output]
-
     def tensor(self) -> TensorSpec:
         return TensorSpec(self.name, self.extents, self.dtype, _ALIGN_BYTES)
 
@@ -166,7 +162,7 @@ class Launch:
     """What of a launch depends on sizes: counts of blocks and scalars, as numbers or as expressions of them."""
 
     grid: tuple[Any, ...]
-    scalars: tuple[Any, ...] = ()
+    scalars: tuple[str | Scalar | Any, ...] = ()
 
     def counts(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         """Blocks for these sizes."""
@@ -188,15 +184,9 @@ class Launch:
         call = Call(entry, grid, block, smem_bytes, (*given, *scalars))
         return Program(source, (call,), 0, tuple(tensors[:-1]), tensors[-1])
 
-    def to_list(self) -> list[Any]:
-        """Plain JSON types."""
-        made = [n if isinstance(n, str | Scalar) else scalar(n) for n in self.scalars]
-        return [list(self.grid), [[n.kind, n.value] if isinstance(n, Scalar) else n for n in made]]
-
-    @classmethod
-    def from_list(cls, d: Sequence[Any]) -> Launch:
-        grid, scalars = d
-        return cls(tuple(grid), tuple(Scalar(*n) if isinstance(n, list) else n for n in scalars))
+    def plain(self) -> Launch:
+        """The same with scalars that JSON takes."""
+        return replace(self, scalars=tuple(n if isinstance(n, str | Scalar) else scalar(n) for n in self.scalars))
 
 
 def evaluate(what: str, text: str, sizes: Mapping[str, int]) -> int:

@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,16 +24,17 @@ import numpy as np
 from ..base.child import outcome_of
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError
+from ..base.given import as_json, typed
 from ..base.host import memory_bytes
 from ..problem.problem import Problem
 from . import reference
 from .buffers import Array, decode, encode, is_gpuarray, is_torch
 from .check import Differences
-from .device import Binary, Guarded, Loaded, open_device
+from .device import Binary, Guarded, Loaded, Program, open_device
 from .inputs import as_argument, as_stored, read
 from .reference import float64, library_call, namespace
 from .spec import Kernel, element
-from .travel import PythonCode, arrived, call_by_name, program_from_dict
+from .travel import PythonCode, arrived, call_by_name
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""
@@ -115,7 +116,7 @@ class Stand:
 
     def describe(self) -> Mapping[str, Any]:
         d = self.device
-        return {"kind": d.kind, "name": d.name, "arch": asdict(d.arch), "lease": d.lease, "state": self.state()}
+        return {"kind": d.kind, "name": d.name, "arch": as_json(d.arch), "lease": d.lease, "state": self.state()}
 
     def state(self) -> Mapping[str, Any]:
         """The device's, at most `STATE_S` old."""
@@ -346,7 +347,7 @@ class Stand:
         key: str = trial["key"]
         if trial["program"] is None:
             return self._python(key, trial["config"])
-        concrete = program_from_dict(trial["program"])
+        concrete: Program = typed(Program, trial["program"])
         if not self._sets:
             self._sets = [self._read()]
         taken, first = [t.name for t in concrete.tensors], self._sets[0].arrays

@@ -1,4 +1,4 @@
-"""Data that goes between processes: programs and descriptors as JSON, Python code as the name to import it by."""
+"""Python code that goes between processes as the name to import it by, and the values of its arguments."""
 
 from __future__ import annotations
 
@@ -6,57 +6,15 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
-from pathlib import Path
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch, Matrix
 from ..base.errors import ConfigError
+from ..base.given import as_json, typed
 from ..ranking.hint import Hint
-from .render import Call, Program, Scalar, Source, TensorMap, TensorSpec
 from .spec import Param
-
-
-def program_to_dict(program: Program) -> dict[str, Any]:
-    """Plain JSON types; `program_from_dict` gives back an equal program."""
-    s = program.source
-    calls = []
-    for call in program.calls:
-        block = call.block if isinstance(call.block, int) else list(call.block)
-        args = [[a.kind, a.value] if isinstance(a, Scalar) else a for a in call.args]
-        maps = [[list(astuple(each)) for each in call.maps]] if call.maps else []
-        calls.append([call.entry, list(call.grid), block, call.dynamic_smem_bytes, args, *maps])
-    return {
-        "source": [str(s.path), dict(s.defines), list(s.flags), list(s.entries), s.isa], "calls": calls,
-        "workspace_bytes": program.workspace_bytes,
-        "tensors": [[t.name, list(t.shape), t.dtype, t.align_bytes] for t in program.tensors],
-    }  # fmt: skip
-
-
-def program_from_dict(d: Mapping[str, Any]) -> Program:
-    path, defines, flags, entries, isa = d["source"]
-    *inputs, output = (TensorSpec(name, tuple(shape), dtype, align) for name, shape, dtype, align in d["tensors"])
-    calls = []
-    for entry, (x, y, z), block, smem_bytes, args, *maps in d["calls"]:
-        scalars = tuple(Scalar(*a) if isinstance(a, list) else a for a in args)
-        threads = tuple(block) if isinstance(block, list) else block
-        read = tuple(TensorMap(*_frozen(each)) for each in (maps[0] if maps else ()))
-        calls.append(Call(entry, (x, y, z), threads, smem_bytes, scalars, read))
-    source = Source(Path(path), MappingProxyType(defines), tuple(flags), tuple(entries), isa)
-    return Program(source, tuple(calls), d["workspace_bytes"], tuple(inputs), output)
-
-
-def arch_from_dict(d: Mapping[str, Any]) -> Arch:
-    """The descriptor whose fields came through JSON."""
-    rows = [Matrix(**{**row, "shape": tuple(row["shape"])}) for row in d["matrix"]]
-    return Arch(**{**{name: _frozen(value) for name, value in d.items()}, "matrix": tuple(rows)})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -126,7 +84,7 @@ def sent(value: Any) -> Any:
     if isinstance(value, Hint):
         return {"hint": value.to_dict()}
     if isinstance(value, Param):
-        return {"param": value.to_list()}
+        return {"param": as_json(value)}
     if isinstance(value, list | tuple):
         return [sent(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):
@@ -138,7 +96,7 @@ def sent(value: Any) -> Any:
 
 def arrived(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return Param(*value["param"]) if "param" in value else Hint.from_dict(value["hint"])
+        return typed(Param, value["param"]) if "param" in value else Hint.from_dict(value["hint"])
     return tuple(arrived(v) for v in value) if isinstance(value, list) else value
 
 

@@ -12,7 +12,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
-from ..base.given import fits, in_words, index, shown
+from ..base.given import as_json, fits, in_words, index, shown
 from ..base.host import memory_bytes
 from ..compiled.arguments import Tensor
 from ..compiled.triton import function_of
@@ -36,7 +36,7 @@ from ..run.reference import namespace
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.timers import check_timer
-from ..run.travel import PythonCode, program_to_dict, sent
+from ..run.travel import PythonCode, sent
 from .built import JIT, device_name
 from .configs import Entry, check_bound, expand, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
@@ -229,7 +229,7 @@ class Plan:
                 config = {k: sent(v) for k, v in entry.config.items()}
             else:
                 made = kernel.program([v.param for v in self.inputs.values], self.arch)
-                program, known = program_to_dict(made), program_identity(made, compiler_key(self.kind))
+                program, known = as_json(made), program_identity(made, compiler_key(self.kind))
                 config = entry.recorded
         except ConfigError as e:
             return RunError(str(e))

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import private
-from ..base.given import printable
+from ..base.given import as_json, printable, typed
 from ..base.store import blob, unpack
 from ..base.table import screen_width, without_colour, words
 from ..run.compile import bundle
-from ..run.device import Binary
+from ..run.device import Binary, Program
 from ..run.finalists import tied
 from ..run.records import Measurement, RecordsError, now
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
-from ..run.travel import program_from_dict, program_to_dict
 from . import cache
 from .built import Built, elsewhere
 from .cache import is_set
@@ -128,17 +127,17 @@ class AutotuneResult:
         program, binary = self.built.tuned(), self.built.compile()
         files |= bundle(program.source)
         files[f"kernel{binary.path.suffix}"] = binary.path.read_bytes()
-        plain = program_to_dict(program)
-        plain["source"][0] = program.source.path.name
+        plain = as_json(program)
+        plain["source"]["path"] = program.source.path.name
         found["kernel"] = {
             "program": plain, "sources": [name for name in files if not name.startswith("kernel" + binary.path.suffix)],
             "binary": f"kernel{binary.path.suffix}", "sha256": binary.sha256, "log": binary.log,
             "compiler": compiler_of(self.built.kind).identity, "device": self.built.device_name,
             "out": list(self.built.out),
-            "params": [p.to_list() for p in self.built.params or ()],
+            "params": as_json(self.built.params or ()),
         }  # fmt: skip
         if self.built.launch is not None:
-            found["kernel"]["launch"] = self.built.launch.to_list()
+            found["kernel"]["launch"] = as_json(self.built.launch.plain())
         return found, files
 
     @classmethod
@@ -196,7 +195,7 @@ def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | Non
     kind = where.partition(":")[0]
     if kind != d["device"].partition(":")[0]:
         raise ConfigError(f"the saved kernel is for {d['device']}; it cannot run on {where}")
-    program = program_from_dict(d["program"])
+    program: Program = typed(Program, d["program"])
     contents = {name: files[name] for name in (program.source.path.name, *d["sources"])}
     source = replace(program.source, path=unpack(contents))
     if kind == "cuda":
@@ -208,8 +207,8 @@ def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | Non
         built = files[d["binary"]]
         if sha256(built).hexdigest() == d["sha256"]:
             binary = Binary(blob(built, Path(d["binary"]).suffix), d["sha256"], d["log"], 0.0, cached=True)
-    params = [Param(*each) for each in d["params"]]
-    launch = Launch.from_list(d["launch"]) if "launch" in d else None
+    params = typed(tuple[Param, ...], d["params"])
+    launch = typed(Launch, d["launch"]) if "launch" in d else None
     program = replace(program, source=source)
     return Built(None, where, params, d["out"], program=program, binary=binary, launch=launch)
 
