@@ -16,7 +16,6 @@ from benchmarks.adapters import ALSO, FORMATS, read
 from benchmarks.adapters.tensile import solution
 from benchmarks.adapters.words import dtype
 from carver.arch.devices import load
-from carver.base.table import without_colour
 from carver.cli.main import main
 from carver.evaluate.summary import Summary, best_fixed, evaluate, table
 from carver.evaluate.tables import Case, Remark, device, seconds, tunables
@@ -148,7 +147,7 @@ class TestWhatIsPassedOver:
 
 def test_what_is_printed_of_a_table() -> None:
     row = Summary("mine", "h200_sxm", 3, 40.0, {1: (1.11, 1.22, 1.33)}, {1: 2.22}, 1.44, 0.55, 0.07, 0.81, 0.999, 0.998)
-    text = without_colour(table([row], ks=(1,), width=130), 130)
+    text = table([row], ks=(1,), width=130)
     for printed in ("1.110", "(2.22)", "1.22", "1.33", "1.44", "0.55", "7 %", "81 %", "0.999", "0.998"):
         assert printed in text
 

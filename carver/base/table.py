@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .given import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
@@ -177,15 +176,6 @@ def titled(title: str, columns: Sequence[Column], width: int, remarks: Iterable[
 def wrapped(lines: Iterable[str], width: int) -> list[str]:
     """Lines broken between words where they are longer than `width`."""
     return [part for line in lines for part in wrap(line, width, break_on_hyphens=False) or [""]]
-
-
-def without_colour(drawn: RenderableType, width: int) -> str:
-    """As text, in a notebook too, where rich would show it beside what is printed."""
-    from rich.console import Console
-
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None, legacy_windows=False, force_jupyter=False).print(drawn)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:

@@ -234,8 +234,12 @@ def read_all(
 def _find(folder: Path) -> Iterator[Path]:
     """The files below a folder that may be tables of carver's own forms."""
     for path in folder.rglob("*"):
-        if path.name.endswith(ENDINGS) or (path.suffix == ".json" and _of_kernel_tuner(path)):
+        if path.name.endswith(ENDINGS):
             yield path
+        elif path.suffix == ".json":
+            with path.open(encoding="utf-8", errors="replace") as file:
+                if _BEGINS.match(file.read(10_000)):
+                    yield path
 
 
 def _read(path: Path) -> Iterator[Case | str] | None:
@@ -439,11 +443,6 @@ _BEGINS = re.compile(r'\s*\{\s*"(?:device_name"|schema_version"|results":\s*\[\s
 """How files of Kernel Tuner's do: a cache with its device, the T4 format with results that have configurations."""
 _FAILED = {"InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig", "ErrorConfig"}
 _MS = {"ms": 1.0, "milliseconds": 1.0, "s": 1e3, "seconds": 1e3, "us": 1e-3, "ns": 1e-6}
-
-
-def _of_kernel_tuner(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return _BEGINS.match(file.read(10_000)) is not None
 
 
 def kernel_tuner_cases(path: Path) -> Iterator[Case | str]:

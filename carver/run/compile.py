@@ -64,7 +64,7 @@ class Binary:
         """The file, right before it is loaded. Raises RunError if it is not the one that was compiled."""
         check_owner(self.path.parent)
         check_owner(self.path)
-        if _sha256(self.path) != self.sha256:
+        if hashlib.sha256(self.path.read_bytes()).hexdigest() != self.sha256:
             raise RunError(f"{self.path} is not the file that was compiled: it was changed; remove it")
         return self.path
 
@@ -231,10 +231,6 @@ def check_flags(flags: Sequence[str]) -> None:
 _UNKNOWN_FILE = re.compile(r"@|-fplugin|-specs|--specs|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use")
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _defines(source: Source) -> list[str]:
     return [f"-D{name}={value}" for name, value in source.defines.items()]
 
@@ -253,17 +249,13 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
         raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
     log = (done.stdout + done.stderr).strip()
     if done.returncode or not out.is_file():
-        kind = CompilerFailed if done.returncode < 0 or not _says_of_source(log) else CompileError
+        is_of_source = _DIAGNOSTIC.search(log) and not lacked(log)  # nor of what another time may be better
+        kind = CompilerFailed if done.returncode < 0 or not is_of_source else CompileError
         raise kind(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
     return log
 
 
 _DIAGNOSTIC = re.compile(r"\berror\b ?[:#]|undefined reference|multiple definition|undefined symbol", re.IGNORECASE)
-
-
-def _says_of_source(log: str) -> bool:
-    """Whether a compiler's log finds fault with the source, and with nothing that another time may be better."""
-    return bool(_DIAGNOSTIC.search(log)) and not lacked(log)
 
 
 def sweep_binaries() -> None:

@@ -291,7 +291,10 @@ class Kernel:
         return Launch(tuple(grid), tuple(self.scalars))
 
     def compiled_from(self, arch: Arch) -> Source:
-        path = _path(self.source, self.kind)
+        if _is_text(self.source):
+            path = unpack({f"kernel.{'cu' if self.kind == 'cuda' else 'c'}": str(self.source).encode()})
+        else:
+            path = Path(self.source).resolve()
         if not path.is_file():
             raise KernelError(f"source {path} is no file; give the path of a .cu or .c file, or the text itself")
         own = CUDA_FLAGS if self.kind == "cuda" else CPU_FLAGS
@@ -405,12 +408,6 @@ def _macro(name: str, value: Any) -> str:
 
 def _is_text(source: Any) -> bool:
     return isinstance(source, str) and "\n" in source
-
-
-def _path(source: Any, kind: str) -> Path:
-    if not _is_text(source):
-        return Path(source).resolve()
-    return unpack({f"kernel.{'cu' if kind == 'cuda' else 'c'}": str(source).encode()})
 
 
 def element(dtype: str) -> np.dtype[Any]:

@@ -206,7 +206,9 @@ class Stand:
                 self.device.synchronize()
             self._unharmed(one)
             error = max(error or 0.0, self._judged(one)) if one.right is not None else error
-        said: dict[str, Any] = {"resources": self._resources(trial["key"]), "state": self.state(), "error": error}
+        used = self._loaded[trial["key"]].resources if trial["key"] in self._loaded else {}  # of Python code, nothing
+        each = {entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in used.items()}
+        said: dict[str, Any] = {"resources": each, "state": self.state(), "error": error}
         if self._problem is None:
             said["outputs"] = self._save(self._outputs(returned), to)
         return said
@@ -503,12 +505,6 @@ class Stand:
         for i, (values, _) in enumerate(found):
             np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
         return [dtype for _, dtype in found]
-
-    def _resources(self, key: str) -> dict[str, list[int]]:
-        """Registers, static shared memory and spills [bytes] of each entry; nothing for what is not a program."""
-        found = self._loaded[key].resources if key in self._loaded else {}
-        return {entry: [r.registers, r.static_smem_bytes, r.spill_bytes] for entry, r in found.items()}
-
 
 def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
     """A stand for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""

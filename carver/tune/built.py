@@ -152,7 +152,8 @@ class Built:
         values = [self._value(p, a, writes=i in out) for i, (p, a) in enumerate(zip(params, every, strict=True))]
         stream = _stream_of(every)
         room = _workspace(program, workspace, every)
-        launch((*values, _pointer(room)), stream())
+        pointer = None if room is None else room.data_ptr() if is_torch(room) else room.pointer
+        launch((*values, pointer), stream())
         each = enumerate(zip(params, every, strict=True))
         readers = [_reader(p, a, self.kind, writes=i in out) for i, (p, a) in each]
         if None not in readers and not program.workspace_bytes:
@@ -327,10 +328,6 @@ def _workspace(program: Program, own: Buffer | None, every: Sequence[Any]) -> An
         return own
     torch = sys.modules["torch"]
     return torch.empty(program.workspace_bytes, dtype=torch.int8, device=where)
-
-
-def _pointer(room: Any) -> int | None:
-    return None if room is None else room.data_ptr() if is_torch(room) else room.pointer
 
 
 class JIT:

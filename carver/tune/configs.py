@@ -136,7 +136,10 @@ def expand(
         raise NoCandidates(what, rejected)
     given = list(made)
     if not given:
-        raise ConfigError(f"no configurations to tune for {what}: {_why_empty(configs)}")
+        why = f"{'the callable returned' if callable(configs) else 'the list is'} empty"
+        if isinstance(configs, SearchSpace):
+            why = "its constraints refuse every combination"
+        raise ConfigError(f"no configurations to tune for {what}: {why}")
     names = [
         p.name for p in signature.parameters.values()
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in bound
@@ -150,12 +153,6 @@ def _distinct(entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         kept.setdefault(frozenset(entry.config.items()) if entry.hint else entry.index, entry)
     return list(kept.values())
-
-
-def _why_empty(configs: Any) -> str:
-    if isinstance(configs, SearchSpace):
-        return "its constraints refuse every combination"
-    return f"{'the callable returned' if callable(configs) else 'the list is'} empty"
 
 
 def _entry(

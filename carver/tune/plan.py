@@ -424,7 +424,9 @@ def _inputs(
         return supply(marked, TensorSupplyType.of(settings.supply_type), settings.seed, form)
     marked = _marked(params, out) if params else ()
     if given is not None:
-        found = from_user(given, _labels(names, marked, len(given)), "set_autotune_inputs")
+        drawn_for = [p.name for p in marked if not p.is_output]
+        labels = next((each for each in (names, drawn_for) if len(each) == len(given)), None)
+        found = from_user(given, labels or [f"arg{i}" for i in range(len(given))], "set_autotune_inputs")
     else:
         assert settings.supply_prog is not None
         with guarded("supply_prog"):
@@ -450,13 +452,6 @@ def _inputs(
         return v if v.given is None else replace(v, dtype=p.dtype)
 
     return Inputs(tuple(map(value, marked, values)), found.origin)
-
-
-def _labels(names: Sequence[str], marked: Sequence[Param], count: int) -> list[str]:
-    if len(names) == count:
-        return list(names)
-    inputs = [p.name for p in marked if not p.is_output]
-    return inputs if len(inputs) == count else [f"arg{i}" for i in range(count)]
 
 
 def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:

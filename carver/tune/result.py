@@ -13,14 +13,14 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..arch import devices as archs
 from ..base.errors import ConfigError, DeviceError, Foreign
 from ..base.folders import private
 from ..base.given import as_json, printable, typed
 from ..base.store import blob, unpack
-from ..base.table import screen_width, without_colour, words
+from ..base.table import Column, drawn, in_all, screen_width, tunables, words, wrapped
 from ..run.compile import bundle
 from ..run.device import Binary, Program
 from ..run.finalists import tied
@@ -30,9 +30,6 @@ from ..run.spec import Launch, Param, retargeted
 from . import cache
 from .built import Built, elsewhere
 from .cache import is_set
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 INSTEAD = {
     "latency": "latency_ms", "ref_latency": "ref_latency_ms", "libcode": "kernel.source", "func": "kernel",
@@ -169,24 +166,17 @@ class AutotuneResult:
         time = "not measured" if self.latency_ms is None else f"{self.latency_ms:.4g} ms"
         return f"<tuned {self.name}: {time} with {words(self.config)}, {len(self.table)} tried>"
 
-    def __rich__(self) -> Table:
-        from rich.table import Table
-        from rich.text import Text
-
-        out = Table(title=Text(printable(self.summary())), title_justify="left", title_style="")
-        for name in ("config", "ms", "predicted", "outcome"):
-            out.add_column(name, justify="left" if name in ("config", "outcome") else "right")
-        for m in sorted(self.table, key=lambda m: m.median_ms or math.inf):
-            cells = (
-                words(m.config), f"{m.median_ms:.4g}" if m.median_ms else "",
-                f"{m.predicted_ms:.4g}" if m.predicted_ms else "",
-                m.outcome if m.ok else f"{m.outcome}: {m.reason}",
-            )  # fmt: skip
-            out.add_row(*(Text(printable(cell)) for cell in cells))  # brackets in a config are no markup
-        return out
-
     def __str__(self) -> str:
-        return without_colour(self.__rich__(), screen_width())
+        width, rows = screen_width(), sorted(self.table, key=lambda m: m.median_ms or math.inf)
+        own = [
+            Column("ms", tuple(f"{m.median_ms:.4g}" if m.median_ms else "" for m in rows)),
+            Column("predicted", tuple(f"{m.predicted_ms:.4g}" if m.predicted_ms else "" for m in rows), spare=99),
+            Column("outcome", tuple(m.outcome if m.ok else f"{m.outcome}: {m.reason}" for m in rows), is_text=True,
+                   may_shrink=True),
+        ]  # fmt: skip
+        differ, same = tunables([m.config for m in rows], own, width)
+        said = printable(self.summary()).splitlines()
+        return "\n".join([*wrapped(said, width), drawn([*differ, *own], width), *wrapped(in_all(same), width)])
 
 
 def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | None) -> Built:

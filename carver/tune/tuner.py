@@ -141,7 +141,8 @@ class AutoTuner:
 
     def plan(self, settings: Tuning) -> Plan:
         """Expand and check the candidates, the inputs and the key. Runs no code of a candidate."""
-        if _is_capturing():
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
             raise RunError(
                 f"{self.jit.name} is not tuned for these arguments in this process, and a CUDA graph is being "
                 "captured, in which nothing can be tuned or loaded: call it once before the capture"
@@ -544,12 +545,6 @@ def _taken(plan: Plan) -> str:
         f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
     )
     return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
-
-
-def _is_capturing() -> bool:
-    """Whether torch is recording a CUDA graph in this thread's stream."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())
 
 
 def _seconds(m: Measurement) -> float:
