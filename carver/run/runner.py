@@ -1,18 +1,8 @@
 """One run over candidates: what is known of each, what a round of measuring makes of it, and what is kept.
 
-A candidate is known by a key, which covers all that its result depends on. It is in one of these states:
-
-- new: nothing is recorded under its key;
-- built: its binary is there, or it needs none;
-- checked: it ran once and was right;
-- round i: timings of so many rounds are recorded;
-- done: more timings would tell nothing new (`done`), or none are asked for;
-- failed: recorded with an outcome of its own, from whatever state before, and not tried again;
-- lost: the compiler could do nothing this time, which is told and not recorded: new again in the next run;
-- busy: timed while others had the device, which is told and not recorded either.
-
-Built and checked are states of this process alone: a rerun takes up each candidate behind its last recorded round. Who
-measures decides about the order: `carver.run.bench` takes all in rounds, `carver.tune.tuner` asks a strategy.
+A candidate is known by a key, which covers all that its result depends on. Who measures decides about the order:
+`carver.run.bench` takes all in rounds, `carver.tune.tuner` asks a strategy. The states of a candidate, which are in
+docs/developers/architecture.md: new, built, checked, round i, done; failed; lost or busy, told and not recorded.
 """
 
 from __future__ import annotations
