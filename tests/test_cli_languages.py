@@ -109,7 +109,7 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
         ("rank kernel kernels.py:made --args scale.toml -D BX=1 --arch h100", "-D is of a source"),
         ("rank kernel kernels.py:number --arch h100", "is 3: a kernel is a function of Triton"),
         ("rank kernel kernels.py:lost --arch h100", "has no 'lost'"),
-        ("inspect scale.hip:scale --args scale.toml -D BX=64,128 --arch mi300x", "one configuration is looked at"),
+        ("inspect scale.hip:scale --args scale.toml -D BX=64,128 --arch mi300x", "inspect takes one configuration"),
         ("inspect kernels.py:listed --arch mi300x", "is a list of binaries"),
     ],
 )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.view.page import occupancy_curves, page
+from carver.view.page import occupancy_curves, page, tables
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 
@@ -73,7 +73,9 @@ window.addEventListener("load", () => setTimeout(() => {
   });
   document.title = JSON.stringify({
     rows: document.querySelectorAll("tr.chosen").length, sections: document.querySelectorAll("section").length,
-    dots: document.querySelectorAll("circle").length, wide: wide.map((each) => each.tagName),
+    dots: document.querySelectorAll("circle").length, bars: document.querySelectorAll("svg rect").length,
+    cells: [...document.querySelectorAll("td:nth-child(2)")].map((each) => each.innerText),
+    wide: wide.map((each) => each.tagName),
     page: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   });
 }, 50));
@@ -84,8 +86,20 @@ window.addEventListener("load", () => setTimeout(() => {
 @pytest.mark.skipif(not BROWSER, reason="needs Chromium")
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> None:
+    found = seen(page(document()), width, tmp_path)
+    assert found["rows"] == 1 and found["sections"] == 5 and found["dots"] == 31
+    assert found["wide"] == [] and found["page"] == 0
+    rows = [[f"device_{i}", 0.0042 * i, "word " * 30] for i in range(4)]
+    said = {"title": "times", "columns": ["device", "ms", "why"], "rows": rows, "words": [0, 2], "bars": [1]}
+    found = seen(page(tables("carver evaluate " + "long_name_" * 8, "", said)), width, tmp_path)
+    assert found["rows"] == 0 and found["sections"] == 1 and found["wide"] == [] and found["page"] == 0
+    assert found["cells"] == ["0.000000", "0.004200", "0.008400", "0.012600"] and found["bars"] == 3
+
+
+def seen(text: str, width: int, tmp_path: Path) -> dict[str, Any]:
+    """What a browser of this width says of a page."""
     file = tmp_path / "page.html"
-    probed = page(document()).replace("<script>\n", f"<script>{PROBE}</script>\n<script>\n", 1)
+    probed = text.replace("<script>\n", f"<script>{PROBE}</script>\n<script>\n", 1)
     file.write_text(probed, encoding="utf-8")
     shown = subprocess.run(
         [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",
@@ -93,9 +107,8 @@ def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> No
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     title = re.findall("<title>(.*?)</title>", shown.stdout, re.DOTALL)[0]  # later ones are of pictures
-    found = json.loads(title)
-    assert found["rows"] == 1 and found["sections"] == 5 and found["dots"] == 31
-    assert found["wide"] == [] and found["page"] == 0
+    found: dict[str, Any] = json.loads(title)
+    return found
 
 
 @pytest.mark.parametrize(("words", "says"), [

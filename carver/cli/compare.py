@@ -90,7 +90,8 @@ def _document(found: Sequence[Comparison], title: str) -> dict[str, Any]:
          each.why]
         for each in found
     ]  # fmt: skip
-    shown: list[dict[str, Any]] = [{"title": "Predicted times", "columns": heads, "rows": devices, "words": [0, 4, 5]}]
+    shown: list[dict[str, Any]] = [{"title": "Predicted times", "columns": heads, "rows": devices, "words": [0, 4, 5],
+                                    "bars": [1, 2]}]
     for each in found:
         pairs = each.measures | {f"{name}, ms": both for name, both in (each.terms_ms | each.loop_ms).items()}
         shown += [

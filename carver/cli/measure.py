@@ -156,7 +156,7 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
     rows = [[m.rank, m.median_ms, m.predicted_ms, m.outcome, words(m.config)] for m in tried]
     heads = ["predicted rank", "measured ms", "predicted ms", "outcome", "configuration"]
     shown = {"title": "Candidates tried", "columns": heads, "rows": rows, "words": [3, 4],
-             "note": " ".join(found.notes)}  # fmt: skip
+             "bars": [1, 2], "note": " ".join(found.notes)}  # fmt: skip
     return tables(found.name, found.summary(), shown)
 
 
@@ -525,7 +525,8 @@ def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) ->
     ]  # fmt: skip
     note = ("The time of the fastest of the first k picks, and of k random ones, over the fastest time measured: the "
             "geometric mean over the problems.")  # fmt: skip
-    shown = {"title": "Slowdown of the first k picks", "columns": heads, "rows": told, "words": [0, 1], "note": note}
+    shown = {"title": "Slowdown of the first k picks", "columns": heads, "rows": told, "words": [0, 1], "note": note,
+             "bars": [4, 4 + len(ks)]}  # fmt: skip
     return tables(f"carver evaluate {path}", "rankings compared with measured times", shown)
 
 

@@ -246,10 +246,10 @@ def _rank_any_kernel(
     ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
     if explain is not None and explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
+    save_page(ranking, html)
     if explain is not None and not as_json:
         click.echo(ranking.explain(explain - 1))
         return
-    save_page(ranking, html)
     shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
     save_plots(ranking, shown, plot, roofline, heatmap)
     show(shown, len(shown), as_json)
@@ -307,6 +307,8 @@ def _explain_hint(
 
 
 command(_explain_hint, "hint", explain)
+_first = command(_rank_any_kernel, "kernel", explain, short_help="The first of the configurations of any kernel.")
+next(param for param in _first.params if param.name == "explain").default = 1
 
 
 @command
@@ -344,7 +346,7 @@ def inspect(
 
     call, target = kernel_of(kernel, args, macros), device(arch)
     if call.tuned:
-        raise ConfigError(f"-D {min(call.tuned)} has several values: one configuration is looked at")
+        raise ConfigError(f"-D {min(call.tuned)} has several values: inspect takes one configuration")
     if isinstance(call.kernel, Kernel) and args is None:
         defines = {**call.kernel.defines, **call.how["constants"], **(config or {})}
         threads = block if call.kernel.block == 1 else call.kernel.block

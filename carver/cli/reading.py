@@ -179,7 +179,7 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
     return Read(call.kernel, how, {}, is_triton=True)
 
 
-NO_TRITON = "no Triton, which compiles the kernel, for any GPU and without one: pip install triton"
+NO_TRITON = "this needs Triton, whose compiler needs no GPU: pip install triton==3.6.0"
 SOURCES = (".cu", ".cuh", ".hip")
 
 

@@ -354,7 +354,8 @@ class Report:
             f'<tr class="{m.outcome}" title="{html.escape(m.message)}">{cells}</tr>'
             for m, cells in zip(self.measurements, rows, strict=True)
         )
-        return f"{lines}{self._svg()}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'{lines}{self._svg()}<div style="overflow-x:auto">{table}</div>'
 
     def to_html(self, path: Path | str | None = None) -> str:
         """A self-contained HTML page without scripts. Written to `path` if given."""
@@ -391,7 +392,8 @@ class Report:
             for v in (low * 1.2, math.sqrt(low * high), high / 1.2)
         )
         return (
-            f'<svg viewBox="0 0 {right + 20} {bottom + 40}" width="{right + 20}" role="img">'
+            f'<svg viewBox="0 0 {right + 20} {bottom + 40}" width="{right + 20}" role="img" fill="currentColor" '
+            'style="max-width:100%;height:auto">'
             "<title>predicted against measured</title>"
             f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="#999"/>'
             f'<line x1="{left}" y1="{bottom}" x2="{right}" y2="{top}" stroke="#999" stroke-dasharray="4"/>{dots}{ticks}'

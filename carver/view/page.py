@@ -33,7 +33,8 @@ POINTS = 64
 
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of a document: `title`, `subtitle`, `command`, `provenance`, and what there is of `hints`, `rejected`,
-    `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`) and `tables` (`title`, `columns`, `rows`, `note`).
+    `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`) and `tables` (`title`, `columns`, `rows`, `note`;
+    `words`: which columns are text, `bars`: which are drawn).
 
     A hint is the dict of `Hint.to_dict`. `explanation` (of `explain --json`), `occupancy` (of `occupancy_curves`),
     `loops` and `measured_ms` beside it are drawn where they are there.
@@ -64,7 +65,7 @@ def devices(fleet: Fleet, title: str) -> dict[str, Any]:
     heads = ["device", "ms", "80 % from", "to", "bound", "backend", "configuration", *["one for all"] * bool(one)]
     note = "" if one is None else f"One for all ({one.backend}): {words(one.config)}"
     best = {"title": "Best configuration of each device", "columns": heads, "rows": rows, "words": [0, 4, 5, 6],
-            "note": note}  # fmt: skip
+            "bars": [1], "note": note}  # fmt: skip
     refused = [list(each) for each in fleet.left_out.items()]
     out = {"title": "Left out", "columns": ["device", "why"], "rows": refused, "words": [0, 1]}
     return tables(title, "predicted, not measured", best, out)

@@ -51,6 +51,8 @@ LETTER_INCHES = 0.6 * 9 / 72
 """Width of a letter of a monospaced font of 9 points."""
 GAP_POINTS = 12
 """Between a table and the bars beside it."""
+WORD = 8
+"""Letters of a heading that stays on one line."""
 
 
 def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN) -> Axes:
@@ -59,7 +61,8 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN)
     every, same = columns(ranking, hints)
     tunables = {name for h in hints for name in h.tunables}
     shown = [c for c in every if c.heading.replace("\n", "") in ("#", "given", "kernel", *tunables)]
-    headings = [c.heading.replace("\n", "").replace("_", "_\n").split("\n") for c in shown]
+    names = [c.heading.replace("\n", "") for c in shown]
+    headings = [name.replace("_", "_\n").split("\n") if len(name) > WORD else [name] for name in names]
     lines = max(map(len, headings))
     widths = [max(map(len, (*heading, *c.cells))) for heading, c in zip(headings, shown, strict=True)]
     padded = [[""] * (lines - len(heading)) + heading for heading in headings]

@@ -138,6 +138,10 @@ def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, width: int | None = 
     return titled(heading(ranking), shown, width, footing(ranking, hints, same), styled)
 
 
+WHOLE = 8
+"""Devices whose configurations are lines below the table, so that none is cut."""
+
+
 def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> str:
     """One line a device: its best configuration, and what bounds it. Below it what one configuration for all loses."""
     hints, one = fleet.best, fleet.one
@@ -154,9 +158,13 @@ def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> s
     if len({h.backend for h in hints}) > 1:
         columns_.append(Column("backend", tuple(h.backend for h in hints), True))
     if one is not None:
-        columns_.append(Column("one for all", tuple(f"{one.losses[name]:+.1%}" for name in fleet.rankings), spare=1))
-    columns_.append(Column("configuration", tuple(words(h.config) for h in hints), True, may_shrink=True))
-    lines = [] if one is None else [
+        columns_.append(Column("for all", tuple(f"{one.losses[name]:+.1%}" for name in fleet.rankings), spare=1))
+    configurations = {name: words(h.config) for name, h in zip(fleet.rankings, hints, strict=True)}
+    few = len(hints) <= WHOLE
+    if not few:
+        columns_.append(Column("configuration", tuple(configurations.values()), True, may_shrink=True))
+    lines = [f"{name}: {config}" for name, config in configurations.items()] if few else []
+    lines += [] if one is None else [
         f"one configuration for all ({one.backend}) loses {one.mean:.1%} in the mean, {one.losses[one.worst]:.1%} on "
         f"{one.worst}: {words(one.config)}"
     ]  # fmt: skip

@@ -38,6 +38,19 @@ function number(value, digits = 4) {
   return Number(value.toPrecision(digits)).toString();
 }
 
+// Writes the numbers of a column with as many places as its least one needs for four digits, and no more than six digits in all.
+function placed(values) {
+  const sizes = values.filter((value) => typeof value === "number" && value && !Number.isInteger(value)).map(Math.abs);
+  if (!sizes.length) return number;
+  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(Math.min(...sizes))), 5 - Math.floor(Math.log10(Math.max(...sizes)))));
+  return (value) => (typeof value === "number" && Number.isFinite(value)
+    ? value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }) : value ?? "");
+}
+
+function named(detail) {
+  return detail.replaceAll("_", " ").replace(/\b(l2|dram|sm)\b/g, (word) => word.toUpperCase()).replace("tflops", "TFLOP/s");
+}
+
 function section(title, ...children) {
   return make("section", {}, make("h2", {}, title), ...children);
 }
@@ -51,7 +64,8 @@ function plain(head, rows, words = [0]) {
   return make("div", { class: "scroll" }, make("table", { class: "still" },
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) =>
-      make("td", { class: !words.includes(i) ? "" : i || row.length < 3 ? "word wrap" : "word" }, cell === null ? "" : cell)))))));
+      make("td", !words.includes(i) ? { class: row.length < 3 ? "wrap" : "" } : { class: "word wrap",
+        style: row.length < 3 ? "" : `min-width:${Math.min(40, String(cell ?? "").length)}ch` }, cell ?? "")))))));
 }
 
 // ---- candidates
@@ -123,6 +137,7 @@ function candidates() {
   function fill() {
     const rows = visible();
     const whole = rows.length ? longest() : 1;
+    const writers = COLUMNS.map(([, get]) => placed(rows.map(get)));
     const heads = COLUMNS.map(([title]) => make("th", { class: title === "bound" ? "word" : "" },
       make("button", { type: "button", onclick: () => {
         order = { by: title, down: order.by === title && !order.down };
@@ -131,8 +146,8 @@ function candidates() {
     heads.splice(2, 0, make("th", { class: "word" }, "time by cause, band"));
     head.replaceChildren(...heads);
     body.replaceChildren(...rows.map((hint) => {
-      const cells = COLUMNS.map(([title, get]) => make("td", { class: title === "bound" ? "word" : "" },
-        typeof get(hint) === "number" ? number(get(hint)) : String(get(hint) ?? ""), title === "#" && hint.tied ? " =" : ""));
+      const cells = COLUMNS.map(([title, get], i) => make("td", { class: title === "bound" ? "word" : "" },
+        typeof get(hint) === "number" ? writers[i](get(hint)) : String(get(hint) ?? ""), title === "#" && hint.tied ? " =" : ""));
       cells.splice(2, 0, make("td", { class: "word" }, bar(hint, whole)));
       return make("tr", {
         class: hints.indexOf(hint) === chosen ? "chosen" : "", tabindex: 0,
@@ -256,11 +271,14 @@ function heatmap() {
 
 function bars(rows, colours, unit = "ms") {
   const most = Math.max(...rows.map(([, value]) => value), 1e-30);
-  const [width, line, left] = [520, 22, 128];
-  return draw("svg", { viewBox: `0 0 ${width} ${rows.length * line + 4}`, role: "img" }, rows.flatMap(([name, value], i) => [
+  const letter = window.innerWidth > 600 ? 7 : 10.5;  // page.css has larger letters on a phone
+  const left = Math.max(128, ...rows.map(([name]) => letter * name.length + 8));
+  const right = 12 * letter;
+  const [width, line] = [Math.max(520, 2.4 * left), 22];
+  return draw("svg", { viewBox: `0 0 ${width} ${rows.length * line + 4}`, role: "img", style: `max-width:${1.4 * width}px` }, rows.flatMap(([name, value], i) => [
     draw("text", { x: left - 8, y: i * line + 15, "text-anchor": "end" }, name),
-    draw("rect", { x: left, y: i * line + 4, width: Math.max(1, ((width - left - 86) * value) / most), height: 14, rx: 2, fill: colours[name] ?? OTHER }),
-    draw("text", { x: left + ((width - left - 86) * value) / most + 6, y: i * line + 15 }, `${number(value)} ${unit}`),
+    draw("rect", { x: left, y: i * line + 4, width: Math.max(1, ((width - left - right) * value) / most), height: 14, rx: 2, fill: colours[name] ?? OTHER }),
+    draw("text", { x: left + ((width - left - right) * value) / most + 6, y: i * line + 15 }, `${number(value)} ${unit}`),
   ]));
 }
 
@@ -319,7 +337,7 @@ function chosenSection(hint) {
     ...(hint.limited_by ? [["occupancy limited by", hint.limited_by]] : []),
     ...(hint.launch ? [["grid", hint.launch.grid.join(" x ")], ["threads", number(hint.launch.threads)],
       ["registers a thread", number(hint.launch.registers)], ["shared memory", `${number(hint.launch.smem_bytes)} bytes`]] : []),
-    ...Object.entries(hint.details ?? {}).map(([name, value]) => [name.replaceAll("_", " "), number(value)]),
+    ...Object.entries(hint.details ?? {}).map(([name, value]) => [named(name), number(value)]),
   ];
   return section(`Candidate #${hint.rank}`,
     make("pre", {}, Object.entries(hint.config).map(([name, value]) => `${name}=${value}`).join(" ")), copies(hint),
@@ -331,8 +349,8 @@ function chosenSection(hint) {
       make("div", {}, plain(["", ""], facts),
         why && why.changes.length ? [make("h3", {}, "Nearest changes"), plain(["tunable", "from", "to", "ms", "or why not"], why.changes.map((change) =>
           [change.tunable, String(change.old), String(change.new), change.ms === null ? "" : number(change.ms), change.why || change.avoided]), [0, 4])] : null)),
-    hint.loops ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe", "source"], hint.loops.map((loop) =>
-      [loop.name || "straight code", number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", "), loop.source ?? ""]), [0, 2, 3])] : null,
+    hint.loops ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe"], hint.loops.map((loop) =>
+      [loop.name || "straight code", number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", ")]), [0, 2])] : null,
     (hint.notes ?? []).map((note) => make("p", { class: "faint" }, note)));
 }
 
@@ -346,9 +364,14 @@ function refused() {
 }
 
 function general() {
-  return (data.tables ?? []).map((table) => section(table.title, plain(table.columns, table.rows.map((row) =>
-    row.map((cell) => (typeof cell === "number" ? number(cell) : cell))), table.words ?? [0]),
-  table.note ? make("p", { class: "faint" }, table.note) : null));
+  return (data.tables ?? []).map((table) => {
+    const writers = table.columns.map((_, i) => !table.columns[0] ? number : placed(table.rows.map((row) => row[i])));
+    const drawn = table.rows.flatMap((row) => (table.bars ?? []).map((i) => [`${row[0]}, ${table.columns[i]}`, row[i]]));
+    return section(table.title, plain(table.columns, table.rows.map((row) => row.map((cell, i) =>
+      (typeof cell === "number" ? writers[i](cell) : cell))), table.words ?? [0]),
+    table.note ? make("p", { class: "faint" }, table.note) : null,
+    drawn.length ? bars(drawn.filter(([, value]) => value), {}, "") : null);
+  });
 }
 
 const follows = make("div");
