@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 import random
-from collections.abc import Iterator
-from contextlib import suppress
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +22,13 @@ from carver.base.errors import KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
 from carver.cost.check import model_of
 from carver.cost.constants import resolve
-from carver.cost.pricing import least_seconds, price, price_each, shown
-from carver.kernels.declaration import kernel_named
-from carver.kernels.enumeration import enumerate_each, enumerate_space
+from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
+from carver.kernels.declaration import Kernel, kernel_named
+from carver.kernels.enumeration import enumerate_space
+from carver.kernels.scope import size_scope
 from carver.kernels.trace import Code, Trace, loops, mapped
 from carver.ops.template import Template
+from carver.problem.problem import Problem
 from carver.ranking.recommend import offered_kernels
 
 
@@ -137,20 +143,24 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
     assert seen > 0
 
 
+def every_one(problem: Problem, arch: carver.Arch, kernels: Sequence[Kernel]) -> list[Priced]:
+    """All candidates of the kernels that have any, priced."""
+    [(parts, count, _)] = catalogue(tuple(kernels), arch, problem.sizeless).fastest([problem], 10**6)
+    assert sum(len(part.space) for part in parts) == count
+    return parts
+
+
 @pytest.mark.parametrize("dtype", ["float16", "tf32", "float8_e4m3"])
 @pytest.mark.parametrize("m", [16, 1000, 4096])
 def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, m: int) -> None:
     """Times, terms and demands are the same to the last bit."""
     arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(m, 1024, 512, in_dtype=dtype).problem
-    spaces = [s for s in enumerate_each(problem, arch, offered_kernels(problem, arch, "cuda")[0]) if len(s)]
-    joint = price_each(spaces)
-    assert len({id(part.traced) for part in joint}) < len(joint) or len(joint) == 1
+    joint = every_one(problem, arch, offered_kernels(problem, arch, "cuda")[0])
+    assert len({id(part.traced[0]) for part in joint if part.traced}) < len(joint) or len(joint) == 1
     every = [(part, np.arange(len(part.space))) for part in joint]
-    for space, (part, rows), told in zip(spaces, every, shown(every), strict=True):
-        alone = price(space)
-        assert part.space is space
+    for (part, rows), told in zip(every, shown(every), strict=True):
+        alone = price(part.space)
         assert part.seconds.tolist() == alone.seconds.tolist() == told["seconds"].tolist()
-        assert part.warps.tolist() == alone.warps.tolist()
         for one, other in zip(leaves(told), leaves(*shown([(alone, rows)])), strict=True):
             assert np.array_equal(one * np.ones(len(rows)), other * np.ones(len(rows)))
 
@@ -162,11 +172,9 @@ def test_traced_code_computes_what_the_formulas_do(device: str, dtype: str) -> N
     arch, problem = carver.load_arch(device), carver.MatmulTemplate(1000, 1008, 4096, in_dtype=dtype).problem
     seen = 0
     for kernel in (k for k in KERNELS if k.operator == "matmul" and k.device_kind == "gpu"):
-        with suppress(NoCandidates):
-            space = enumerate_space(problem, arch, kernel)
-            rows = np.arange(len(space))[:: max(1, len(space) // 200)]
-            part = space.where(rows)
-            given, own = price(part), price(space)
+        for own in every_one(problem, arch, [kernel]):
+            rows = np.arange(len(own.space))[:: max(1, len(own.space) // 200)]
+            given = price(own.space.where(rows))
             assert given.made and not own.made
             assert given.seconds.tolist() == own.seconds[rows].tolist()
             [one], [other] = shown([(given, np.arange(len(rows)))]), shown([(own, rows)])
@@ -185,19 +193,16 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
     arch, problem = carver.load_arch(device), carver.MatmulTemplate(*sizes).problem
     seen = 0
     for kernel in (k for k in KERNELS if k.operator == "matmul" and k.backend in ("cuda", "cublas", "triton")):
-        with suppress(NoCandidates):
-            space = enumerate_space(problem, arch, kernel)
-            least_seconds([space]), shown([(price(space), np.arange(1))])
-            made = space.columns.fixed._made  # type: ignore[attr-defined]
-            [(rules, _)] = [value for key, value in made.items() if key[0] == "rules"]
-            [traced] = [value for key, value in made.items() if key[0] == "price"]
-            count = len(space.columns.fixed.index)  # type: ignore[attr-defined]
-            rows = np.arange(0, count, count // 900 + 1)
+        its = Catalogue([kernel], arch, problem.sizeless)
+        rules, count, scope = its.tables._rules[0], len(its.tables), {**its._scope, **size_scope(problem)}
+        rows = np.arange(0, count, count // 900 + 1)
+        for traced in (each for each in its._passes if isinstance(each, Traced)):
+            assert traced.bound
             seen += rules._loops is not None and traced.times._loops is not None
             for code in (traced.bound, traced.times, traced.shown):
-                for one, other in zip(code(space.scope, rows), in_python(code)(space.scope, rows), strict=True):
+                for one, other in zip(code(scope, rows), in_python(code)(scope, rows), strict=True):
                     assert np.array_equal(one, other * np.ones(len(rows)))
-            for one, other in zip(rules.everywhere(space.scope), in_python(rules).everywhere(space.scope), strict=True):
+            for one, other in zip(rules.everywhere([scope]), in_python(rules).everywhere([scope]), strict=True):
                 assert np.array_equal(one, other)
     assert seen > 0
 
@@ -241,18 +246,47 @@ def test_a_constant_of_zero_is_refused_beside_another_kernel() -> None:
     problem, arch = carver.MatmulTemplate(1024, 1024, 1024).problem, carver.load_arch("h200")
     tma, wgmma = (kernel_named("matmul", name) for name in ("tma", "wgmma"))
     broken = replace(tma, constants=FrozenDict({**tma.constants, "l2_efficiency": 0.0}))
-    spaces = [enumerate_space(problem, arch, kernel) for kernel in (wgmma, broken)]
     with pytest.raises(KernelError, match=r"matmul/tma cannot be priced with these constants"):
-        price_each(spaces)
+        every_one(problem, arch, [wgmma, broken])
 
 
 @pytest.mark.parametrize("m", [16, 1000, 4096])
 def test_kernels_that_share_rules_have_the_candidates_of_each_alone(m: int) -> None:
     arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(m, 1024, 512).problem
     kernels = offered_kernels(problem, arch, "cuda")[0]
-    together = enumerate_each(problem, arch, kernels)
-    assert sum(map(bool, map(len, together))) > 1
-    for kernel, space in zip(kernels, together, strict=True):
-        [alone] = enumerate_each(problem, arch, [kernel])
-        assert space.index.tolist() == alone.index.tolist()
-        assert dict(space.removed) == dict(alone.removed)
+    [(together, count, removed)] = catalogue(kernels, arch, problem.sizeless).fastest([problem], 10**6)
+    assert len(together) > 1
+    found, lost = [], Counter[str]()
+    for kernel in kernels:
+        [(alone, own, its)] = catalogue((kernel,), arch, problem.sizeless).fastest([problem], 10**6)
+        found += alone
+        count -= own
+        lost.update(its())
+    assert [part.space.index.tolist() for part in together] == [part.space.index.tolist() for part in found]
+    assert (count, removed()) == (0, lost)
+
+
+ASKED = """
+import json, random, carver
+rng = random.Random(4)
+ops = [carver.MatmulTemplate(*[16 * round(2 ** rng.uniform(0, 9)) for _ in range(3)]) for _ in range(60)]
+ops += [carver.MatmulTemplate(8 * i, 512, 4096, in_dtype="float32") for i in range(1, 20)]
+many = carver.recommend_many(ops, "h200", 5)
+each = ([(h.kernel, dict(h.config), h.predicted_ms, dict(h.details)) for h in ranking] for ranking in many)
+print(json.dumps([(hints, ranking.rejected) for hints, ranking in zip(each, many)]))
+"""
+
+
+@pytest.mark.skipif(loops is None, reason="carver was built without its extension")
+def test_answers_with_and_without_the_extension_are_the_same() -> None:
+    """To 1e-12. Without it many problems are looked at together, with it one after the other."""
+    asked = [
+        subprocess.check_output([sys.executable, "-c", ASKED], env={**os.environ, "CARVER_PURE": pure})
+        for pure in ("", "1")
+    ]
+    ours, theirs = map(json.loads, asked)
+    for (hints, rejected), (others, removed) in zip(ours, theirs, strict=True):
+        assert rejected == removed
+        for (kernel, config, ms, details), (its, given, other_ms, told) in zip(hints, others, strict=True):
+            assert (kernel, config) == (its, given)
+            assert ms == pytest.approx(other_ms, rel=1e-12) and details == pytest.approx(told, rel=1e-12)

@@ -11,11 +11,9 @@ import platform
 import stat
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
@@ -188,7 +186,7 @@ def _told(path: Path) -> list[Path]:
 
 def publish(path: Path, content: bytes, mode: int = 0o600, *, lasting: bool = False) -> None:
     """Write a file in one step: readers see the old one or the new one, whole; if `lasting`, after a power cut too."""
-    fresh = path.with_name(f".{uuid.uuid4().hex}")
+    fresh = path.with_name(f".{os.urandom(16).hex()}")
     try:
         fresh.touch(0o600)
         with fresh.open("wb") as file:
@@ -269,6 +267,7 @@ def lease(
     `wait_s` [s] and tells `waiting` once who that is, then raises DeviceError.
     """
     import fcntl
+    from hashlib import sha256
 
     digest = sha256(name.encode()).hexdigest()[:32]
     path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest

@@ -5,7 +5,6 @@ the fields of a dataclass, arguments by the annotations of a function.
 from __future__ import annotations
 
 import functools
-import gzip
 import inspect
 import json
 import math
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, ParamSpec, TextIO, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     try:
         if not str(path).startswith(("/dev/", "/proc/")) and not stat.S_ISREG(path.stat().st_mode):
             raise error(f"{path}: is no plain file")  # to open a pipe that nobody writes to is to wait for ever
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
             while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
                 found += piece
     except (OSError, EOFError, ValueError, zlib.error) as e:  # of a name that no file has: ValueError
@@ -71,6 +70,12 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
         unpacked = ", unpacked" if path.suffix == ".gz" else ""
         raise error(f"{path}: holds more than {most_bytes >> 20} MiB{unpacked}, which no file that carver reads does")
     return bytes(found)
+
+
+def _unpacked(path: Path) -> BinaryIO:
+    import gzip
+
+    return cast(BinaryIO, gzip.open(path))
 
 
 def text_from(file: TextIO, error: Error) -> str:

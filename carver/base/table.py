@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from math import floor, log10
-from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,6 +51,8 @@ class Column:
 
 def screen_width() -> int:
     """$COLUMNS or the terminal's; `WIDTH` where the output goes to a file or a pipe."""
+    from shutil import get_terminal_size
+
     return get_terminal_size((WIDTH, 0)).columns
 
 
@@ -180,6 +180,8 @@ def wrapped(lines: Iterable[str], width: int) -> list[str]:
 
 def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:
     """The cells of the head as HTML, and those of each row."""
+    from html import escape
+
     sides = ["left" if column.is_text else "right" for column in columns]
     head = "".join(f"<th>{escape(column.heading)}</th>" for column in columns)
     rows = zip(*(column.cells for column in columns), strict=True)

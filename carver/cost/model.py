@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from ..base.types import FloatArray
-from ..kernels.columns import Tables, columns
+from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
+from ..kernels.enumeration import Tables
 from ..kernels.space import Space
 from ..kernels.trace import simple
 from .constants import resolve

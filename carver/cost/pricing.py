@@ -1,28 +1,44 @@
-"""Price a space: run the cost model that the kernel's declaration names."""
+"""Price a space by the cost model that its kernel's declaration names, and find the fastest of carver's own candidates.
+
+Where a model has a lower bound, only those are priced whose bound is not above the k-th best time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate, pairwise
-from typing import Any, cast
+from threading import Lock
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
 from ..base.types import FloatArray, IntArray
-from ..kernels.columns import Tables, columns
-from ..kernels.enumeration import Columns, Fixed
-from ..kernels.scope import flops_per_s
+from ..kernels.columns import columns
+from ..kernels.declaration import Kernel
+from ..kernels.enumeration import Fixed, Tables, fixed_candidates
+from ..kernels.scope import flops_per_s, size_scope
 from ..kernels.space import Space
-from ..kernels.trace import Code, mapped
+from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem
 from .check import model_of
 from .constants import resolve
 from .estimate import Estimate, estimate
 from .work import Work
+
+MAX_KEPT_BYTES = 256 * 2**20
+"""Limit on the size of the candidates that are kept, with their traced formulas' columns."""
+MANY = 32
+"""Problems of many that are looked at together."""
+FEW = 1024 if loops is None else 256
+"""Up to this many candidates are priced without bounds: bounding them would take as long."""
+REACH = 1.2
+"""The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
+second pass is rare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,58 +47,18 @@ class Priced:
 
     space: Space
     seconds: FloatArray
-    warps: FloatArray
-    """Warps of a block."""
     made: tuple[Work, Estimate] | None = None
-    """Demands and terms, of the user's own configurations."""
-    traced: _Traced | None = None
-    """Of carver's own candidates: their demands and terms are computed for the few that somebody asks for."""
+    """Demands and terms; None of carver's own candidates, whose are computed for the few that somebody asks for."""
+    traced: tuple[Traced, IntArray] | None = None
+    """Of carver's own candidates where formulas are traced: those of the pass, and the rows there."""
 
 
 def price(space: Space) -> Priced:
     """Every candidate with its predicted time. Raises KernelError if the declaration's numbers lead to an arithmetic
     error, such as a division by zero."""
-    [priced] = price_each([space])
-    return priced
-
-
-def price_each(spaces: Sequence[Space]) -> list[Priced]:
-    """`price` for candidates of several kernels of a problem, alike kernels in one pass."""
-    found: dict[int, Priced] = {}
-    for places in _passes(spaces):
-        found |= zip(places, _in_one_pass([spaces[place] for place in places]), strict=True)
-    return [found[place] for place in range(len(spaces))]
-
-
-def least_seconds(spaces: Sequence[Space]) -> list[FloatArray | None]:
-    """A lower bound of the seconds of each kernel's own candidates, where its model has one."""
-    found: list[FloatArray | None] = [None] * len(spaces)
-    for places in _passes(spaces):
-        own = [cast(Columns, spaces[place].columns) for place in places]
-        traced = _traced(own) if model_of(spaces[places[0]].kernel).bound else None
-        if traced is not None:
-            bound = _computed(traced.bound, traced.starts, own)
-            for place, rows in zip(places, _parts(own), strict=True):
-                found[place] = bound[rows]
-    return found
-
-
-def _passes(spaces: Sequence[Space]) -> list[list[int]]:
-    """The places of alike kernels' candidates, which can be priced in one pass."""
-    passes: dict[Hashable, list[int]] = {}
-    for place, space in enumerate(spaces):
-        columns = space.columns
-        key = columns.fixed.once("pass", partial(_alike, space)) if isinstance(columns, Columns) else None
-        passes.setdefault(place if key is None else key, []).append(place)
-    return [*passes.values()]
-
-
-def _alike(space: Space) -> Hashable:
-    """What carver's own candidates of kernels that can be priced in one pass have in common; None if they cannot."""
-    kernel, model, sized = space.kernel, model_of(space.kernel), cast(Columns, space.columns).fixed.sized
-    if model.variant is None or any(column.name in sized for each in model.apart for column in columns(each)):
-        return None
-    return kernel.model, model.variant(kernel, resolve(kernel, space.arch))
+    with _named([space.kernel]):
+        made = _demands(space, resolve(space.kernel, space.arch))
+    return Priced(space, made[1].seconds, made)
 
 
 def _demands(space: Space | Tables, k: Mapping[str, Any]) -> tuple[Work, Estimate]:
@@ -90,45 +66,33 @@ def _demands(space: Space | Tables, k: Mapping[str, Any]) -> tuple[Work, Estimat
     return work, estimate(work, space.arch, k)
 
 
-def _in_one_pass(spaces: Sequence[Space]) -> list[Priced]:
-    model, first = model_of(spaces[0].kernel), spaces[0]
+@contextmanager
+def _named(kernels: Sequence[Kernel]) -> Iterator[None]:
+    """Says whose constants lead to an arithmetic error."""
     try:
-        with np.errstate(divide="raise" if len(spaces) > 1 else "warn"):  # as numbers do: constants may be columns
-            if model.variant and isinstance(first.columns, Columns):
-                own = [cast(Columns, space.columns) for space in spaces]
-                traced = _traced(own)
-                seconds, warps = np.broadcast_arrays(*_computed(traced.times, traced.starts, own))
-                return [Priced(each, seconds[p], warps[p], None, traced)
-                        for each, p in zip(spaces, _parts(own), strict=True)]  # fmt: skip
-            work, found = _demands(first, resolve(first.kernel, first.arch))
+        yield
     except ArithmeticError as error:
-        names = " and ".join(f"{space.kernel.operator}/{space.kernel.name}" for space in spaces)
+        names = " and ".join(f"{kernel.operator}/{kernel.name}" for kernel in kernels)
         raise KernelError(f"{names} cannot be priced with these constants: {error}") from None
-    return [Priced(first, found.seconds, np.broadcast_to(work.warps, len(first)), (work, found))]
-
-
-def _parts(own: Sequence[Columns]) -> list[slice]:
-    """Where each one's rows are, if they stand one after the other."""
-    ends = [*accumulate([len(each.rows) for each in own], initial=0)]
-    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def shown(some: Sequence[tuple[Priced, IntArray]]) -> list[Mapping[str, Any]]:
     """What hints tell of some rows of each of these, as columns: `_shown`."""
     found: dict[int, Any] = {}
-    passes: dict[int, list[int]] = {}
+    passes: dict[Traced, list[tuple[int, IntArray]]] = {}
     for place, (part, rows) in enumerate(some):
-        if part.made:
-            found[place] = _picked(_shown(*part.made), len(part.space), rows)
+        if part.traced:
+            passes.setdefault(part.traced[0], []).append((place, part.traced[1][rows]))
         else:
-            passes.setdefault(id(part.traced), []).append(place)
-    for places in passes.values():
-        traced = cast(_Traced, some[places[0]][0].traced)
-        own = [cast(Columns, some[place][0].space.columns).part(some[place][1]) for place in places]
-        starts, parts = [traced.starts[traced.tables.index(each.fixed)] for each in own], _parts(own)
-        told = _computed(traced.shown, starts, own)
-        n = parts[-1].stop
-        found |= {at: told if len(own) == 1 else _picked(told, n, p) for at, p in zip(places, parts, strict=True)}
+            made = part.made or _demands(part.space, resolve(part.space.kernel, part.space.arch))
+            found[place] = _picked(_shown(*made), len(part.space), rows)
+    for traced, parts in passes.items():
+        every, start = np.concatenate([rows for _, rows in parts]), 0
+        told = traced.shown.recorded(traced.shown(some[parts[0][0]][0].space.scope, every), len(every))
+        for place, rows in parts:
+            end = start + len(rows)
+            found[place] = told if len(parts) == 1 else _picked(told, len(every), slice(start, end))
+            start = end
     return [found[place] for place in range(len(some))]
 
 
@@ -143,42 +107,189 @@ def _picked(columns: Any, n: int, rows: IntArray | slice) -> Any:
     return mapped(columns, lambda v: v[rows] if isinstance(v, np.ndarray) and v.shape == (n,) else v)
 
 
-class _Traced:
+class Traced:
     """The demands and times of some kernels' own candidates, traced once for all sizes."""
 
-    def __init__(self, tables: tuple[Fixed, ...]) -> None:
-        self.tables = tables
-        self.starts = [*accumulate((len(table.index) for table in tables), initial=0)]
-        self._space = space = Tables.of(tables)
-        every = [resolve(table.kernel, table.arch) for table in tables]
-        self._k = {name: space.stacked([each[name] for each in every]) for name in every[0]}
-        self._made = work, found = _demands(space, self._k)
-        self.times = Code(space.trace, (found.seconds, work.warps))
+    def __init__(self, tables: Tables) -> None:
+        self._tables, self.kernel = tables, tables.kernel
+        kernels = [table.kernel for table in tables.tables]
+        with _named(kernels), np.errstate(divide="raise"):  # as numbers do: constants may be columns
+            every = [resolve(kernel, tables.arch) for kernel in kernels]
+            self._k = {name: tables.stacked([each[name] for each in every]) for name in every[0]}
+            self._made = _, found = _demands(tables, self._k)
+        self.times = Code(tables.trace, found.seconds)
         self.nbytes = 2 * self.times.nbytes
 
     @cached_property
     def shown(self) -> Code:
-        return Code(self._space.trace, _shown(*self._made))
+        return Code(self._tables.trace, _shown(*self._made))
 
     @cached_property
-    def bound(self) -> Code:
-        bound = model_of(self._space.kernel).bound
-        assert bound is not None
-        return Code(self._space.trace, bound(self._space, self._k))
-
-    def __reduce__(self) -> tuple[Any, ...]:  # a copy is traced again
-        return _Traced, (self.tables,)
+    def bound(self) -> Code | None:
+        bound = model_of(self.kernel).bound
+        return bound and Code(self._tables.trace, bound(self._tables, self._k))
 
 
-def _traced(own: Sequence[Columns]) -> _Traced:
-    first, *others = tables = tuple(each.fixed for each in own)
-    return first.once(("price", *others), partial(_Traced, tables))
+Answer: TypeAlias = tuple[list[Priced], int, Callable[[], Mapping[str, int]]]
+"""The fastest candidates, more where times are equal; the number that can run; and how many each rule removes."""
 
 
-def _computed(code: Code, starts: Sequence[int], own: Sequence[Columns]) -> Any:
-    """What a formula returns for these rows of some tables, which stand at `starts` one after the other."""
-    every = np.concatenate([each.rows + start for each, start in zip(own, starts, strict=False)])
-    return code.recorded(code(own[0].scope, every), len(every))
+class Catalogue:
+    """All candidates of some kernels on a device before sizes are known, and what finds the fastest for sizes.
+
+    Candidates are rows, one kernel's after the other's. Alike kernels are priced in one pass.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
+        self.key = kernels, arch, sizeless
+        self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
+        passes: dict[Hashable, list[int]] = {}
+        for place, table in enumerate(self.tables.tables):
+            if len(table.index):
+                key = _alike(table)
+                passes.setdefault(place if key is None else key, []).append(place)
+        self._passes: list[Traced | Fixed] = []
+        self._pass, self._place = np.zeros((2, len(self.tables)), np.int64)
+        """Of each row its pass, and the row there."""
+        for places in passes.values():
+            own = [self.tables.tables[place] for place in places]
+            start = 0
+            for place, table in zip(places, own, strict=True):
+                rows, n = slice(*self.tables.starts[place : place + 2]), len(table.index)
+                self._pass[rows], self._place[rows] = len(self._passes), np.arange(start, start + n)
+                start += n
+            self._passes.append(Traced(Tables.of(own)) if model_of(own[0].kernel).variant else own[0])
+        self._scope = self.tables.tables[0].scope
+        self._bounded = any(isinstance(each, Traced) and model_of(each.kernel).bound for each in self._passes)
+        self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *self._passes))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is made again
+        return catalogue, self.key
+
+    def fastest(self, problems: Sequence[Problem], topk: int) -> Iterator[Answer]:
+        """The `topk` fastest candidates for each problem: the same as if all had been priced."""
+        for start in range(0, len(problems), MANY):
+            yield from self._fastest(problems[start : start + MANY], topk)
+
+    def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
+        scopes = [{**self._scope, **size_scope(problem)} for problem in problems]
+        allowed = self.tables.allowed(scopes)
+        asking = [_search(rows, topk, self._bounded) for rows, _ in allowed]
+        told: dict[int, Any] = dict.fromkeys(range(len(problems)))
+        out = {}
+        while told:
+            asked: dict[str, list[tuple[int, IntArray]]] = {}
+            for place, answer in told.items():
+                try:
+                    what, rows = asking[place].send(answer)
+                    asked.setdefault(what, []).append((place, rows))
+                except StopIteration as done:
+                    out[place] = done.value
+            told = {}
+            for what, some in asked.items():
+                places, rows_of_each = zip(*some, strict=True)
+                every = self._computed(what, [(problems[place], scopes[place]) for place in places], rows_of_each)
+                told |= zip(places, every, strict=True)
+        return [
+            (self._parts(problem, scope, *out[place]), len(rows), partial(self.tables.removed, lost))
+            for place, (problem, scope, (rows, lost)) in enumerate(zip(problems, scopes, allowed, strict=True))
+        ]
+
+    def _computed(
+        self, what: str, asked: Sequence[tuple[Problem, Mapping[str, Any]]], rows: Sequence[IntArray]
+    ) -> list[FloatArray]:
+        """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
+        if len(self._passes) == 1:
+            return self._of_pass(self._passes[0], what, asked, rows)
+        out = [np.zeros(len(each)) for each in rows]
+        for number, one in enumerate(self._passes):
+            mine = [self._pass[each] == number for each in rows]
+            chosen = [self._place[each[some]] for each, some in zip(rows, mine, strict=True)]
+            for values, some, found in zip(out, mine, self._of_pass(one, what, asked, chosen), strict=True):
+                values[some] = found
+        return out
+
+    @staticmethod
+    def _of_pass(
+        one: Traced | Fixed, what: str, asked: Sequence[tuple[Problem, Mapping[str, Any]]], rows: Sequence[IntArray]
+    ) -> list[FloatArray]:
+        if isinstance(one, Traced) and (code := one.bound if what == "bound" else one.times):
+            leaves = code.each([scope for _, scope in asked], rows)
+            return [code.recorded(found, len(own)) for found, own in zip(leaves, rows, strict=True)]
+        return [
+            np.zeros(len(own)) if isinstance(one, Traced) or what == "bound" or not len(own)
+            else price(one.rows(problem, scope, own)).seconds
+            for (problem, scope), own in zip(asked, rows, strict=True)
+        ]  # fmt: skip
+
+    def _parts(
+        self, problem: Problem, scope: Mapping[str, Any], rows: IntArray, seconds: FloatArray
+    ) -> list[Priced]:
+        """These rows as candidates of each kernel that has any."""
+        out, starts = [], self.tables.starts
+        ends = rows.searchsorted(starts).tolist()
+        for table, start, first, last in zip(self.tables.tables, starts, ends, ends[1:], strict=False):
+            if first < last:
+                own = rows[first:last]
+                one, space = self._passes[self._pass[own[0]]], table.rows(problem, scope, own - start)
+                traced = (one, self._place[own]) if isinstance(one, Traced) else None
+                out.append(Priced(space, seconds[first:last], None, traced))
+        return out
+
+
+def _alike(table: Fixed) -> Hashable:
+    """What carver's own candidates of kernels that can be priced in one pass have in common; None if they cannot."""
+    model = model_of(table.kernel)
+    if model.variant is None or any(column.name in table.sized for each in model.apart for column in columns(each)):
+        return None
+    return table.kernel.model, model.variant(table.kernel, resolve(table.kernel, table.arch))
+
+
+def _search(rows: IntArray, topk: int, bounded: bool) -> Generator[tuple[str, IntArray], Any, Any]:
+    """The `topk` fastest of some rows, and those as fast as the last of them. Asks for "bound" and "times" of rows."""
+    wanted, few = min(topk, len(rows)), len(rows) <= max(FEW, topk)
+    if few or not bounded:
+        times = yield "times", rows
+    else:
+        bound = yield "bound", rows
+        reach, first = float(bound[bound > 0].min()), np.zeros(0, bool)
+        while np.count_nonzero(first) < wanted:
+            reach *= REACH
+            first = bound <= reach  # a candidate without a bound is always priced
+        times = yield "times", rows[first]
+        limit = np.partition(times, wanted - 1)[wanted - 1]
+        if limit > reach:
+            rest = (bound <= limit) & ~first
+            more = yield "times", rows[rest]
+            every = np.zeros(len(rows))
+            every[first], every[rest] = times, more
+            first |= rest
+            times = every[first]
+        rows = rows[first]
+    if len(rows) > wanted:
+        near = times <= np.partition(times, wanted - 1)[wanted - 1]
+        rows, times = rows[near], times[near]
+    return rows, times
+
+
+def catalogue(kernels: tuple[Kernel, ...], arch: Arch, sizeless: Problem) -> Catalogue:
+    """The most recently used are kept, up to `MAX_KEPT_BYTES`."""
+    key = kernels, arch, sizeless
+    with _LOCK:
+        if found := _KEPT.get(key):
+            _KEPT.move_to_end(key)
+            return found
+    made = Catalogue(*key)
+    with _LOCK:
+        _KEPT[key] = made
+        held = sum(each.nbytes for each in _KEPT.values())
+        while held > MAX_KEPT_BYTES and len(_KEPT) > 1:
+            held -= _KEPT.popitem(last=False)[1].nbytes
+    return made
+
+
+_KEPT: OrderedDict[tuple[tuple[Kernel, ...], Arch, Problem], Catalogue] = OrderedDict()
+_LOCK = Lock()
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

@@ -27,7 +27,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *held; /* the arrays behind all pointers */
     Py_ssize_t n_registers, n_sizes, n_columns, n_leaves, n_once, n_steps, block;
-    Register *registers, *columns, **filled; /* those into which rows of `columns` are taken, then the leaves */
+    Register *registers, **filled; /* those into which rows of the table are taken, then the leaves */
+    Register table;                /* the columns of a row lie side by side, so that a row is few cache lines */
     Step *steps;
 } Program;
 
@@ -57,7 +58,7 @@ static const struct { const char *name, *types; PyUFuncGenericFunction loop; } O
 };
 
 static char letter(int number) {
-    return number == NPY_DOUBLE ? 'd' : number == NPY_INT64 ? 'l' : number == NPY_BOOL ? '?' : ' ';
+    return number == NPY_DOUBLE ? 'd' : number == NPY_INT64 ? 'l' : number == NPY_BOOL ? '?' : number == NPY_UINT16 ? 'h' : ' ';
 }
 
 static int read_array(PyObject *said, Register *into) {
@@ -105,39 +106,36 @@ static int read_step(Program *self, PyObject *said, Step *step) {
     return PyErr_Format(PyExc_ValueError, "%S has no loop for %s", what, types), -1;
 }
 
-/* Program(registers, sizes, filled, columns, once, steps, leaves, block): arrays, of which the first so many are sizes;
-   registers, and the columns of whose rows each run fills them; the steps of each run, and those of each block of so many
-   rows; the registers that a run returns. A register of rows has as many entries as a block. */
+/* Program(registers, sizes, filled, table, once, steps, leaves, block): arrays, of which the first so many are sizes;
+   registers, and the table of whose rows each run fills them, a cell of 8 bytes for each; the steps of each run, and those
+   of each block of so many rows; the registers that a run returns. A register of rows has as many entries as a block. */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    PyObject *registers, *filled, *columns, *once, *steps, *leaves;
+    PyObject *registers, *filled, *table, *once, *steps, *leaves;
     Py_ssize_t sizes, block;
-    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
-                          &PyTuple_Type, &columns, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type, &leaves,
+    if (!PyArg_ParseTuple(args, "O!nO!OO!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
+                          &table, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type, &leaves,
                           &block))
         return NULL;
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->held = Py_NewRef(args);
     self->n_sizes = sizes, self->block = block;
-    self->n_registers = PyTuple_GET_SIZE(registers), self->n_columns = PyTuple_GET_SIZE(columns);
+    self->n_registers = PyTuple_GET_SIZE(registers), self->n_columns = PyTuple_GET_SIZE(filled);
     self->n_leaves = PyTuple_GET_SIZE(leaves);
     self->n_once = PyTuple_GET_SIZE(once), self->n_steps = self->n_once + PyTuple_GET_SIZE(steps);
     self->registers = PyMem_Calloc(self->n_registers + 1, sizeof(Register));
-    self->columns = PyMem_Calloc(self->n_columns + 1, sizeof(Register));
     self->filled = PyMem_Calloc(self->n_columns + self->n_leaves + 1, sizeof(Register *));
     self->steps = PyMem_Calloc(self->n_steps + 1, sizeof(Step));
-    int wrong = !self->registers || !self->columns || !self->filled || !self->steps || sizes > self->n_registers ||
-                self->n_columns != PyTuple_GET_SIZE(filled);
+    int wrong = !self->registers || !self->filled || !self->steps || sizes > self->n_registers ||
+                read_array(table, &self->table) < 0 || self->table.type != 'l' ||
+                (self->n_columns && self->table.length % self->n_columns);
     for (Py_ssize_t i = 0; !wrong && i < self->n_registers; i++)
         wrong = read_array(PyTuple_GET_ITEM(registers, i), self->registers + i);
     for (Py_ssize_t i = 0; !wrong && i < self->n_columns + self->n_leaves; i++) {
         PyObject *said = i < self->n_columns ? PyTuple_GET_ITEM(filled, i) : PyTuple_GET_ITEM(leaves, i - self->n_columns);
         wrong = !(self->filled[i] = numbered(self, said));
     }
-    for (Py_ssize_t i = 0; !wrong && i < self->n_columns; i++)
-        wrong = read_array(PyTuple_GET_ITEM(columns, i), self->columns + i) ||
-                self->columns[i].length != self->columns[0].length || self->filled[i]->type != self->columns[i].type ||
-                self->filled[i]->length != block;
+    for (Py_ssize_t i = 0; !wrong && i < self->n_columns; i++) wrong = self->filled[i]->length != block;
     for (Py_ssize_t i = 0; !wrong && i < self->n_steps; i++)
         wrong = read_step(self, i < self->n_once ? PyTuple_GET_ITEM(once, i) : PyTuple_GET_ITEM(steps, i - self->n_once),
                           self->steps + i);
@@ -148,7 +146,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 static void program_free(Program *self) {
-    PyMem_Free(self->registers), PyMem_Free(self->columns), PyMem_Free(self->filled), PyMem_Free(self->steps);
+    PyMem_Free(self->registers), PyMem_Free(self->filled), PyMem_Free(self->steps);
     Py_XDECREF(self->held);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -160,12 +158,24 @@ static void run_step(const Step *step, npy_intp n) {
     step->loop(args, &n, strides, step->data);
 }
 
-static void copy(const Register *from, const npy_int64 *rows, char *to, npy_intp n) { /* of rows, or the first n */
-    if (from->size == 1)
-        for (npy_intp i = 0; i < n; i++) to[i] = from->at[(rows ? rows[i] : i) * from->stride];
+static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
+    for (npy_intp end, start = 0; start < n; start = end) { /* so many rows stay in the first cache */
+        end = start + 64 < n ? start + 64 : n;
+        for (Py_ssize_t c = 0; c < self->n_columns; c++) {
+            const npy_int64 *cells = (npy_int64 *)self->table.at + c;
+            char *to = self->filled[c]->at;
+            if (self->filled[c]->size == 1)
+                for (npy_intp i = start; i < end; i++) to[i] = (char)cells[rows[i] * self->n_columns];
+            else
+                for (npy_intp i = start; i < end; i++) ((npy_int64 *)to)[i] = cells[rows[i] * self->n_columns];
+        }
+    }
+}
+
+static void give(const Register *from, char *to, npy_intp n) {
+    if (from->stride) memcpy(to, from->at, n * from->size);
     else
-        for (npy_intp i = 0; i < n; i++)
-            ((npy_int64 *)to)[i] = *(npy_int64 *)(from->at + (rows ? rows[i] : i) * from->stride);
+        for (npy_intp i = 0; i < n; i++) memcpy(to + i * from->size, from->at, from->size);
 }
 
 /* Whether a size is of the kind that the code was written for. */
@@ -188,7 +198,7 @@ static PyObject *program_run(Program *self, PyObject *args) {
     if (PyTuple_GET_SIZE(sizes) != self->n_sizes || (given != Py_None && rows.type != 'l'))
         return PyErr_SetString(PyExc_ValueError, "a number for each size, and whole numbers of rows"), NULL;
     for (npy_intp i = 0; self->n_columns && i < rows.length; i++)
-        if (((npy_uint64 *)rows.at)[i] >= (npy_uint64)self->columns[0].length)
+        if (((npy_uint64 *)rows.at)[i] >= (npy_uint64)(self->table.length / self->n_columns))
             return PyErr_SetString(PyExc_IndexError, "no such row"), NULL;
     for (Py_ssize_t i = 0; i < self->n_sizes; i++)
         if (!set_size(self->registers + i, PyTuple_GET_ITEM(sizes, i))) {
@@ -207,13 +217,12 @@ static PyObject *program_run(Program *self, PyObject *args) {
     for (Step *step = self->steps; step < self->steps + self->n_once; step++) run_step(step, step->at[step->nin]->length);
     for (npy_intp start = 0; start < rows.length || (given == Py_None && !start); start += self->block) {
         npy_intp count = rows.length - start < self->block ? rows.length - start : self->block;
-        for (Py_ssize_t i = 0; i < self->n_columns && count; i++)
-            copy(self->columns + i, (npy_int64 *)rows.at + start, self->filled[i]->at, count);
+        take(self, (npy_int64 *)rows.at + start, given == Py_None ? 0 : count);
         for (Step *step = self->steps + self->n_once; step < self->steps + self->n_steps; step++) run_step(step, count);
         for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
             Register *leaf = self->filled[self->n_columns + i];
             char *to = PyArray_BYTES((PyArrayObject *)PyList_GET_ITEM(out, i)) + start * leaf->size;
-            copy(leaf, NULL, to, given != Py_None ? count : leaf->length);
+            give(leaf, to, given != Py_None ? count : leaf->length);
         }
     }
     if (!fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)) return out;
@@ -221,40 +230,57 @@ static PyObject *program_run(Program *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* allowed(rules, n): the rows that all rules allow, and how many each removes. A rule is whether it holds for each
-   combination of what it reads, or for all, and the combination of each row. */
+/* allowed(held, kernels): the rows that all rules allow, one kernel's after the other's, and how many each rule removes.
+   `held` has for each rule's combinations whether it holds, or one truth for all. Of a kernel the number of its rows, and
+   its rules: a sentence, the place in `held`, and the combination of each row. */
 static PyObject *allowed(PyObject *module, PyObject *args) {
-    PyObject *rules;
-    npy_intp n;
-    if (!PyArg_ParseTuple(args, "O!n", &PyList_Type, &rules, &n)) return NULL;
-    PyObject *lost = PyList_New(0), *out = NULL;
-    npy_int64 *rows = PyMem_Malloc((n + 1) * sizeof(npy_int64));
-    npy_intp left = n;
-    if (!lost || !rows) goto done;
-    for (npy_intp i = 0; i < n; i++) rows[i] = i;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
-        Register holds, which;
-        PyObject *held, *combination, *count;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OO", &held, &combination) || read_array(held, &holds) < 0 ||
-            read_array(combination, &which) < 0)
-            goto done;
-        if (holds.type != '?' || which.type != 'l' || which.length != n) {
-            PyErr_SetString(PyExc_TypeError, "a rule is truths, and a whole number for each row");
-            goto done;
-        }
-        npy_intp kept = memchr(holds.at, 0, holds.length) ? 0 : left;
-        const npy_int64 *of = (npy_int64 *)which.at;
-        for (npy_intp j = kept; j < left; j++) { /* without a branch: which rows are kept is hard to foretell */
-            rows[kept] = rows[j];
-            kept += holds.at[of[rows[j]] * holds.stride] != 0;
-        }
-        count = PyLong_FromSsize_t(left - kept);
-        if (!count || PyList_Append(lost, count) < 0) goto done;
-        Py_DECREF(count);
-        left = kept;
+    PyObject *held, *kernels, *lost = PyList_New(0), *out = NULL;
+    npy_int64 *rows = NULL;
+    npy_intp all = 0, kept = 0, start = 0, n;
+    if (!lost || !PyArg_ParseTuple(args, "O!O!", &PyList_Type, &held, &PyList_Type, &kernels)) goto done;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++) {
+        PyObject *rules;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto done;
+        all += n;
     }
-    out = PyArray_SimpleNew(1, &left, NPY_INT64);
-    if (out) memcpy(PyArray_DATA((PyArrayObject *)out), rows, left * sizeof(npy_int64));
+    if (!(rows = PyMem_Malloc((all + 1) * sizeof(npy_int64)))) goto done;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++, start += n) {
+        PyObject *rules;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto done;
+        npy_int64 *own = rows + kept;
+        npy_intp left = n;
+        int first = 1; /* while no rule has removed a row, they are all */
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
+            Register holds, which;
+            PyObject *why, *combination, *count;
+            Py_ssize_t at;
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnO", &why, &at, &combination)) goto done;
+            if (at < 0 || at >= PyList_GET_SIZE(held) || read_array(PyList_GET_ITEM(held, at), &holds) < 0 ||
+                read_array(combination, &which) < 0 || holds.type != '?' || which.type != 'h' || which.length != n) {
+                if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a rule is truths, and a number for each row");
+                goto done;
+            }
+            npy_intp stay = left;
+            if (memchr(holds.at, 0, holds.length)) {
+                const npy_uint16 *of = (npy_uint16 *)which.at;
+                stay = 0;
+                for (npy_intp j = 0; j < left; j++) { /* no branch: which rows stay is hard to foretell */
+                    npy_int64 row = first ? j : own[j];
+                    own[stay] = row;
+                    stay += holds.at[of[row] * holds.stride] != 0;
+                }
+                first = 0;
+            }
+            count = PyLong_FromSsize_t(left - stay);
+            if (!count || PyList_Append(lost, count) < 0) goto done;
+            Py_DECREF(count);
+            left = stay;
+        }
+        for (npy_intp j = 0; j < left; j++) own[j] = (first ? j : own[j]) + start;
+        kept += left;
+    }
+    out = PyArray_SimpleNew(1, &kept, NPY_INT64);
+    if (out) memcpy(PyArray_DATA((PyArrayObject *)out), rows, kept * sizeof(npy_int64));
 done:
     PyMem_Free(rows);
     if (!out) return Py_XDECREF(lost), NULL;

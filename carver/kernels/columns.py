@@ -8,22 +8,17 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from ..problem.problem import Problem
-from .compiler import Formula
-from .declaration import Kernel
-from .enumeration import Fixed
-from .scope import size_scope
+from .enumeration import Tables
 from .space import Space
-from .trace import Symbol, Trace
+from .trace import Symbol
 
 _REQUIRED = object()
 
@@ -79,102 +74,22 @@ def read_columns(schema: type[Schema], space: Space | Tables, whole: bool = Fals
     """
     which = cast(Any, schema)  # mypy takes no type of a variable for hashable
     if (which, whole) not in space.floats:
-        read = space.joined if isinstance(space, Tables) else partial(_value, space)
-        found = {each.name: read(each) for each in columns(which)}
+        found = {each.name: _value(space, each) for each in columns(which)}
         if whole:
             found = {name: v if v is None else np.broadcast_to(v, len(space)) for name, v in found.items()}
         space.floats[which, whole] = found
     return schema(**rest, **space.floats[which, whole])
 
 
-def _value(space: Space, column: Column) -> Any:
+def _value(space: Space | Tables, column: Column) -> Any:
     """A column's values in a space: floats, or a symbol if they depend on sizes and the space is traced."""
+    if isinstance(space, Tables):
+        return space.stacked([_value(each, column) for each in space.spaces])
     there = column.required or column.name in space.columns or column.name in space.scope
     value = space[column.name] if there else column.default
     if isinstance(value, Symbol):
         return value.astype(np.float64)
     return value if value is None else _number(value)
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """All candidates of one or more kernels, one kernel's after the other's, with symbols for what depends on sizes: a
-    cost model that reads its columns from here is traced."""
-
-    tables: tuple[Fixed, ...]
-    trace: Trace
-    floats: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
-    _wide: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, tables: tuple[Fixed, ...]) -> Tables:
-        return cls(tables, Trace(sum(len(table.index) for table in tables)))
-
-    def __len__(self) -> int:
-        return self.trace.rows
-
-    @property
-    def problem(self) -> Problem:
-        return self.tables[0].problem
-
-    @property
-    def arch(self) -> Arch:
-        return self.tables[0].arch
-
-    @property
-    def kernel(self) -> Kernel:
-        """The first kernel. What a model asks of it is the same for the others (`Model.variant`)."""
-        return self.tables[0].kernel
-
-    @cached_property
-    def spaces(self) -> list[Space]:
-        """Those of each kernel. Columns that depend on sizes run over the candidates of all."""
-        sizes = {name: self.trace.size(name, n) for name, n in size_scope(self.problem).items()}
-        out = []
-        for t in self.tables:
-            known: dict[str, Any] = sizes | {**t.scope} | {name: self.wide(name) for name in t.columns}
-
-            def compute(name: str, formulas: Mapping[str, Formula] = t.sized, known: dict[str, Any] = known) -> Any:
-                if name not in known:
-                    known |= {each: compute(each) for each in formulas[name].names & formulas.keys()}
-                    known[name] = formulas[name](known)
-                return known[name]
-
-            columns = {**t.columns, **{name: compute(name) for name in t.sized}}
-            out.append(Space(t.problem, t.arch, t.kernel, sizes | {**t.scope}, columns, t.index))
-        return out
-
-    def wide(self, name: str) -> Any:
-        """A column for the candidates of all kernels, with 1 for kernels that have none of this name."""
-        if name not in self._wide:
-            some = [table.columns.get(name, np.ones(len(table.index), np.int64)) for table in self.tables]
-            self._wide[name] = np.concatenate(some)
-        return self._wide[name]
-
-    def joined(self, column: Column) -> Any:
-        """A column of all candidates, as `_value` gives those of each kernel."""
-        return self.stacked([_value(space, column) for space in self.spaces])
-
-    def stacked(self, values: Sequence[Any]) -> Any:
-        """What all kernels give; else their columns, one after the other."""
-        counts = [len(table.index) for table in self.tables]
-        if any(isinstance(value, Symbol) for value in values):
-            owner, out = np.repeat(np.arange(len(counts)), counts), values[-1]
-            for number, value in enumerate(values):
-                own = np.ndim(value) and not isinstance(value, Symbol)
-                wide = stacked([value if at == number else 1.0 for at in range(len(counts))], counts) if own else value
-                if wide is not out:
-                    out = self.trace.chosen(owner == number, wide, out)
-            return out
-        first, *others = values
-        alike = not any(map(np.ndim, values)) and all(value == first for value in others)
-        return first if alike or not others else stacked(values, counts)
-
-
-def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:
-    """The columns of several kernels, one after the other. A number stands for a column of `counts` equal entries."""
-    columns = [v if np.ndim(v) else np.full(n, v) for v, n in zip(values, counts, strict=True)]
-    return np.concatenate(columns, dtype=np.float64)
 
 
 def by_name(schemas: Iterable[type]) -> dict[str, Column]:

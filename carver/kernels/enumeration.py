@@ -2,25 +2,24 @@
 shape.
 
 Tiles, threads, shared memory, registers and the rules over them are the same for every shape of a problem on a device;
-`fixed_candidates` keeps them. A rule that needs sizes is evaluated once for each distinct combination of the fixed
-columns that it reads, of which there are far fewer than candidates. A column is evaluated when it is first needed.
+`Fixed` has them. A rule that needs sizes is evaluated once for each distinct combination of the fixed columns that it
+reads, of which there are far fewer than candidates. A column is evaluated when it is first needed.
 """
 
 from __future__ import annotations
 
-from collections import ChainMap, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import accumulate
-from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property, lru_cache
+from itertools import accumulate, count
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import BoolArray, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray
 from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
@@ -31,11 +30,6 @@ from .trace import Code, Symbol, Trace, loops
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
-MAX_KEPT_BYTES = 256 * 2**20
-"""Limit on the size of the cache of fixed candidates and of what is cached with them."""
-
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,67 +69,17 @@ class Fixed:
     sized: Mapping[str, Formula]
     """Columns that depend on sizes."""
     rules: tuple[SizedRule, ...]
-    _made: dict[Hashable, Any] = field(default_factory=dict)
-    _held: list[int] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._held.extend(map(_bytes, (*self.columns.values(), *(rule.which for rule in self.rules))))
-
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The result of `make()`, cached under `key` as long as these candidates are."""
-        if key not in self._made:
-            self._made[key] = make()
-            self._held.append(_bytes(self._made[key]))
-        made: Made = self._made[key]
-        return made
+    def rows(
+        self, problem: Problem, scope: Mapping[str, Any], rows: IntArray, removed: Mapping[str, int] = FrozenDict()
+    ) -> Space:
+        """Some of the candidates, for a problem that has this scope."""
+        columns = Columns(self, rows, scope)
+        return Space(problem, self.arch, self.kernel, scope, columns, self.index.take(rows), removed)
 
     @property
-    def bytes(self) -> int:
-        """Size of the columns, the rules and the cached results."""
-        return sum(self._held)
-
-    def allowed(self, rules: Sequence[tuple[str, BoolArray, IntArray]]) -> tuple[IntArray, dict[str, int]]:
-        """Rows of the candidates that all rules allow for one shape, and the number of candidates that each removed.
-
-        Of each rule its sentence, whether it holds for some combinations, and the combination of each row.
-        """
-        removed = dict(self.removed)
-        if loops is not None:
-            rows, lost = loops.allowed([rule[1:] for rule in rules], len(self.index))
-        else:
-            rows, lost = np.arange(len(self.index)), []
-            for _, held, which in rules:
-                kept = rows if held.all() else rows[held.take(which if len(rows) == len(which) else which.take(rows))]
-                lost.append(len(rows) - len(kept))
-                rows = kept
-        for (why, *_), count in zip(rules, lost, strict=True):
-            if count:
-                removed[why] = removed.get(why, 0) + count
-        return rows, removed
-
-    @cached_property
-    def ascending(self) -> bool:
-        """Whether the order of `index` is the lexicographic order of the tunables, as declared: lists ascend, and what
-        is computed follows from tunables that were declared before."""
-        before: set[str] = set()
-        for name, values in self.kernel.tunables.items():
-            if isinstance(values, Expression):
-                if not self._listed(values) <= before:
-                    return False
-            elif list(values) != sorted(set(values)):
-                return False
-            else:
-                before.add(name)
-        return True
-
-    def _listed(self, formula: Formula) -> set[str]:
-        """The tunables with a list that a formula uses, by itself or through others."""
-        formulas = {**self.kernel.derived, **self.kernel.tunables}
-        found: set[str] = set()
-        for name in formula.names & formulas.keys():
-            its = formulas[name]
-            found |= {name} if isinstance(its, tuple) else self._listed(its)
-        return found
+    def nbytes(self) -> int:
+        return sum(each.nbytes for each in (*self.columns.values(), *(rule.which for rule in self.rules)))
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy is enumerated again
         return fixed_candidates, (self.kernel, self.arch, self.problem)
@@ -165,12 +109,6 @@ class Columns(Mapping[str, IntArray]):
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized
 
-    def at(self, name: str, rows: IntArray) -> IntArray:
-        """A column in some of these rows."""
-        if name in self._made or name not in self.fixed.columns:
-            return self[name].take(rows)
-        return self.fixed.columns[name].take(self.rows.take(rows))
-
     def part(self, rows: IntArray) -> Columns:
         """The columns of some of these rows; those that were not made yet are computed for these alone."""
         out = Columns(self.fixed, self.rows[rows], self.scope)
@@ -190,61 +128,164 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
 
     Raises NoCandidates, with the number that each rule removed, if none is left.
     """
-    [space] = enumerate_each(problem, arch, [kernel])
-    if not len(space):
-        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", space.removed)
-    return space
+    fixed = fixed_candidates(kernel, arch, problem.sizeless)
+    tables, scope = Tables.of([fixed]), {**fixed.scope, **size_scope(problem)}
+    [(rows, lost)] = tables.allowed([scope])
+    if not len(rows):
+        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", tables.removed(lost))
+    return fixed.rows(problem, scope, rows, tables.removed(lost))
 
 
-def enumerate_each(problem: Problem, arch: Arch, kernels: Sequence[Kernel]) -> list[Space]:
-    """For each kernel, every configuration that its rules and the device allow; there may be none."""
-    tables = tuple(fixed_candidates(kernel, arch, problem.sizeless) for kernel in kernels)
-    first, *others = tables
-    scope = {**first.scope, **size_scope(problem)}
-    code, each = first.once(("rules", *others), partial(_rules, tables))
-    held, out = code.everywhere(scope), []
-    for table, rules in zip(tables, each, strict=True):
-        rows, removed = table.allowed([(why, held[at], which) for why, at, which in rules])
-        columns = Columns(table, rows, scope)
-        out.append(Space(problem, arch, table.kernel, scope, columns, table.index.take(rows), removed))
-    return out
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """All candidates of one or more kernels of a problem, one kernel's after the other's, with symbols for what depends
+    on sizes: a cost model that reads its columns from here is traced."""
+
+    tables: tuple[Fixed, ...]
+    starts: tuple[int, ...]
+    """Row of each table's first candidate, and the number of all."""
+    trace: Trace
+    floats: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+    _wide: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tables: Iterable[Fixed]) -> Tables:
+        tables = tuple(tables)
+        starts = (0, *accumulate(len(table.index) for table in tables))
+        return cls(tables, starts, Trace(starts[-1]))
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    @property
+    def problem(self) -> Problem:
+        return self.tables[0].problem
+
+    @property
+    def arch(self) -> Arch:
+        return self.tables[0].arch
+
+    @property
+    def kernel(self) -> Kernel:
+        """The first kernel. What a model asks of it is the same for the others (`Model.variant`)."""
+        return self.tables[0].kernel
+
+    @cached_property
+    def spaces(self) -> list[Space]:
+        """Those of each kernel. Columns that depend on sizes run over the candidates of all."""
+        sizes = {name: self.trace.size(name, n) for name, n in size_scope(self.problem).items()}
+        out = []
+        for t in self.tables:
+            known: dict[str, Any] = sizes | {**t.scope} | {name: self.wide(name) for name in t.columns}
+
+            def compute(name: str, formulas: Mapping[str, Formula] = t.sized, known: dict[str, Any] = known) -> Any:
+                if name not in known:
+                    known |= {each: compute(each) for each in formulas[name].names & formulas.keys()}
+                    known[name] = formulas[name](known)
+                return known[name]
+
+            columns = {**t.columns, **{name: compute(name) for name in t.sized}}
+            out.append(Space(t.problem, t.arch, t.kernel, sizes | {**t.scope}, columns, t.index))
+        return out
+
+    def wide(self, name: str) -> Any:
+        """A column for the candidates of all kernels, with 1 for kernels that have none of this name."""
+        if name not in self._wide:
+            some = [table.columns.get(name, np.ones(len(table.index), np.int64)) for table in self.tables]
+            self._wide[name] = np.concatenate(some)
+        return self._wide[name]
+
+    def stacked(self, values: Sequence[Any]) -> Any:
+        """What all kernels give; else their columns, one after the other."""
+        counts = [len(table.index) for table in self.tables]
+        if any(isinstance(value, Symbol) for value in values):
+            owner, out = np.repeat(np.arange(len(counts)), counts), values[-1]
+            for number, value in enumerate(values):
+                own = np.ndim(value) and not isinstance(value, Symbol)
+                wide = stacked([value if at == number else 1.0 for at in range(len(counts))], counts) if own else value
+                if wide is not out:
+                    out = self.trace.chosen(owner == number, wide, out)
+            return out
+        first, *others = values
+        alike = not any(map(np.ndim, values)) and all(value == first for value in others)
+        return first if alike or not others else stacked(values, counts)
+
+    @cached_property
+    def _rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray]]]]]:
+        """The code of all rules; and for each kernel its number of rows, and its rules: the sentence, the place of what
+        the code says of each combination, and the combination of each row. A rule that several kernels have is
+        evaluated once, for the combinations of all."""
+        same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
+        for kernel, table in enumerate(self.tables):
+            for number, rule in enumerate(table.rules):
+                key = rule.expression, rule.columns, frozenset(rule.combinations)
+                same.setdefault(key, []).append((kernel, number, rule))
+        trace, static, sizes = Trace(0), self.tables[0].scope, size_scope(self.problem)
+        out: list[dict[int, tuple[str, int, IntArray]]] = [{} for _ in self.tables]
+        every: list[Any] = []
+        for found in same.values():
+            one, rules = found[0][-1], [rule for *_, rule in found]
+            seen: dict[str, Any] = {n: trace.size(n, sizes[n]) if n in sizes else static[n] for n in one.scalars}
+            seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
+            for name, expression in one.columns:
+                seen[name] = expression(seen)
+            holds = trace.told(trace.made("not_equal", one.expression(seen), 0))
+            if holds is True:
+                continue
+            by_row = isinstance(holds, np.ndarray) or (isinstance(holds, Symbol) and holds.per_row)
+            starts = accumulate((rule.size for rule in rules), initial=0)
+            for (kernel, number, rule), start in zip(found, starts, strict=False):
+                which = rule.which + start if by_row else np.zeros_like(rule.which)
+                out[kernel][number] = rule.why, len(every), which.astype(np.uint16)
+            every.append(holds if holds is not False else np.zeros(1, bool))
+        of_each = [
+            (len(table.index), [rules[number] for number in sorted(rules)])
+            for table, rules in zip(self.tables, out, strict=True)
+        ]
+        return Code(trace, every, whole=True), of_each
+
+    def allowed(self, every: Sequence[Mapping[str, Any]]) -> list[tuple[IntArray, list[int]]]:
+        """For each problem's sizes the rows that all rules allow, and how many each rule of each kernel removes."""
+        code, kernels = self._rules
+        if loops is not None:
+            return [loops.allowed(code.of_all(sizes), kernels) for sizes in every]
+        held, out = code.everywhere(every), []
+        for problem in range(len(every)):
+            found, lost = [], []
+            for (n, rules), start in zip(kernels, self.starts, strict=False):
+                rows = np.arange(n)
+                for _, at, which in rules:
+                    holds = held[at][problem if len(held[at]) > 1 else 0]
+                    kept = rows if holds.all() else rows[holds.take(which if len(rows) == n else which.take(rows))]
+                    lost.append(len(rows) - len(kept))
+                    rows = kept
+                found.append(rows + start)
+            out.append((np.concatenate(found), lost))
+        return out
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, int, int | None]]:
+        """Of each kernel what removes candidates: before sizes are known so many, then by its rules over sizes."""
+        out: list[tuple[str, int, int | None]] = []
+        at = count()
+        for table, (_, rules) in zip(self.tables, self._rules[1], strict=True):
+            out += [(why, lost, None) for why, lost in table.removed.items()]
+            out += [(why, 0, next(at)) for why, *_ in rules]
+        return out
+
+    def removed(self, lost: Sequence[int]) -> dict[str, int]:
+        """How many candidates each sentence removes; `lost` has those of rules over sizes, kernel by kernel."""
+        out = dict[str, int]()
+        for why, number, at in self._sentences:
+            if number := number if at is None else lost[at]:
+                out[why] = out.get(why, 0) + number
+        return out
 
 
-def own_rows(space: Space, rows: IntArray) -> Space:
-    """Some rows of a space of a kernel's own candidates."""
-    columns = space.columns
-    assert isinstance(columns, Columns)
-    chosen = Columns(columns.fixed, columns.rows.take(rows), columns.scope)
-    return Space(space.problem, space.arch, space.kernel, space.scope, chosen, space.index.take(rows), space.removed)
-
-
-def _rules(tables: Sequence[Fixed]) -> tuple[Code, list[list[tuple[str, int, IntArray]]]]:
-    """The code of all rules; and for each kernel's rules the sentence, the place of what the code says of each
-    combination, and the combination of each candidate. A rule that several kernels have is evaluated once, for the
-    combinations of all."""
-    same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
-    for kernel, table in enumerate(tables):
-        for number, rule in enumerate(table.rules):
-            key = rule.expression, rule.columns, frozenset(rule.combinations)
-            same.setdefault(key, []).append((kernel, number, rule))
-    trace, static, sizes = Trace(0), tables[0].scope, size_scope(tables[0].problem)
-    out: list[dict[int, tuple[str, int, IntArray]]] = [{} for _ in tables]
-    every: list[Any] = []
-    for found in same.values():
-        one, rules = found[0][-1], [rule for *_, rule in found]
-        seen: dict[str, Any] = {n: trace.size(n, sizes[n]) if n in sizes else static[n] for n in one.scalars}
-        seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
-        for name, expression in one.columns:
-            seen[name] = expression(seen)
-        holds = trace.told(trace.made("not_equal", one.expression(seen), 0))
-        if holds is True:
-            continue
-        by_row = isinstance(holds, np.ndarray) or (isinstance(holds, Symbol) and holds.per_row)
-        starts = accumulate((rule.size for rule in rules), initial=0)
-        for (kernel, number, rule), start in zip(found, starts, strict=False):
-            out[kernel][number] = rule.why, len(every), rule.which + start if by_row else np.zeros_like(rule.which)
-        every.append(holds if holds is not False else np.zeros(1, bool))
-    return Code(trace, every, whole=True), [[rules[number] for number in sorted(rules)] for rules in out]
+def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:
+    """The columns of several kernels, one after the other. A number stands for a column of `counts` equal entries."""
+    columns = [v if np.ndim(v) else np.full(n, v) for v, n in zip(values, counts, strict=True)]
+    return np.concatenate(columns, dtype=np.float64)
 
 
 def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
@@ -257,27 +298,9 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     return set(distinct(fixed.columns["instruction"])[0].tolist()) if "instruction" in fixed.columns else set(range(4))
 
 
+@lru_cache(maxsize=16)
 def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
-    """The kernel's candidates before sizes are known. The most recently used are cached, up to `MAX_KEPT_BYTES`."""
-    key = kernel, arch, sizeless
-    with _LOCK:
-        if found := _KEPT.get(key):
-            _KEPT.move_to_end(key)
-            return found
-    made = _enumerated(*key)
-    with _LOCK:
-        _KEPT[key] = made
-        held = sum(fixed.bytes for fixed in _KEPT.values())
-        while held > MAX_KEPT_BYTES and len(_KEPT) > 1:
-            held -= _KEPT.popitem(last=False)[1].bytes
-    return made
-
-
-_KEPT: OrderedDict[tuple[Kernel, Arch, Problem], Fixed] = OrderedDict()
-_LOCK = Lock()
-
-
-def _enumerated(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
+    """The kernel's candidates before sizes are known."""
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.derived.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *device_rules(kernel))]
@@ -328,10 +351,6 @@ def _sized_rules(
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
         out.append(SizedRule(why, expression, tuple(read.items()), values, every - names - read.keys(), which))
     return tuple(out)
-
-
-def _bytes(value: Any) -> int:
-    return int(getattr(value, "nbytes", 0))
 
 
 def distinct(column: IntArray) -> tuple[IntArray, IntArray]:

@@ -35,10 +35,11 @@ MAX_VALUE = 2**63 - 1
 
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """Number of arguments of each function; 0: any number."""
-_OPERATORS = (
+_PLAIN = {
     ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.And, ast.Or, ast.Load,
-)  # fmt: skip
+}  # fmt: skip
+_NESTED = {ast.Expression, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp}
 
 
 def pow2(x: Any) -> Any:
@@ -183,7 +184,7 @@ def _parse(text: str) -> Expression:
     if why := _forbidden(tree, nodes):
         raise KernelError(f"expression {text!r}: {why}")
     names = {node.id for node in nodes if isinstance(node, ast.Name)} - set(FUNCTIONS)
-    of_truths = any(isinstance(node, ast.BoolOp | ast.Not | ast.IfExp | ast.Compare) for node in nodes)
+    of_truths = not {ast.BoolOp, ast.Not, ast.IfExp, ast.Compare}.isdisjoint(map(type, nodes))
     code = compile(_Vectorise().visit(tree) if of_truths else tree, text, "eval")
     return Expression(text, frozenset(names), code)
 
@@ -196,7 +197,11 @@ def _forbidden(tree: ast.AST, nodes: list[ast.AST]) -> str:
         nodes.append(node)
         if depth > MAX_DEPTH:
             return f"more than {MAX_DEPTH} operations within each other"
+        if type(node) in _PLAIN:
+            continue
         rest += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+        if type(node) in _NESTED:
+            continue
         match node:
             case ast.Call(func=ast.Name(id=f)) if f in FUNCTIONS and not node.keywords and node.args:
                 if len(node.args) != FUNCTIONS[f] and FUNCTIONS[f]:
@@ -216,9 +221,7 @@ def _forbidden(tree: ast.AST, nodes: list[ast.AST]) -> str:
             case ast.Constant(value=int() | float() as value):
                 if not abs(value) <= MAX_INTEGER:
                     return "a number is at most 2^53"
-            case ast.Expression() | ast.BinOp() | ast.UnaryOp() | ast.BoolOp() | ast.Compare() | ast.IfExp():
-                continue
-            case _ if isinstance(node, _OPERATORS):
+            case ast.BinOp():
                 continue
             case _:
                 return (

@@ -174,7 +174,7 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
     Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
     """
-    if all(len(dim) == 1 for dim in tensor.index):
+    if not tensor.windows:
         live_axes = frozenset([axis for axis in tensor.axes if problem.sizes[axis] > 1])
         found_reduced, axes = _walked(problem.computes, tensor, live_axes)
         return found_reduced, prod([problem.sizes[axis] for axis in axes])
@@ -212,10 +212,9 @@ def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
     A row is the innermost windowed dimension and everything inside it. [rows, elements]
     """
-    s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
-    windows = [i for i, dim in enumerate(tensor.index) if len(dim) > 1]
-    if not windows:
+    if not (windows := tensor.windows):
         return 1, 0
+    s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
     taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
     reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
     rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)

@@ -59,10 +59,7 @@ class Space:
 
     def at(self, row: int, name: str, default: int) -> int:
         """The value of a column in one row; the default if there is no such column."""
-        if name in self.columns:
-            columns: Any = self.columns
-            return int(columns[name][row] if isinstance(columns, dict) else columns.at(name, row))
-        return int(self.scope.get(name, default))
+        return int(self.columns[name][row] if name in self.columns else self.scope.get(name, default))
 
     def config(self, row: int) -> dict[str, int]:
         """The tunables of one row, under the backend's keys; a vendor's options only where they are set."""

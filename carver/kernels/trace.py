@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -210,9 +210,10 @@ class Code:
             return Leaf(list(leaves).index(id(value)))
 
         self.results = mapped(results, leaf)
-        self._writer = _Writer([*leaves.values()], whole)
+        self._leaves = [*leaves.values()]
+        self._writer = _Writer(self._leaves, whole)
         self.sizes: list[str] = [symbol.args[0] for symbol in self._writer.sizes]
-        self._alike = {at for at, each in enumerate(leaves.values()) if isinstance(each, Symbol) and not each.per_row}
+        self._alike = {at for at, each in enumerate(self._leaves) if isinstance(each, Symbol) and not each.per_row}
         """Results that are the same for all rows of a problem."""
         self._loops = None if loops is None else _Loops.of(self._writer)
 
@@ -222,6 +223,11 @@ class Code:
         columns = [] if self._writer.whole else self._writer.columns.values()
         return self._writer.compiled(), [np.stack(some, 1) for some in columns if some]
 
+    @cached_property
+    def _many(self) -> Callable[..., list[Any]]:
+        """The same for sizes that are arrays."""
+        return _Writer(self._leaves, self._writer.whole, many=True).compiled()
+
     @property
     def nbytes(self) -> int:
         return sum(column.nbytes for some in self._writer.columns.values() for column in some)
@@ -230,9 +236,21 @@ class Code:
         """The leaves for these rows of the table."""
         if self._loops and (out := self._loops(sizes, rows)) is not None:
             return out
-        run, tables = self._python
-        taken = [np.ascontiguousarray(table.take(rows, 0).T) for table in tables]  # a row at once, then by column
-        return run([sizes[name] for name in self.sizes], taken)
+        return self._python[0]([sizes[name] for name in self.sizes], self._taken(rows))
+
+    def _taken(self, rows: IntArray) -> list[np.ndarray]:
+        return [np.ascontiguousarray(table.take(rows, 0).T) for table in self._python[1]]  # a row at once, by column
+
+    def each(self, every: Sequence[Mapping[str, float]], rows: Sequence[IntArray]) -> Iterator[list[Any]]:
+        """The same for several problems, at once where Python computes them."""
+        if self._loops or len(every) == 1 or not self._writer.plain:
+            yield from map(self, every, rows)
+            return
+        counts = [len(each) for each in rows]
+        sizes = [np.repeat([each[name] for each in every], counts) for name in self.sizes]
+        leaves = self._many(sizes, self._taken(np.concatenate(rows)))
+        for start, count in zip(accumulate(counts, initial=0), counts, strict=False):
+            yield [leaf[..., start : start + count] for leaf in leaves]
 
     def recorded(self, leaves: Sequence[Any], rows: int) -> Any:
         """What the formula returned, for these rows: arrays, or one number for all."""
@@ -245,7 +263,15 @@ class Code:
 
         return mapped(self.results, of)
 
-    def everywhere(self, sizes: Mapping[str, float]) -> list[Any]:
+    def everywhere(self, every: Sequence[Mapping[str, float]]) -> list[Any]:
+        """`of_all` of several problems, one below the other."""
+        if len(every) > 1 and self._writer.plain:
+            found = self._many([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], [])
+        else:
+            found = [np.stack(some) for some in zip(*map(self.of_all, every), strict=True)]
+        return [np.atleast_2d(each) for each in found]
+
+    def of_all(self, sizes: Mapping[str, float]) -> list[Any]:
         """The leaves for all rows, by code that was written so."""
         if self._loops and (out := self._loops(sizes, None)) is not None:
             return out
@@ -255,8 +281,8 @@ class Code:
 class _Writer:
     """Writes the code of the symbols that some leaves need. One that is needed once stands where it is needed."""
 
-    def __init__(self, leaves: Sequence[Any], whole: bool) -> None:
-        self.leaves = leaves
+    def __init__(self, leaves: Sequence[Any], whole: bool, many: bool = False) -> None:
+        self.leaves, self.many = leaves, many
         self.order: list[Symbol] = []
         self.uses: dict[int, int] = {}
         self.env: dict[str, Any] = {name: getattr(np, name) for name in ("inf", "nan", "float64", "int64")}
@@ -266,6 +292,8 @@ class _Writer:
         self.whole = whole
         for each in leaves:
             self._walk(each)
+        self.plain = all(isinstance(symbol.op, str) for symbol in self.order)
+        """Whether no function is called that cannot be traced."""
         self.sizes = [symbol for symbol in self.order if symbol.op == "size"]
         self.names |= {id(symbol): f"s{i}" for i, symbol in enumerate(self.sizes)}
 
@@ -314,10 +342,10 @@ class _Writer:
         if op == "row":
             return f"{args[0]}[{symbol.args[1]}]"
         if op in ("float64", "int64"):
-            return f"{args[0]}.astype({op})" if symbol.per_row else f"{op[:-2]}({args[0]})"
+            return f"{args[0]}.astype({op})" if symbol.per_row or self.many else f"{op[:-2]}({args[0]})"
         if isinstance(op, str) and op in _INFIX:
             return f"({args[0]} {_INFIX[op]} {args[1]})"
-        if not symbol.per_row and op in _ALONE:
+        if not (symbol.per_row or self.many) and op in _ALONE:
             return _ALONE[op].format(*args)
         name = op if isinstance(op, str) else f"call{id(symbol)}"
         self.env.setdefault(name, getattr(np, op) if isinstance(op, str) else op)
@@ -355,7 +383,7 @@ class _Loops:
     @classmethod
     def of(cls, writer: _Writer) -> _Loops | None:
         """None where functions are called that are written in Python."""
-        return cls(writer) if all(isinstance(symbol.op, str) for symbol in writer.order) else None
+        return cls(writer) if writer.plain else None
 
     def __call__(self, sizes: Mapping[str, Any], rows: IntArray | None) -> list[Any] | None:
         """The leaves; None where Python has to compute them, since NumPy may warn, or a size is of another kind."""
@@ -441,9 +469,17 @@ class _Loops:
         once = len(steps if self._whole else self._steps[False])
         self._run = loops.Program(
             tuple(arrays), self._n_sizes, tuple(places[number] for number in columns),
-            tuple(np.ascontiguousarray(self._arrays[number]) for number in columns), tuple(placed[:once]),
-            tuple(placed[once:]), tuple(places[number] for number in leaves), _BLOCK,
+            _cells([self._arrays[number] for number in columns]), tuple(placed[:once]), tuple(placed[once:]),
+            tuple(places[number] for number in leaves), _BLOCK,
         ).run  # fmt: skip
+
+
+def _cells(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Columns side by side, each value in 8 bytes as it is."""
+    out = np.zeros((len(columns[0]) if columns else 0, len(columns)), np.int64)
+    for number, column in enumerate(columns):
+        out[:, number] = column.view(np.int64) if column.dtype == np.float64 else column
+    return out
 
 
 def mapped(record: Any, function: Callable[[Any], Any]) -> Any:

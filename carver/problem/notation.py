@@ -34,16 +34,21 @@ MAX_TENSORS = 64
 _EXAMPLE = "write for example 'C[m,n] += A[m,k] * B[k,n]'"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tensor:
     """A named operand and the affine index of each of its dimensions."""
 
     name: str
     index: tuple[Affine, ...]
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(axis for dim in self.index for axis, _ in dim))
+
+    @cached_property
+    def windows(self) -> tuple[int, ...]:
+        """The dimensions that several axes index."""
+        return tuple(place for place, dim in enumerate(self.index) if len(dim) > 1)
 
     @property
     def is_plain(self) -> bool:

@@ -90,4 +90,4 @@ def operator_files() -> Mapping[str, OperatorFile]:
 
 def of(operator: str) -> OperatorFile:
     """That of an operator; an empty one if templates/ has no folder for it."""
-    return operator_files().get(operator, OperatorFile(title=operator))
+    return operator_files().get(operator) or OperatorFile(title=operator)

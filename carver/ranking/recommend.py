@@ -1,12 +1,9 @@
-"""carver's own candidates, ranked: which kernels there are for a problem, and the fastest of their candidates.
-
-Where a model has a lower bound, only those are priced whose bound is not above the k-th best time.
-"""
+"""carver's own candidates, ranked: which kernels there are for a problem, and the fastest of their candidates."""
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -18,15 +15,13 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
-from ..base.types import BoolArray
-from ..cost.pricing import Priced, least_seconds, price_each
+from ..cost.pricing import Priced, catalogue
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
-from ..kernels.enumeration import Columns, enumerate_each, instructions, own_rows
+from ..kernels.enumeration import instructions
 from ..kernels.scope import matrix_unit, multiply_dtype, plain, static_scope
-from ..kernels.space import Space, misses
-from ..kernels.trace import loops
+from ..kernels.space import misses
 from ..problem.problem import Problem, counted
 from .declared import Declared, recalled
 from .ranking import Ranking
@@ -36,13 +31,6 @@ if TYPE_CHECKING:
 
 RECONSIDERED = 200
 """Number of candidates that a profile reorders: the fastest by the model alone."""
-Order = list[int]
-"""Candidates, best first: the rows of the first part count from 0, those of the next follow."""
-FEW = 1024 if loops is None else 256
-"""Up to this many candidates are priced without bounds: bounding them would take as long."""
-REACH = 1.2
-"""The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
-second pass is rare."""
 TILES = "triton"
 """Backend to advise if carver's own kernels cannot run, or leave the fastest arithmetic unit idle."""
 FULL_RATE = 0.95
@@ -81,99 +69,65 @@ def recommend(
         offered = tuple(replace(each, avoid={}) for each in offered)
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    return recalled(_recommend(problem, arch, wanted, chosen, offered, notes), profile)[:topk]
+    [ranking] = _recommend([problem], arch, wanted, chosen, offered, notes)
+    return recalled(ranking, profile)[:topk] if profile else ranking
 
 
 @takes(ConfigError, besides="topk")
 def recommend_problems(
     problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, profile: Given | None = None
 ) -> list[Ranking]:
-    """`recommend` for each problem, in the given order."""
+    """`recommend` for each problem, in the given order; those that differ in sizes alone are looked at together."""
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    out = []
-    for problem in problems:
+    alike: dict[tuple[str, Problem], list[int]] = {}
+    for place, problem in enumerate(problems):
         chosen = backend or default_backend(problem, arch)
-        ranking = _recommend(problem, arch, wanted, chosen, *offered_kernels(problem, arch, chosen))
-        out.append(recalled(ranking, profile)[:topk])
-    return out
+        alike.setdefault((chosen, problem.sizeless), []).append(place)
+    out: dict[int, Ranking] = {}
+    for (chosen, _), places in alike.items():
+        some = [problems[place] for place in places]
+        out |= zip(places, _recommend(some, arch, wanted, chosen, *offered_kernels(some[0], arch, chosen)), strict=True)
+    every = [out[place] for place in range(len(problems))]
+    return [recalled(ranking, profile)[:topk] for ranking in every] if profile else every
 
 
 def _recommend(
-    problem: Problem, arch: Arch, topk: int, backend: str, offered: Sequence[Kernel], notes: tuple[str, ...]
-) -> Ranking:
-    """`recommend` with the given kernels."""
-    spaces, removed = enumerate_each(problem, arch, offered), dict[str, int]()
-    for space in spaces:
-        for why, count in space.removed.items():
-            removed[why] = removed.get(why, 0) + count
-    candidates = sum(map(len, spaces))
-    if not candidates:
-        avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
-        told = dict(sorted(removed.items(), key=lambda item: item[0] in avoided))
-        missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
-        raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
-    parts, order = fastest(spaces, topk)
-    table = Declared(problem, arch, backend, parts, (*too_large(problem, arch), *notes))
-    return Ranking(table, order, candidates, removed)
+    problems: Sequence[Problem], arch: Arch, topk: int, backend: str, offered: tuple[Kernel, ...],
+    notes: tuple[str, ...],
+) -> Iterator[Ranking]:  # fmt: skip
+    """`recommend` with the given kernels, of problems that differ in sizes alone."""
+    answers = catalogue(offered, arch, problems[0].sizeless).fastest(problems, topk)
+    for problem, (parts, candidates, removed) in zip(problems, answers, strict=True):
+        if not candidates:
+            avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
+            told = dict(sorted(removed().items(), key=lambda item: item[0] in avoided))
+            missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
+            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
+        table = Declared(problem, arch, backend, tuple(parts), (*too_large(problem, arch), *notes))
+        yield Ranking(table, in_order(parts, topk), candidates, removed())
 
 
-def fastest(spaces: Sequence[Space], topk: int) -> tuple[tuple[Priced, ...], Order]:
-    """The candidates that were priced, and the `topk` fastest: the same as if all had been priced.
+def in_order(parts: Sequence[Priced], topk: int) -> list[int]:
+    """The `topk` fastest candidates, best first: the rows of the first part count from 0, those of the next follow.
 
     Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
     tunables.
     """
-    spaces = [space for space in spaces if len(space)]
-    total = sum(map(len, spaces))
-    bounds = least_seconds(spaces) if total > max(FEW, topk) else []
-    least = [float(bound.min()) for bound in bounds if bound is not None]
-    if not least:
-        parts = price_each(spaces)
-        return tuple(parts), in_order(parts, topk)
-    reach, wanted, first = min(least), min(topk, total), list[BoolArray]()
-    while sum(map(np.count_nonzero, first)) < wanted:  # a candidate without a bound is always priced
-        reach *= REACH
-        first = [np.ones(len(s), bool) if b is None else b <= reach for s, b in zip(spaces, bounds, strict=True)]
-    parts, kernels = _priced(spaces, first)
-    limit = _kth(parts, wanted)
-    if limit > reach:
-        rest = [np.zeros(len(s), bool) if b is None else b <= limit for s, b in zip(spaces, bounds, strict=True)]
-        more, more_kernels = _priced(spaces, [some & ~done for some, done in zip(rest, first, strict=True)])
-        parts, kernels = parts + more, kernels + more_kernels
-    return tuple(parts), in_order(parts, topk, kernels)
-
-
-def _priced(spaces: Sequence[Space], chosen: Sequence[BoolArray]) -> tuple[list[Priced], list[int]]:
-    """The chosen rows of each space, priced, and the number of each part's space."""
-    there = [place for place, some in enumerate(chosen) if some.any()]
-    return price_each([own_rows(spaces[place], np.flatnonzero(chosen[place])) for place in there]), there
-
-
-def _kth(parts: Sequence[Priced], wanted: int) -> float:
-    """The `wanted`-th smallest time."""
-    return float(np.partition(np.concatenate([part.seconds for part in parts]), wanted - 1)[wanted - 1])
-
-
-def in_order(parts: Sequence[Priced], topk: int, kernels: Sequence[int] | None = None) -> Order:
-    """The `topk` fastest candidates of parts, of which some may be of one kernel: `kernels` has the number of each."""
     starts = [0, *accumulate(len(part.seconds) for part in parts)]
     times = np.concatenate([part.seconds for part in parts])
-    kth = min(topk, len(times)) - 1
-    rows = (times <= np.partition(times, kth)[kth]).nonzero()[0]
-    rows = rows[times[rows].argsort(kind="stable")]
+    order = times.argsort(kind="stable")
+    sorted_times = times[order]
+    if not (sorted_times[1:] == sorted_times[:-1]).any():
+        return list(map(int, order[:topk]))
 
     def by(row: int) -> tuple[Any, ...]:
         number = bisect(starts, row) - 1
-        part, at = parts[number], row - starts[number]
-        columns = part.space.columns
-        if isinstance(columns, Columns) and columns.fixed.ascending:
-            place = [part.space.index[at]]
-        else:
-            place = [part.space.at(at, name, 0) for name in part.space.kernel.tunables]
-        return part.space.at(at, "smem_bytes", 0), part.warps[at], kernels[number] if kernels else number, place
+        space, at = parts[number].space, row - starts[number]
+        place = [space.at(at, name, 0) for name in space.kernel.tunables]
+        return space.at(at, "smem_bytes", 0), space.at(at, "warps", 0), number, place
 
-    tied = groupby(zip(times[rows].tolist(), rows.tolist(), strict=True), key=itemgetter(0))
+    tied = groupby(zip(sorted_times.tolist(), order.tolist(), strict=True), key=itemgetter(0))
     found = [[row for _, row in group] for _, group in tied]
     return [row for group in found for row in (group if len(group) == 1 else sorted(group, key=by))][:topk]
 
@@ -197,16 +151,13 @@ def _default_backend(problem: Problem, arch: Arch) -> str:
     own = own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
     operator = problem.operator
-    there = [each for each in {own, TILES} if each in backends(operator).values()]
-    meets = [k for each in there for k in kernels(operator, each) if not k.unmet(scope)]
-    runs = [k for k in meets if k.backend == own]
-    tiles = [k for k in meets if k.backend == TILES and k.device_kind == arch.kind]
-    if not BACKENDS[own].source or not tiles:
+    runs = [k for k in kernels(operator, own) if not k.unmet(scope)] if plain(problem) else []
+    share = unit_share(problem, arch, runs) if runs else 0.0
+    if share >= FULL_RATE or not BACKENDS[own].source or TILES not in backends(operator).values():
         return own
-    if not (plain(problem) and runs):
-        return TILES
-    enough = unit_share(problem, arch, runs) >= min(FULL_RATE, unit_share(problem, arch, tiles))
-    return own if enough or copied_singly(problem, arch, tiles) else TILES
+    tiles = [k for k in kernels(operator, TILES) if k.device_kind == arch.kind and not k.unmet(scope)]
+    enough = runs and share >= unit_share(problem, arch, tiles)
+    return own if not tiles or enough or (runs and copied_singly(problem, arch, tiles)) else TILES
 
 
 def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:

@@ -12,8 +12,9 @@ import numpy as np
 
 from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
-from ...kernels.columns import Tables, read_columns
+from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
+from ...kernels.enumeration import Tables
 from ...kernels.scope import warp_matrix_unit
 from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.types import FloatArray
-from ...kernels.columns import Tables, read_columns
+from ...kernels.columns import read_columns
+from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..estimate import norm
 from ..model import apart

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...base.types import FloatArray
-from ...kernels.columns import Tables, read_columns
+from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
+from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from .. import spills, threads
 from .. import traffic as traffic_terms
