@@ -6,10 +6,10 @@
 
 The lists are those of flash-linear-attention (`fla-core` 0.6.0, einops) in `tests/data/h200/lists.jsonl.gz`, one for
 each kernel, with the arguments written there and random values. Ways: Triton's own tuner, `enable_triton(3)`, pinned
-(two runs that choose by themselves, and one from the table of the first). All processes start at once, import what they
-need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which the first one
-makes. Then all configurations are timed well: rounds in another order each, L2 cleared before each run. Every line is
-written as it comes. `picks` adds what pinned mode takes, computed on a machine without a GPU.
+(two runs that choose by themselves, and the others from the table of the first). All processes start at once, import
+what they need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which is
+made before, four lists at a time. Then all configurations are timed well: rounds in another order each, L2 cleared
+before each run. Every line is written as it comes. `picks` adds what pinned mode takes, computed without a GPU.
 
 With `--layers 20` there follow decoders of so many layers, compiled by PyTorch: in deterministic mode, with
 `carver.export.inductor.pinned` (two processes), and with max-autotune. They are compiled side by side, and measured one
@@ -46,6 +46,9 @@ DATA = HERE.parent / "tests/data/h200/lists.jsonl.gz"
 FEW, MANY = 5, 15
 """Configurations of a list: fewer leave little to choose, and more take Triton's own tuner too long."""
 LONGEST_MS = 0.6
+EMPTY = "carver, caches empty"
+SIDE = 4
+"""Processes that share the lists the first time, when everything is compiled: a list leaves most cores idle."""
 
 
 def chosen(count: int) -> list[dict[str, Any]]:
@@ -200,7 +203,7 @@ def one(options: argparse.Namespace) -> None:
         return
     import torch
 
-    wanted = chosen(options.lists)
+    wanted = chosen(options.lists)[options.run :: SIDE] if options.way == EMPTY else chosen(options.lists)
     for row in wanted:
         importlib.import_module(row["kernel"].rpartition(".")[0])
     torch.ones(1, device="cuda").sum().item()
@@ -267,7 +270,7 @@ def run(options: argparse.Namespace) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as home:
         shared = os.environ | {"TRITON_CACHE_DIR": f"{home}/triton", "CARVER_CACHE_DIR": f"{home}/carver"}
-        ways = [("carver, caches empty", 0, ""), ("timed", 0, "")]
+        ways = [*((EMPTY, i, "") for i in range(SIDE)), ("timed", 0, "")]
         for i in range(options.times):
             ways += [("triton", i, ""), ("carver", i, "")]
             ways += [("pinned", i, f"pins{i}")] if i < 2 else [("pinned, table", i, "pins0")]
@@ -276,7 +279,7 @@ def run(options: argparse.Namespace) -> None:
         for way, i, table in ways + arms:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
                        str(options.out.resolve()), "--lists", str(options.lists), "--table", f"{home}/{table}",
-                       "--rounds", str(options.rounds), "--limit", "25",
+                       "--rounds", str(options.rounds), "--limit", str(3 * options.lists),
                        "--layers", str(options.layers)]  # fmt: skip
             command += ["--margin", str(options.margin)] if options.margin is not None else []
             pipe = subprocess.PIPE
@@ -295,6 +298,9 @@ def run(options: argparse.Namespace) -> None:
                 process.wait()
             print(what, "ended with", process.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
 
+        first = started[:SIDE]
+        for process in first:
+            go(process)
         for process, (way, i, _) in zip(started, ways, strict=False):
             ended(process, f"{way} {i}", options.limit - (options.kept if decoders else 0.0))
         for process in decoders:

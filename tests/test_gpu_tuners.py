@@ -1,0 +1,111 @@
+"""The tuners of a process and the timers on a GPU that is there: what is run with fakes elsewhere, run as it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.run.timers import TIMERS
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+
+from tests import compiled_kernels  # noqa: E402
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("own_cache")]
+TIMER = pytest.mark.parametrize("timer", [
+    pytest.param(each, marks=pytest.mark.skipif(each == "cupti" and find_spec("cupti") is None, reason="no cupti"))
+    for each in TIMERS
+])  # fmt: skip
+ROWS, COLUMNS = 4096, 8192
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    yield
+    torch.cuda.synchronize()
+
+
+def listed() -> list[Any]:
+    sizes = [(256, 1), (512, 2), (1024, 4), (2048, 4), (4096, 8), (8192, 8), (512, 8), (1024, 16)]
+    return [triton.Config({"BLOCK": block}, num_warps=warps) for block, warps in sizes]
+
+
+def tuner(configs: list[Any] | None = None) -> Any:
+    return triton.autotune(configs or listed(), key=["n"])(compiled_kernels.copy)
+
+
+def called(tuned: Any, n: int) -> None:
+    """Call it on random values, and check what it computes."""
+    x = torch.randn(n, device="cuda")
+    y = torch.empty_like(x)
+    tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+    assert torch.equal(x, y)
+
+
+@TIMER
+def test_each_timer_chooses_from_what_was_ranked(timer: str) -> None:
+    tuned, n = tuner(), ROWS * COLUMNS
+    with carver.enable_triton(3, timer=timer) as log:
+        called(tuned, n)
+    entry = log[0]
+    assert (entry.listed, entry.why) == (8, "") or "side by side" in entry.why
+    times = {str(config): said[0] for config, said in tuned.configs_timings.items()}
+    assert all(math.isfinite(ms) and 8 * n / ms < 1e10 for ms in times.values())  # read and written: below 10 TB/s
+    assert str(tuned.best_config) in times and len(times) <= 4
+
+
+def test_of_equal_configurations_the_first_stays() -> None:
+    same = [triton.Config({"BLOCK": 1024}, num_warps=4, maxnreg=limit) for limit in (64, 72, 80, 88, 96)]
+    taken = []
+    for _ in range(3):
+        tuned = tuner(list(same))
+        with carver.enable_triton(3):
+            called(tuned, ROWS * COLUMNS)
+        taken.append(tuned.best_config.maxnreg)
+    assert taken == [64, 64, 64]
+
+
+def test_pinned_times_nothing_and_every_run_takes_the_same() -> None:
+    taken = []
+    for order in (1, -1):
+        tuned = tuner(listed()[::order])
+        with carver.enable_triton(pinned=True) as log:
+            called(tuned, ROWS * COLUMNS)
+        assert log.pins and not log[0].why
+        taken.append((str(tuned.best_config), log.hash))
+    assert taken[0] == taken[1]
+
+
+@TIMER
+def test_timers_agree_of_carvers_own_kernels(timer: str) -> None:
+    matmul = carver.MatmulTemplate(2048, 2048, 2048, in_dtype="float16").with_arch(carver.CUDA("auto"))
+    ranking: Any = matmul.recommend_hints(1, "cuda")
+    events, other = (ranking.benchmark(rounds=3, timer=each, progress=False) for each in ("events", timer))
+    ratio = other.measurements[0].median_ms / events.measurements[0].median_ms
+    assert 0.8 < ratio < 1.25
+
+
+def test_inductors_kernels_are_pinned() -> None:
+    from carver.export import inductor
+
+    def gated(x: Any, y: Any) -> Any:
+        return torch.nn.functional.silu(x @ y).sum(-1)
+
+    x, y = (torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16) for _ in "xy")
+    want, found = gated(x, y).float(), []
+    for _ in range(2):
+        torch._dynamo.reset()
+        with torch._inductor.config.patch(force_disable_caches=True), inductor.pinned() as log:
+            out = torch.compile(gated)(x, y)
+        assert log.picks
+        np.testing.assert_allclose(out.float().cpu(), want.cpu(), rtol=0.05, atol=2.0)
+        found.append((log.hash, out.cpu()))
+    assert found[0][0] == found[1][0] and torch.equal(found[0][1], found[1][1])
