@@ -4,8 +4,9 @@
 
 One row for each block and number of tokens: seconds of the first call and milliseconds of one run of both, replayed as
 a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
-candidates what Inductor's own timing said of the fastest. Nothing that either keeps on disk is used. Needs PyTorch 2.10
-or newer.
+candidates what Inductor's own timing said of the fastest. Nothing that either keeps on disk is used. `--products 10`
+compiles single products by Triton's kernels alone; `--arms` may then name Inductor's exhaustive list, whole
+("exhaustive") or the first 20 of it by carver ("carver of all"). Needs PyTorch 2.10 or newer.
 """
 
 from __future__ import annotations
@@ -68,6 +69,22 @@ class Block(nn.Module):
         return out
 
 
+PRODUCTS = [
+    (8192, 1024, 4096), (256, 4096, 4096), (4096, 4096, 4096), (16, 8192, 2048), (2048, 11008, 2048),
+    (1024, 1000, 3000), (64, 28672, 4096), (8192, 512, 512), (512, 2048, 16384), (3000, 3000, 3000),
+]  # fmt: skip
+"""M, N, K of `--products`, in bf16."""
+
+
+class Product(nn.Module):
+    def __init__(self, columns: int, depth: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(depth, columns) * depth**-0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight
+
+
 @contextlib.contextmanager
 def nothing_kept() -> Iterator[None]:
     """Neither a compiled graph nor a tuning result of before."""
@@ -117,12 +134,38 @@ def arm(model: nn.Module, inputs: tuple[Tensor, ...], handler: Any) -> dict[str,
     return {"compile_s": compile_s, "ms": statistics.median(times), "times_ms": times, "error": error, "lists": lists}
 
 
+def settings(**own: str) -> Any:
+    return torch._inductor.config.patch(**{f"max_autotune_gemm_{name}": value for name, value in own.items()})
+
+
+@contextlib.contextmanager
+def of_all(arch: Arch, topk: int) -> Iterator[None]:
+    with inductor.tuned(arch, topk), settings(search_space="EXHAUSTIVE"):
+        yield
+
+
 ARMS: dict[str, Callable[[Arch, int], Any]] = {
     "inductor": lambda arch, topk: contextlib.nullcontext(),
     "carver": inductor.tuned,
-    "library": lambda arch, topk: torch._inductor.config.patch(max_autotune_gemm_backends="ATEN"),
+    "library": lambda arch, topk: settings(backends="ATEN"),
+    "carver of all": of_all,
+    "exhaustive": lambda arch, topk: settings(search_space="EXHAUSTIVE"),
 }
 """How lists are made; "library" has none, which shows what compiling takes without them."""
+
+
+def subjects(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Any, tuple[Tensor, ...]]]:
+    """What is compiled, with the entries of its row, and its inputs."""
+    for rows, columns, depth in PRODUCTS[: args.products]:
+        x = torch.randn(rows, depth, device="cuda", dtype=torch.bfloat16)
+        yield {"product": [rows, columns, depth]}, Product(columns, depth).to("cuda", torch.bfloat16), (x,)
+    for tokens in [] if args.products else args.tokens:
+        for name in args.blocks:
+            torch.manual_seed(0)
+            model = Block(**BLOCKS[name]).to("cuda", torch.bfloat16).eval()
+            x = torch.randn(tokens, BLOCKS[name]["hidden"], device="cuda", dtype=torch.bfloat16)
+            angles = torch.outer(torch.arange(tokens), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
+            yield {"block": name, "tokens": tokens}, model, (x, angles.cos().bfloat16(), angles.sin().bfloat16())
 
 
 def main() -> None:
@@ -130,6 +173,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
     parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
+    parser.add_argument("--products", type=int, default=0, help="so many, in place of blocks")
     parser.add_argument("--topk", type=int, default=2)
     parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=list(ARMS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")
@@ -137,21 +181,16 @@ def main() -> None:
     began, arch = time.monotonic(), carver.CUDA()
     start_compilers()
     print(f"compilers start {time.monotonic() - began:.1f} s", flush=True)
-    for tokens in args.tokens:
-        for name in args.blocks:
-            torch.manual_seed(0)
-            model = Block(**BLOCKS[name]).to("cuda", torch.bfloat16).eval()
-            x = torch.randn(tokens, BLOCKS[name]["hidden"], device="cuda", dtype=torch.bfloat16)
-            angles = torch.outer(torch.arange(tokens), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
-            inputs = (x, angles.cos().bfloat16(), angles.sin().bfloat16())
-            row: dict[str, Any] = {"block": name, "tokens": tokens, "torch": torch.__version__, "topk": args.topk}
+    with settings(backends="TRITON") if args.products else contextlib.nullcontext():
+        for what, model, inputs in subjects(args):
+            row: dict[str, Any] = {**what, "torch": torch.__version__, "topk": args.topk}
             for which in args.arms:
                 if time.monotonic() - began > args.limit:
-                    print(f"{name} {tokens}: {which} left out, {args.limit:.0f} s are up", flush=True)
+                    print(f"{what}: {which} left out, {args.limit:.0f} s are up", flush=True)
                     break
                 row[which] = found = arm(model, inputs, ARMS[which](arch, args.topk))
-                print(f"{name} {tokens} {which}: {found['compile_s']:.1f} s, {found['ms']:.4f} ms, error "
-                      f"{found['error']:.1e}", flush=True)  # fmt: skip
+                print(f"{what} {which}: {found['compile_s']:.1f} s, {found['ms']:.4f} ms, error {found['error']:.1e}",
+                      flush=True)  # fmt: skip
             with args.out.open("a") as file:
                 file.write(json.dumps(row) + "\n")
 
