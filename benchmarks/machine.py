@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from adapters.machine_table import binary, codes, problems  # noqa: E402
+from languages import values  # noqa: E402
 
 from carver.arch.devices import load  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
@@ -86,20 +87,20 @@ def asked(facts: Any, arch: Any) -> float:
     return bytes_["load"] + CROSSING * (bytes_["store"] + bytes_["atomic"]) + (CROSSING - 1) * facts.read_bytes
 
 
-def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
+def predict(folder: Path, out: Path, arch: Any, only: str, every: int, blind: bool) -> None:
     done = {(row["problem"], row["config"]) for row in read(out)} if out.exists() else set()
     held = codes(folder)
     for place, problem in enumerate(problems(folder)):
-        ran = [config for config in problem["configs"] if "ms" in config]
+        ran = [config for config in problem["configs"] if "ms" in config or blind]
         chosen = [c for i, c in enumerate(ran) if i % every == 0 or "ncu" in c]
         for config in chosen if only in problem["problem"] else []:
             if (problem["problem"], json.dumps(config["config"])) in done:
                 continue
             begun = time.process_time()
             row = {"problem": problem["problem"], "place": place, "config": json.dumps(config["config"]),
-                   "ms": config["ms"], "all_ms": [c["ms"] for c in ran] if config is chosen[0] else []}  # fmt: skip
+                   "ms": config.get("ms")}  # fmt: skip
             try:
-                of = execution(binary(problem, config, held[config["cubin"]]), arch)
+                of = execution(binary(problem, config, held[config["cubin"]]), arch, values(problem))
                 facts = of.facts()
                 row["cpu_s"] = time.process_time() - begun
                 work, estimate = price_compiled([facts], arch)
@@ -116,7 +117,7 @@ def predict(folder: Path, out: Path, arch: Any, only: str, every: int) -> None:
                 row["error"] = str(error)
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(row["problem"], row["config"], row["ms"], row.get("error") or row["predicted_ms"], flush=True)
+            print(row["problem"], row["config"], row["ms"] or "", row.get("error") or row["predicted_ms"], flush=True)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -244,6 +245,7 @@ def main() -> None:
     each.add_argument("--arch", default="h100")
     each.add_argument("--only", default="")
     each.add_argument("--every", type=int, default=1)
+    each.add_argument("--blind", action="store_true", help="configurations that were not timed as well")
     each = commands.add_parser("score")
     each.add_argument("file", type=Path)
     each.add_argument("--half", choices=("even", "odd"), default="")
@@ -255,7 +257,7 @@ def main() -> None:
     each.add_argument("--limit", type=float, default=540.0, metavar="SECONDS")
     given = parser.parse_args()
     if given.command == "predict":
-        predict(given.folder, given.out, load(given.arch), given.only, given.every)
+        predict(given.folder, given.out, load(given.arch), given.only, given.every, given.blind)
     elif given.command == "triton":
         names = set(filter(None, given.only.split(",")))
         triton(given.out, load(given.arch), names, given.configs, given.limit)

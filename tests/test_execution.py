@@ -454,6 +454,29 @@ def test_a_count_by_division_of_doubles(cubin: tuple[str, bytes]) -> None:
     assert (most_passes(of), of.detail.assumed) == (300, set())
 
 
+def test_a_number_that_a_predicate_makes_matter_is_not_followed_elsewhere() -> None:
+    lines = [("", "FFMA", "R14, R5, R6, R14"), ("!P0", "IADD3", "R14, R2, 0x20, RZ"),
+             ("", "ISETP.LE.AND", "P0, PT, R14, R3, !P0"), ("P0", "BRA", "0x0"), ("", "EXIT", "")]  # fmt: skip
+    code = [Instruction(16 * i, *line, target=0 if line[1] == "BRA" else None) for i, line in enumerate(lines)]
+    first = Program([decode(each) for each in code]).sliced(())[0]
+    assert [op.address for op in first.ops] == [0x10, 0x20]
+    assert first.live == {"P0", "R2", "R3"}
+
+
+def test_what_passes_by_a_call_is_not_taken_for_what_comes_out_of_it() -> None:
+    lines = [("CALL.REL", "0x70"), ("IADD3", "R9, R9, R5, RZ"), ("FFMA", "R7, R5, R6, R7"), ("CALL.REL", "0x70"),
+             ("ISETP.LT.AND", "P0, PT, R9, R3, PT"), ("BRA", "0x0"), ("EXIT", ""),
+             ("IADD3", "R5, R4, 0x1, RZ"), ("RET.REL", "R20")]  # fmt: skip
+    code = [
+        Instruction(16 * i, "P0" if op == "BRA" else "", op, rest, target={"CALL.REL": 0x70, "BRA": 0}.get(op))
+        for i, (op, rest) in enumerate(lines)
+    ]
+    program = Program([decode(each) for each in code])
+    followed = {op.address for block in program.sliced(()) for op in block.ops}
+    assert followed == {0x10, 0x40, 0x70}  # not the sum of products, which passes by both calls
+    assert "R7" not in program.sliced(())[0].live
+
+
 def test_code_under_a_guard_does_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:
     nx, ny, nz = 96, 24, 200
     of = executed(cubin, "planes", (3, 3), (32, 8), f32(nz, ny, nx), f32(nz, ny, nx), i32(nx), i32(ny), i32(nz))
@@ -545,6 +568,8 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
 )
 def test_integer_instructions(opcode: str, operands: str, given: dict[str, int], wanted: dict[str, int | bool]) -> None:
     class Registers(dict[str, Column]):
+        notes = True
+
         def set(self, name: str, value: Column | None) -> None:
             self[name] = value  # type: ignore[assignment]
 

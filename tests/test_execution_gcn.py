@@ -283,6 +283,8 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
 )
 def test_instructions(opcode: str, operands: str, given: dict[str, Any], wanted: dict[str, Any]) -> None:
     class Registers(dict[str, Any]):
+        notes = True
+
         def set(self, name: str, value: Column | None) -> None:
             self[name] = value
 

@@ -30,7 +30,7 @@ from . import dispatch
 from .lanes import Array, told
 from .launch import Launch
 from .leaps import Event
-from .program import Program
+from .program import ACCESSES, Program
 from .roles import Reader, Role
 from .run import Run
 from .sass import decoded
@@ -85,7 +85,7 @@ class Execution:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
             places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, DETAILED).astype(np.int64)])]
         chosen = np.arange(self.count) if self.count <= DETAILED else places
-        self.detail = Run(program, launch, chosen, np.arange(threads), shared=True, warp=code.warp_size)
+        self.detail = Run(program, launch, chosen, np.arange(threads), kinds=(*ACCESSES, "shared"), warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)
@@ -171,7 +171,7 @@ class Execution:
         if self.count <= LEAST_BLOCKS or not code.loops:
             return None
         blocks = np.unique((np.arange(EVENLY) * GOLDEN % 1.0 * self.count).astype(np.int64))
-        run = Run(self.program, self.launch, blocks, np.zeros(1, np.int64), warp=code.warp_size)
+        run = Run(self.program, self.launch, blocks, np.zeros(1, np.int64), kinds=(), warp=code.warp_size)
         work = work_of(run)
         return run if (work <= IDLE * work.max()).mean() > MANY else None
 

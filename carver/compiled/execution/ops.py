@@ -13,7 +13,12 @@ HERE = -1
 
 
 class Thread(Protocol):
-    """Lanes at one place of the code, as instructions see them."""
+    """Lanes at one place of the code, as instructions see them.
+
+    notes: whether what outcomes depend on is of use, as in loops
+    """
+
+    notes: bool
 
     def get(self, name: str) -> Value: ...
     def set(self, name: str, value: Value) -> None: ...
@@ -56,6 +61,8 @@ class Op:
     """A predicate, with "!" before it where it must fail."""
     asks: frozenset[str] = frozenset()
     """Predicates, the guard among them, that say which lanes take part."""
+    only: str = ""
+    """A predicate without which what else the instruction reads does not matter."""
     target: int | None = None
     conditions: Sequence[Callable[[Any], Value]] = ()
     """Predicates that must hold as well."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from ..isa.flow import components
 from .ops import Op
 
 ENDS = ("branch", "exit", "call", "return", "indirect")
@@ -86,12 +87,9 @@ class Program:
         return tuple(n + 1 for n, each in enumerate(self.ranges) if self.ops[each[-1]].kind == "call")
 
     @cached_property
-    def with_shared(self) -> list[Block]:
-        return self.sliced(True)
-
-    @cached_property
-    def without_shared(self) -> list[Block]:
-        return self.sliced(False)
+    def looping(self) -> set[int]:
+        """Blocks that control may come back to."""
+        return {n for part in components(range(len(self.ranges)), self.after) for n in part}
 
     @cached_property
     def keeps(self) -> frozenset[str]:
@@ -110,10 +108,9 @@ class Program:
     def _stores(self, kept: frozenset[str]) -> dict[int, frozenset[str]]:
         return {i: op.reads | op.stored_names for i, op in enumerate(self.ops) if op.kind in kept}
 
-    def sliced(self, shared: bool) -> list[Block]:
-        """The blocks with the instructions that branches and addresses depend on; `shared`: those of shared memory
-        count as well."""
-        kinds = {*ENDS, *ACCESSES, *(("shared",) if shared else ())}
+    def sliced(self, kinds: Collection[str]) -> list[Block]:
+        """The blocks with the instructions that branches, and accesses of some kinds, depend on."""
+        kinds = {*ENDS, *kinds}
         roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds}
         roots |= self._stores(self.keeps)
         needed, live = self._needed(roots)
@@ -149,26 +146,25 @@ class Program:
         count = len(self.ranges)
         names, bits, reads_of, writes_of = self._masks
         guards = ["" if op.guard == whole else op.guard for op in self.ops]
-        bit_of = {guard: 1 << bits[guard.lstrip("!")] for guard in set(guards) if guard}
+        only = [guard or op.only for guard, op in zip(guards, self.ops, strict=True)]
+        bit_of = {guard: 1 << bits[guard.lstrip("!")] for guard in set(only) if guard}
         asked_of = [-1] * len(self.ops)
         for i, some in roots.items():
             asked_of[i] = sum(1 << bits[name] for name in some)
         live = [0] * count
         needed: list[list[int]] = [[] for _ in range(count)]
         before: list[list[int]] = [[] for _ in range(count)]
-        last = [self.ops[each[-1]] for each in self.ranges]
-        calls = [op.kind == "call" and not op.guard for op in last]  # what is behind one comes from its function
-        after = [out[:1] if call else out for call, out in zip(calls, self.after, strict=True)]
+        after = self._passed_on
         for n, out in enumerate(after):
-            for m in out:
+            for m, _ in out:
                 before[m].append(n)
         work, queued = list(range(count)), [True] * count
         while work:
             n = work.pop()
             queued[n] = False
             wanted = 0
-            for m in after[n]:
-                wanted |= live[m]
+            for m, mask in after[n]:
+                wanted |= live[m] & mask
             under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
             kept = []
             for i in reversed(self.ranges[n]):
@@ -188,9 +184,9 @@ class Program:
                         if bit_of[name] & written:
                             wanted |= under.pop(name)
                 reads = reads_of[i] if asked < 0 or hit else asked
-                if guard:
-                    wanted |= bit_of[guard]
-                    under[guard] = under.get(guard, 0) | reads & ~bit_of[guard]
+                if where := only[i]:
+                    wanted |= bit_of[where]
+                    under[where] = under.get(where, 0) | reads & ~bit_of[where]
                 else:
                     wanted |= reads
             needed[n] = kept[::-1]
@@ -204,6 +200,34 @@ class Program:
                         queued[m] = True
         asked_for = [frozenset(name for at, name in enumerate(names) if held >> at & 1) for held in live]
         return self._found.setdefault(key, (needed, asked_for))
+
+    @cached_property
+    def _passed_on(self) -> list[list[tuple[int, int]]]:
+        """By basic block: those behind it, and which registers pass on to each. What a function may write comes out of
+        it, the rest passes by."""
+        last = [self.ops[each[-1]] for each in self.ranges]
+        entry = {n: self.after[n][0] for n, op in enumerate(last) if op.kind == "call" and self.after[n]}
+        out = [[(m, -1) for m in each] for each in self.after]
+        for n, op in enumerate(last):
+            if op.kind == "return":
+                out[n] = []
+        for first in set(entry.values()):
+            body, work = {first}, [first]
+            while work:
+                n = work.pop()
+                found = set(self.after[n]) - body if last[n].kind != "return" else ()
+                body.update(found)
+                work += found
+            written = 0
+            for i in (i for n in body for i in self.ranges[n]):
+                written |= self._masks[3][i]
+            callers = [n for n, to in entry.items() if to == first]
+            for n in callers:  # where it is called always, the block behind the call is reached through it alone
+                out[n] = [(first, -1), *((m, -1 if last[n].guard else ~written) for m in self.after[n][1:])]
+            for n in body:
+                if last[n].kind == "return":
+                    out[n] += [(m + 1, written) for m in callers if m + 1 < len(out)]
+        return out
 
     @cached_property
     def _masks(self) -> tuple[list[str], dict[str, int], list[int], list[int]]:

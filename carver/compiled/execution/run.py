@@ -9,7 +9,7 @@ recorded. Waits for barriers in memory succeed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merg
 from .launch import Launch
 from .leaps import Event, Leaper
 from .ops import HERE, Op
-from .program import Program
+from .program import ACCESSES, Program
 
 MOST_STEPS = 60_000
 """Blocks that are run before a kernel counts as one that cannot be followed."""
@@ -35,7 +35,7 @@ FIRST = ("SR_CgaCtaId", "SR_CgaSize", "SR_SWINHI", "SR_CLUSTERID.X", "SR_CLUSTER
 
 
 class Run:
-    """One execution, for some blocks of the grid and some threads of each.
+    """One execution, for some blocks of the grid and some threads of each, with addresses of some kinds of accesses.
 
     passes: of each basic block, by warp of each block of the grid that runs: (basic blocks, blocks of the grid, warps)
     log: what happened, in order
@@ -50,7 +50,7 @@ class Run:
         blocks: Array,
         threads: Array,
         *,
-        shared: bool = False,
+        kinds: Collection[str] = ACCESSES,
         warp: int = LANES,
     ) -> None:
         self.program, self.launch, self.block_ids, self.threads = program, launch, blocks, threads
@@ -81,7 +81,7 @@ class Run:
         """Words that are not known, with 0 for what is not known of them: they tell tensors."""
         self.kept_at = 0
         """Length of the log when one was last stored."""
-        self.blocks = program.with_shared if shared else program.without_shared
+        self.blocks = program.sliced(kinds)
         self._leaper = Leaper(self)
         self.done = 0
         """Instructions that were executed, for all lanes of a fiber at once."""
@@ -133,6 +133,7 @@ class Run:
         self.ran(n, fiber.warps)
         self.log.append(Event("block", n, fiber.lanes, (), fiber.warps))
         self.done += len(block.ops)
+        fiber.notes = n in self.program.looping
         for each in block.ops:
             self._do(each, fiber)
         following = n + 1 if n + 1 < len(self.blocks) else None
@@ -265,6 +266,8 @@ class Fiber:
         """The address of the instruction that is run."""
         self.among: Array = None
         """The lanes that its guard lets take part; None where all do."""
+        self.notes = True
+        """Whether what outcomes depend on is recorded, as it is in loops."""
 
     def get(self, name: str) -> Value:
         return self.values.get(name)
@@ -291,7 +294,7 @@ class Fiber:
         return self.run.special(name, self.lanes)
 
     def note(self, address: int, how: str, *values: Column) -> None:
-        if not all(map(told, values)):
+        if not self.notes or not all(map(told, values)):
             return
         if self.among is not None:
             if not any(each.known is None or (each.known & self.among).any() for each in values):

@@ -208,7 +208,7 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
     def run(thread: Thread) -> None:
         values = [get(thread) for get in sources]
         out = applied(function, values)
-        if out and doubtful:
+        if thread.notes and doubtful and out:
             columns = [value for value in values if value is not None]
             known = known_in(columns)
             for how, *bits in doubtful(*(column.bits for column in columns)):
@@ -328,7 +328,10 @@ def joined(mods: set[str], o: Operands, op: Callable[..., Op], outcome: Getter) 
                 out = settled(join, [mine, third])
                 thread.set(name, out[0] if out else None)
 
-    return op("alu", run, targets)
+    only = o.parts[4] if len(o.parts) > 4 and "XOR" not in mods and real(o.parts[4]) else ""
+    if only and "OR" in mods:  # where it holds, the comparison does not matter
+        only = only[1:] if only[0] == "!" else f"!{only}"
+    return op("alu", run, targets, only=only)
 
 
 def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
