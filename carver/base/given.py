@@ -246,6 +246,8 @@ def typed(kind: Any, value: Any) -> Any:
 
     Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit.
     """
+    if not isinstance(value, Mapping | list | str):
+        return value
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if isinstance(value, Mapping):
         made: Any = next(filter(is_dataclass, kinds), None)

@@ -12,7 +12,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
-from ..base.given import takes
+from ..base.given import takes, typed
 from . import pool, store
 from .arguments import Descriptor, handed
 from .facts import Facts, gathered
@@ -116,7 +116,7 @@ def _compiled(
             continue
         try:
             if each.key not in machines:
-                machines[each.key] = Machine.from_json(reply["machine"])
+                machines[each.key] = typed(Machine, reply["machine"])
             # configurations that differ in warps and stages alone are one program
             program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
             if program not in traces:

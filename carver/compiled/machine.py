@@ -110,24 +110,6 @@ class Machine:
     digest: str = ""
     """`Code.digest`."""
 
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Machine:
-        """From its fields, through JSON."""
-        loops = tuple(loop_of(x) for x in given["loops"])
-        asides = tuple(Aside(x["parent"], x["after"], span_of(x["span"])) for x in given["asides"])
-        return cls(**{**given, "straight": span_of(given["straight"]), "loops": loops, "asides": asides})
-
-
-def loop_of(given: Mapping[str, Any]) -> MachineLoop:
-    """From its fields, through JSON."""
-    always, sometimes = given["always"], tuple(span_of(each) for each in given["sometimes"])
-    return MachineLoop(given["parent"], given["leaf"], span_of(given["span"]), always and span_of(always), sometimes)
-
-
-def span_of(given: Mapping[str, Any]) -> Span:
-    """From its fields, through JSON."""
-    return Span(**{**given, **{name: tuple(given[name]) for name in ("alone_clk", "cached_clk")}})
-
 
 def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
     """FLOPs a clock and SM of each matrix instruction, as `read_machines` takes them: at the highest clock, or where

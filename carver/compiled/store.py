@@ -19,11 +19,11 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base import store
 from ..base.errors import CarverError, ConfigError, Foreign
-from ..base.given import check_fields, json_of, shown
+from ..base.given import check_fields, json_of, shown, typed
 from ..base.shipped import folder
 from .binary import Binary
 from .facts import AccessFacts, Facts, LoopFacts
-from .machine import Span, span_of
+from .machine import Span
 
 KIND = "compiled"
 """Of entries of the store."""
@@ -171,19 +171,12 @@ def facts_from(plain: Mapping[str, Any]) -> Facts:
         check_fields(AccessFacts, access | {"stride_bytes": 0.0 if stride is None else stride}, "access", CarverError)
     for span in (plain["straight"], *(loop["span"] for loop in plain["loops"]), *(span for _, span in plain["asides"])):
         check_fields(Span, span, "span", CarverError)
-    accesses: list[dict[str, Any]] = [
+    accesses = [
         {name: math.nan if value is None else value for name, value in access.items()} for access in plain["accesses"]
     ]
-    return Facts(**{
-        **plain,
-        "grid": tuple(plain["grid"]),
-        "notes": tuple(plain["notes"]),
-        "loops": tuple(LoopFacts(**{**loop, "span": span_of(loop["span"])}) for loop in plain["loops"]),
-        "asides": tuple((times, span_of(span)) for times, span in plain["asides"]),
-        "straight": span_of(plain["straight"]),
-        **{name: tuple((float(n), float(m)) for n, m in plain[name]) for name in PAIRS},
-        "accesses": tuple(AccessFacts(**access) for access in accesses),
-    })  # fmt: skip
+    pairs = {name: [[float(n), float(m)] for n, m in plain[name]] for name in PAIRS}
+    facts: Facts = typed(Facts, {**plain, **pairs, "accesses": accesses})
+    return facts
 
 
 _SIGNED = ("stride_bytes", "parent", "loop")
