@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy.typing as npt
+
 from carver.problem.problem import Problem
 from carver.run.bench import Candidate
-from carver.run.device import Call, Program, Source, TensorSpec
+from carver.run.device import Buffer, Call, Device, Program, Source, TensorSpec, encode
 from carver.run.render import CPU_FLAGS, CUDA_FLAGS
 
 CPU = {
@@ -70,6 +72,14 @@ extern "C" __global__ void run(const float *X, float *Y, char *workspace, long l
     {body}
 }}
 """
+
+
+def upload(device: Device, values: npt.ArrayLike, dtype: str) -> Buffer:
+    """The values, rounded to the dtype, in new memory."""
+    stored = encode(values, dtype)
+    buffer = device.empty(stored.shape, dtype)
+    device.write(buffer, stored)
+    return buffer
 
 
 def problem(n: int = 1000) -> Problem:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from kernels import candidate, problem
+from kernels import candidate, problem, upload
 
 import carver
 from carver.arch.detect import nvidia_names
@@ -34,7 +34,7 @@ from carver.run import bench, reference
 from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, measure, stratified
 from carver.run.check import Differences
 from carver.run.cpu import CpuDevice
-from carver.run.device import compile_hint, concrete, decode, encode, upload
+from carver.run.device import compile_hint, concrete, decode, encode
 from carver.run.records import Records
 from carver.run.session import Settings
 from carver.run.stand import Stand

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels import upload
 from scipy.special import erf
 
 import carver
@@ -54,7 +55,6 @@ from carver.run.device import (
     encode,
     open_device,
     prepare,
-    upload,
 )  # fmt: skip
 from carver.run.render import CPU_FLAGS
 

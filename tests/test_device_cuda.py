@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels import upload
 
 from carver.arch import detect
 from carver.arch import devices as arch
@@ -48,7 +49,6 @@ from carver.run.device import (
     open_device,
     prepare,
     render,
-    upload,
 )  # fmt: skip
 from carver.run.render import Scalar, concrete
 from carver.run.session import Settings

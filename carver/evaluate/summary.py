@@ -111,14 +111,8 @@ def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table"
 
 
 def _group(case: Case, by: str) -> str:
-    match by:
-        case "gpu":
-            return case.arch.title
-        case "operator":
-            return case.problem.operator
-        case "shape":
-            return str(case.problem)
-    return f"{case.table}{f' ({case.group})' if case.group else ''}"
+    ways = {"gpu": case.arch.title, "operator": case.problem.operator, "shape": str(case.problem)}
+    return ways.get(by, f"{case.table}{f' ({case.group})' if case.group else ''}")
 
 
 def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:

@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
 from ..arch import detect
 from ..arch.descriptor import Arch
 from ..base.dtypes import size_bytes
@@ -31,7 +29,7 @@ from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concret
 __all__ = [
     "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "has_source", "lease_name", "open_device", "prepare", "render", "upload",
+    "encode", "has_source", "lease_name", "open_device", "prepare", "render",
 ]  # fmt: skip
 
 
@@ -126,14 +124,6 @@ class Guarded:
 
     def is_intact(self) -> bool:
         return all(bool((self._device.stored(m) == CANARY).all()) for m in self._margins)
-
-
-def upload(device: Device, values: npt.ArrayLike, dtype: str) -> Buffer:
-    """The values, rounded to the dtype, in new memory."""
-    stored = encode(values, dtype)
-    buffer = device.empty(stored.shape, dtype)
-    device.write(buffer, stored)
-    return buffer
 
 
 def open_device(name: str = "auto") -> Device:

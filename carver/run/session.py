@@ -332,8 +332,8 @@ class Session(ExitStack):
         reply = self.worker.call({"do": "describe"}, SETUP_TIMEOUT_S)
         if reply.outcome != "ok":
             raise DeviceError(f"device {self.spec.device!r}: {reply.message}")
-        d = reply.data
-        return Opened(d["kind"], d["name"], d["lease"], typed(Arch, d["arch"]), d["state"])
+        opened: Opened = typed(Opened, reply.data)
+        return opened
 
     def stop(self) -> None:
         """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""

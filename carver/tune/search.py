@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -180,19 +180,15 @@ def _next(ranking: Ranking, choices: Choices, tried: Mapping[int, float]) -> lis
 
 def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """Every candidate, as many at once as can be."""
-    return _in_order(choices.order, _MANY, measure)
+    return rank_order(replace(choices, width=_MANY), measure)
 
 
 def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """In random order, without replacement."""
     order = list(range(len(choices)))
     random.Random(seed).shuffle(order)
-    return _in_order(order, choices.width, measure)
-
-
-def _in_order(order: Sequence[int], at_once: int, measure: Measure) -> str:
-    for start in range(0, len(order), at_once):
-        measure(order[start : start + at_once])
+    for start in range(0, len(order), choices.width):
+        measure(order[start : start + choices.width])
     return f"all {len(order)} candidates tried"
 
 
