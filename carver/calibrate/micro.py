@@ -111,7 +111,7 @@ class Launcher:
 
     def source(self, file: str, entry: str, isa: str = "", **defines: int) -> Source:
         path = folder("templates") / "calibrate" / file
-        macros = MappingProxyType({name: str(value) for name, value in defines.items()})
+        macros = {name: str(value) for name, value in defines.items()}
         if self.device.kind == "cpu":
             return Source(path, macros, CPU_FLAGS, (entry,), "native")
         return Source(path, macros, CUDA_FLAGS, (entry,), isa or self.device.arch.isa)

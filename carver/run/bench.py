@@ -76,8 +76,7 @@ class Candidate:
     def trial(self) -> Trial:
         """What runs: candidates that differ in their names only are loaded once."""
         assert self.program is not None
-        program = as_json(self.program)
-        return Trial(digest([program]), {}, program)
+        return Trial(digest([as_json(self.program)]), {}, self.program)
 
 
 def candidates(hints: Iterable[Hint], arch: Arch, defines: Mapping[str, str] | None = None) -> list[Candidate]:

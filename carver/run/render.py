@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..arch.descriptor import Arch
@@ -237,7 +236,7 @@ def concrete(
     return Program(
         source=Source(
             path=chosen.source,
-            defines=MappingProxyType(macros | dict(defines or {})),
+            defines=macros | dict(defines or {}),
             flags=CUDA_FLAGS if cuda else CPU_FLAGS,
             entries=tuple(dict.fromkeys(call.entry for call in calls)),
             isa=(chosen.isa or arch.isa) if cuda else "native",

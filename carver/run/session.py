@@ -142,7 +142,7 @@ class Trial:
 
     key: str
     config: Mapping[str, Any]
-    program: Mapping[str, Any] | None = None
+    program: Program | None = None
     binary: tuple[str, str, str] | None = None
     files: Mapping[str, bytes] | None = None
     """Text of the source and its headers, where there is no binary yet and perhaps no such file."""
@@ -151,14 +151,14 @@ class Trial:
 
     def job(self, do: str) -> dict[str, Any]:
         binary = list(self.binary) if self.binary else None
-        trial = {"key": self.key, "config": dict(self.config), "program": self.program, "binary": binary}
+        trial = {"key": self.key, "config": dict(self.config), "program": as_json(self.program), "binary": binary}
         return {"do": do, "trial": trial | {"hooks": list(self.hooks)}}
 
     def portable(self) -> Trial:
         """With the text of its source, for a host that may not have the file."""
         if self.program is None:
             return self
-        return replace(self, files=bundle(typed(Program, self.program).source), binary=None)
+        return replace(self, files=bundle(self.program.source), binary=None)
 
 
 def digest(parts: Sequence[Any]) -> str:
@@ -184,8 +184,7 @@ def build(
     `stop` ends the compiler. `device` is the one here, where the trial was made for another host's.
     """
     assert trial.program is not None
-    program: Program = typed(Program, trial.program)
-    source = program.source
+    source = trial.program.source
     if trial.files is not None and not source.path.is_file():
         source = replace(source, path=unpack(trial.files))
     if device and kind == "cuda":
@@ -196,8 +195,8 @@ def build(
         return Reply("timeout", str(e))
     except (CompileError, KernelError, RunError) as e:
         return Reply(outcome_of(e), str(e), transient=isinstance(e, CompilerFailed))
-    plain = as_json(replace(program, source=source))
-    return replace(trial, program=plain, binary=(str(binary.path), binary.sha256, binary.log), files=None)
+    program = replace(trial.program, source=source)
+    return replace(trial, program=program, binary=(str(binary.path), binary.sha256, binary.log), files=None)
 
 
 @dataclass(frozen=True)
@@ -489,5 +488,5 @@ def _timings(reply: Reply) -> dict[str, Any]:
 def _smem_bytes(trial: Trial, resources: Mapping[str, Any]) -> int:
     """The most shared memory that a block of any launch of a program takes, static and dynamic together."""
     static = {entry: r[1] for entry, r in resources.items()}
-    calls = trial.program["calls"] if trial.program is not None else []
-    return max((static.get(call["entry"], 0) + call["dynamic_smem_bytes"] for call in calls), default=0)
+    calls = trial.program.calls if trial.program is not None else ()
+    return max((static.get(call.entry, 0) + call.dynamic_smem_bytes for call in calls), default=0)

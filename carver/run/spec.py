@@ -300,7 +300,7 @@ class Kernel:
         own = CUDA_FLAGS if self.kind == "cuda" else CPU_FLAGS
         macros = {name: _macro(name, value) for name, value in self.defines.items()}
         target = self.isa or isa(self.kind, arch)
-        return Source(path, MappingProxyType(macros), (*own, *self.flags), (self.entry,), target)
+        return Source(path, macros, (*own, *self.flags), (self.entry,), target)
 
     def numbers(self, params: Sequence[Param]) -> tuple[Any, list[Any]]:
         """The grid, if it is no function, and the scalars for these arguments, in numbers."""

@@ -12,7 +12,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
-from ..base.given import as_json, fits, in_words, index, shown
+from ..base.given import fits, in_words, index, shown
 from ..base.host import memory_bytes
 from ..compiled.arguments import Tensor
 from ..compiled.triton import function_of
@@ -228,9 +228,8 @@ class Plan:
             if kernel is None or kernel.is_triton:
                 config = {k: sent(v) for k, v in entry.config.items()}
             else:
-                made = kernel.program([v.param for v in self.inputs.values], self.arch)
-                program, known = as_json(made), program_identity(made, compiler_key(self.kind))
-                config = entry.recorded
+                program = kernel.program([v.param for v in self.inputs.values], self.arch)
+                known, config = program_identity(program, compiler_key(self.kind)), entry.recorded
         except ConfigError as e:
             return RunError(str(e))
         key = digest([self.identity, known, _known_by(entry) if self.kept else [self.key, entry.index]])
