@@ -75,7 +75,7 @@ setup(
             "nvidia-cuda-tileiras==13.5.*", "nvidia-cutlass-dsl==4.8.1", "nvidia-nvjitlink==13.5.*",
             "nvidia-nvvm==13.5.*", "tilelang==0.1.15", "torch==2.13.0", "warp-lang==1.19.0",
         ],
-        "docs": ["mkdocs>=1.6,<2", "mkdocs-click>=0.9", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.27"],
+        "docs": ["mkdocs>=1.6,<2", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.27"],
         "dev": [
             "build", "dask[distributed]>=2024.1", "hypothesis", "import-linter>=2.1", "matplotlib>=3.8", "mypy>=1.11",
             "nox>=2024.4", "pandas>=2.1", "pre-commit>=3.7", "pytest>=8", "pytest-xdist>=3.5", "ruff>=0.6",

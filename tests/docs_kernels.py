@@ -2,7 +2,7 @@
 
     python tests/docs_kernels.py
 
-and the reference at the end of docs/reference/declarations.md, which a hook of mkdocs adds to the site.
+and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
 Columns are those of the models' dataclasses, constants those of `cost/constants.py`, names in scope those that
 `kernels/vocabulary.py` describes, what a compiler decides the functions of `kernels/triton.py`.
@@ -33,7 +33,7 @@ from carver.kernels.vocabulary import MEANINGS
 from carver.problem.operator_file import operator_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE = "reference/declarations.md"
+PAGE, COLUMNS = "reference/declarations.md", "reference/columns.md"
 GUIDES = [DOCS / "howto" / "kernels.md", DOCS / "howto" / "cuda_kernels.md"]
 """What has the examples, in the order in which a reader comes to them."""
 
@@ -188,7 +188,10 @@ def answer(command: str, where: Path) -> str:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page as the site has it, with the reference at its end: a hook of mkdocs."""
-    return f"{markdown}\n" + "\n".join(reference()) if page.file.src_uri == PAGE else markdown
+    if page.file.src_uri not in (PAGE, COLUMNS):
+        return markdown
+    keys, heading, columns = "\n".join(reference()).partition("## Columns\n")
+    return f"{markdown}\n{keys if page.file.src_uri == PAGE else heading + columns}"
 
 
 if __name__ == "__main__":

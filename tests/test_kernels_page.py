@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from docs_kernels import BLOCK, DOCS, PAGE, answered, guides, on_page_markdown
+from docs_kernels import BLOCK, COLUMNS, DOCS, PAGE, answered, guides, on_page_markdown
 
 import carver
 from carver.kernels.scope import size_scope, static_scope
@@ -17,12 +17,13 @@ from carver.ranking.trial import example
 GUIDES = guides()
 
 
-@pytest.mark.parametrize("path", [PAGE, "index.md"])
+@pytest.mark.parametrize("path", [PAGE, COLUMNS, "index.md"])
 def test_the_site_has_the_reference_at_the_end_of_its_page(path: str) -> None:
     text = (DOCS / path).read_text(encoding="utf-8")
     page = on_page_markdown(text, SimpleNamespace(file=SimpleNamespace(src_uri=path)))
     assert page.startswith(text)
-    assert ("| `tile_m` |" in page) == (path == PAGE) == ("## Constants" in page)
+    assert ("| `tile_m` |" in page) == (path == COLUMNS) == ("## Constants" in page)
+    assert ("## Files to extend" in page) == (path == PAGE)
 
 
 def test_the_example_says_what_the_page_says() -> None:

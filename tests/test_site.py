@@ -71,6 +71,16 @@ def test_pages_fit_their_window(site: Path, tmp_path: Path, width: int, scheme: 
     assert len(inks) == 1
 
 
+def test_no_page_is_without_end(site: Path, tmp_path: Path) -> None:
+    """Of the pages that are made from the code, those with most of it."""
+    for page in ("reference/api/rankings", "reference/cli/recommend", "reference/columns", "reference/declarations"):
+        probed = site / f"{page}_probed.html"
+        text = (site / f"{page}.html").read_text(encoding="utf-8")
+        probed.write_text(text.replace("</head>", PROBE.replace("SCHEME", "default"), 1), encoding="utf-8")
+        found = shown(probed, 1400, tmp_path / "profile")
+        assert found["page"] <= 0 and found["height"] <= TALLEST, (page, found)
+
+
 def test_the_landing_page_shows_rankings_made_beforehand(site: Path, tmp_path: Path) -> None:
     landing = (site / "index.html").read_text(encoding="utf-8")
     pages = {path.name: path.read_text(encoding="utf-8") for path in (site / "demo").glob("*.html")}
