@@ -198,7 +198,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
         rows = np.arange(0, count, count // 900 + 1)
         for traced in (each for each in its._passes if isinstance(each, Traced)):
             assert traced.bound
-            seen += rules._loops is not None and traced.times._loops is not None
+            seen += rules._program is not None and traced.times._program is not None
             for code in (traced.bound, traced.times, traced.shown):
                 for one, other in zip(code(scope, rows), in_python(code)(scope, rows), strict=True):
                     assert np.array_equal(one, other * np.ones(len(rows)))
@@ -209,7 +209,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
 
 def in_python(code: Code) -> Code:
     same = copy.copy(code)
-    same._loops = None
+    same._program = None
     return same
 
 

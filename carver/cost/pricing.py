@@ -88,7 +88,7 @@ def shown(some: Sequence[tuple[Priced, IntArray]]) -> list[Mapping[str, Any]]:
             found[place] = _picked(_shown(*made), len(part.space), rows)
     for traced, parts in passes.items():
         every, start = np.concatenate([rows for _, rows in parts]), 0
-        told = traced.shown.recorded(traced.shown(some[parts[0][0]][0].space.scope, every), len(every))
+        told = traced.shown.recorded(traced.shown(some[parts[0][0]][0].space.scope, every))
         for place, rows in parts:
             end = start + len(rows)
             found[place] = told if len(parts) == 1 else _picked(told, len(every), slice(start, end))
@@ -215,7 +215,7 @@ class Catalogue:
     ) -> list[FloatArray]:
         if isinstance(one, Traced) and (code := one.bound if what == "bound" else one.times):
             leaves = code.each([scope for _, scope in asked], rows)
-            return [code.recorded(found, len(own)) for found, own in zip(leaves, rows, strict=True)]
+            return [np.asarray(code.recorded(found)) for found in leaves]
         return [
             np.zeros(len(own)) if isinstance(one, Traced) or what == "bound" or not len(own)
             else price(one.rows(problem, scope, own)).seconds

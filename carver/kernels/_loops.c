@@ -1,7 +1,7 @@
 /* Runs a traced formula by NumPy's own inner loops, so that results are NumPy's to the last bit.
 
 What is left out is the price of calling each loop from Python, which for a few hundred rows is most of the time. Rows
-are computed in blocks, so that intermediate values stay in a core's cache. `trace.Loops` writes the programs. */
+are computed in blocks, so that intermediate values stay in a core's cache. `trace.Code` writes the programs. */
 
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION

@@ -109,12 +109,6 @@ class Columns(Mapping[str, IntArray]):
     def __contains__(self, name: object) -> bool:
         return name in self.fixed.columns or name in self.fixed.sized
 
-    def part(self, rows: IntArray) -> Columns:
-        """The columns of some of these rows; those that were not made yet are computed for these alone."""
-        out = Columns(self.fixed, self.rows[rows], self.scope)
-        out._made = {name: column[rows] for name, column in self._made.items()}
-        return out
-
     def __iter__(self) -> Iterator[str]:
         yield from self.fixed.columns
         yield from self.fixed.sized
@@ -248,7 +242,7 @@ class Tables:
         """For each problem's sizes the rows that all rules allow, and how many each rule of each kernel removes."""
         code, kernels = self._rules
         if loops is not None:
-            return [loops.allowed(code.of_all(sizes), kernels) for sizes in every]
+            return [loops.allowed(code(sizes, None), kernels) for sizes in every]
         held, out = code.everywhere(every), []
         for problem in range(len(every)):
             found, lost = [], []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate, islice
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,11 +31,6 @@ _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
 }  # fmt: skip
-_ALONE = {
-    "minimum": "min({}, {})", "maximum": "max({}, {})", "where": "({1} if {0} else {2})", "logical_not": "(not {})",
-    "logical_and": "({} and {})", "logical_or": "({} or {})",
-}  # fmt: skip
-"""Operations on numbers as Python has them, which takes a tenth of the time."""
 _NEUTRAL = {"add": (0, True), "subtract": (0, False), "multiply": (1, True), "divide": (1, False)}
 """The number that changes nothing in an operation, and whether it may also stand first."""
 _TRUTH, _WHOLE, _FLOAT = range(3)
@@ -56,7 +51,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         inner = (arg.high for arg in args if isinstance(arg, Symbol) and op != "row")
         self.high: int = len(args) if op == "stack" else max(inner, default=0)
         """Number of arrays that are stacked in it; 0 for one alone."""
-        self.kind: int = _TRUTH
+        self.kind: int = _FLOAT
         if isinstance(op, str):
             self.kind = _GIVES[op] if op in _GIVES else max(map(_kind, args[op == "where" :]))
 
@@ -193,10 +188,17 @@ class Leaf:
     at: int
 
 
-class Code:
-    """The code of a traced formula. `results` is what it returned, with a `Leaf` for all that is not a number.
+_TYPES = (np.bool_, np.int64, np.float64)
+_BLOCK = 512
+"""Rows that the extension computes at once: then intermediate values stay in a core's cache."""
 
-    With `whole` it computes all rows that its columns have, which may differ in number.
+
+class Code:
+    """A traced formula as steps over registers: first those of a problem, then those of its rows.
+
+    The extension runs them by NumPy's inner loops. Without it, and where NumPy may warn, Python runs the same steps.
+    `results` is what the formula returned, with a `Leaf` for all that is not a number. With `whole` it computes all
+    rows that its columns have, which may differ in number.
     """
 
     def __init__(self, trace: Trace, results: Any, whole: bool = False) -> None:
@@ -210,276 +212,179 @@ class Code:
             return Leaf(list(leaves).index(id(value)))
 
         self.results = mapped(results, leaf)
-        self._leaves = [*leaves.values()]
-        self._writer = _Writer(self._leaves, whole)
-        self.sizes: list[str] = [symbol.args[0] for symbol in self._writer.sizes]
-        self._alike = {at for at, each in enumerate(self._leaves) if isinstance(each, Symbol) and not each.per_row}
-        """Results that are the same for all rows of a problem."""
-        self._loops = None if loops is None else _Loops.of(self._writer)
-
-    @cached_property
-    def _python(self) -> tuple[Callable[..., list[Any]], list[np.ndarray]]:
-        """The code in Python, and its columns, those of a row side by side."""
-        columns = [] if self._writer.whole else self._writer.columns.values()
-        return self._writer.compiled(), [np.stack(some, 1) for some in columns if some]
-
-    @cached_property
-    def _many(self) -> Callable[..., list[Any]]:
-        """The same for sizes that are arrays."""
-        return _Writer(self._leaves, self._writer.whole, many=True).compiled()
+        self.sizes: dict[str, int] = {}
+        """Names of sizes, and their registers."""
+        self._whole = whole
+        self._plain = True
+        """Whether no function is called that cannot be traced."""
+        self._registers: list[Any] = []
+        """Numbers and columns; and for those that are written an array that has the type and the length."""
+        self._found: dict[Any, list[int]] = {}
+        """The registers of each value, several if arrays are stacked in it."""
+        self._columns: list[int] = []
+        self._steps: dict[bool, list[tuple[Any, ...]]] = {False: [], True: []}
+        """By whether they are for rows: the function, the registers that it reads, and the one that it writes."""
+        self._leaves = [self._of(each) for each in leaves.values()]
+        self._placed = self._place()
+        self._program = self._compiled() if loops is not None and self._plain else None
+        self._found.clear()
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for some in self._writer.columns.values() for column in some)
+        return sum(self._registers[number].nbytes for number in self._columns)
 
-    def __call__(self, sizes: Mapping[str, float], rows: IntArray) -> list[Any]:
-        """The leaves for these rows of the table."""
-        if self._loops and (out := self._loops(sizes, rows)) is not None:
-            return out
-        return self._python[0]([sizes[name] for name in self.sizes], self._taken(rows))
+    def __call__(self, sizes: Mapping[str, float], rows: IntArray | None) -> list[np.ndarray]:
+        """The leaves for these rows of the table; for all, by code that was written so."""
+        return self._run([sizes[name] for name in self.sizes], rows)
 
-    def _taken(self, rows: IntArray) -> list[np.ndarray]:
-        return [np.ascontiguousarray(table.take(rows, 0).T) for table in self._python[1]]  # a row at once, by column
-
-    def each(self, every: Sequence[Mapping[str, float]], rows: Sequence[IntArray]) -> Iterator[list[Any]]:
+    def each(self, every: Sequence[Mapping[str, float]], rows: Sequence[IntArray]) -> Iterator[list[np.ndarray]]:
         """The same for several problems, at once where Python computes them."""
-        if self._loops or len(every) == 1 or not self._writer.plain:
+        if self._program or len(every) == 1 or not self._plain:
             yield from map(self, every, rows)
             return
         counts = [len(each) for each in rows]
         sizes = [np.repeat([each[name] for each in every], counts) for name in self.sizes]
-        leaves = self._many(sizes, self._taken(np.concatenate(rows)))
+        leaves = self._run(sizes, np.concatenate(rows))
         for start, count in zip(accumulate(counts, initial=0), counts, strict=False):
             yield [leaf[..., start : start + count] for leaf in leaves]
 
-    def recorded(self, leaves: Sequence[Any], rows: int) -> Any:
-        """What the formula returned, for these rows: arrays, or one number for all."""
-
-        def of(value: Any) -> Any:
-            if not isinstance(value, Leaf):
-                return value
-            found = leaves[value.at]
-            return np.broadcast_to(found, (*np.shape(found)[:-1], rows)) if value.at in self._alike else found
-
-        return mapped(self.results, of)
-
-    def everywhere(self, every: Sequence[Mapping[str, float]]) -> list[Any]:
-        """`of_all` of several problems, one below the other."""
-        if len(every) > 1 and self._writer.plain:
-            found = self._many([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], [])
+    def everywhere(self, every: Sequence[Mapping[str, float]]) -> list[np.ndarray]:
+        """The leaves for all rows of several problems, one below the other."""
+        if len(every) > 1 and self._plain:
+            found = self._run([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], None)
         else:
-            found = [np.stack(some) for some in zip(*map(self.of_all, every), strict=True)]
+            found = [np.stack(some) for some in zip(*[self(sizes, None) for sizes in every], strict=True)]
         return [np.atleast_2d(each) for each in found]
 
-    def of_all(self, sizes: Mapping[str, float]) -> list[Any]:
-        """The leaves for all rows, by code that was written so."""
-        if self._loops and (out := self._loops(sizes, None)) is not None:
-            return out
-        return [np.atleast_1d(each) for each in self._python[0]([sizes[name] for name in self.sizes], [])]
+    def recorded(self, leaves: Sequence[np.ndarray]) -> Any:
+        """What the formula returned, with these leaves."""
+        return mapped(self.results, lambda value: leaves[value.at] if isinstance(value, Leaf) else value)
 
-
-class _Writer:
-    """Writes the code of the symbols that some leaves need. One that is needed once stands where it is needed."""
-
-    def __init__(self, leaves: Sequence[Any], whole: bool, many: bool = False) -> None:
-        self.leaves, self.many = leaves, many
-        self.order: list[Symbol] = []
-        self.uses: dict[int, int] = {}
-        self.env: dict[str, Any] = {name: getattr(np, name) for name in ("inf", "nan", "float64", "int64")}
-        self.env["stack"] = lambda *rows: np.array(np.broadcast_arrays(*rows))
-        self.columns: dict[Any, list[np.ndarray]] = {np.float64: [], np.int64: [], np.bool_: []}
-        self.names: dict[int, str] = {}
-        self.whole = whole
-        for each in leaves:
-            self._walk(each)
-        self.plain = all(isinstance(symbol.op, str) for symbol in self.order)
-        """Whether no function is called that cannot be traced."""
-        self.sizes = [symbol for symbol in self.order if symbol.op == "size"]
-        self.names |= {id(symbol): f"s{i}" for i, symbol in enumerate(self.sizes)}
-
-    def _walk(self, value: Any) -> None:
-        if isinstance(value, np.ndarray) and id(value) not in self.names:
-            kind = self.columns[value.dtype.type]
-            self.names[id(value)] = name = f"{value.dtype.kind}{len(kind)}"
-            kind.append(value)
-            if self.whole:
-                self.env[name] = value
-        elif isinstance(value, Symbol):
-            self.uses[id(value)] = self.uses.get(id(value), 0) + 1
-            if self.uses[id(value)] == 1:
-                for each in value.args if value.op != "size" else ():
-                    self._walk(each)
-                self.order.append(value)
-
-    def compiled(self) -> Callable[..., list[Any]]:
-        leaves = {id(each) for each in self.leaves}
-        lines: list[str] = []
-        for symbol in self.order:
-            if id(symbol) not in self.names and (self.uses[id(symbol)] > 1 or id(symbol) in leaves):
-                said = self._said(symbol)
-                self.names[id(symbol)] = f"v{len(self.names)}"
-                lines.append(f"{self.names[id(symbol)]} = {said}")
-        given = {"sizes": [self.names[id(symbol)] for symbol in self.sizes]}
-        for table, (kind, some) in enumerate((k, some) for k, some in self.columns.items() if some and not self.whole):
-            given[f"taken[{table}]"] = [f"{np.dtype(kind).kind}{i}" for i in range(len(some))]
-        body = [f"[{', '.join(names)}] = {values}" for values, names in given.items()] + lines
-        body.append(f"return [{', '.join(map(self._text, self.leaves))}]")
-        source = "def run(sizes, taken):\n" + "".join(f"    {line}\n" for line in body)
-        exec(compile(source, "<traced>", "exec"), self.env)
-        run: Callable[..., list[Any]] = self.env["run"]
-        return run
-
-    def _text(self, value: Any) -> str:
-        if isinstance(value, int | float):
-            return f"({value!r})"
-        if not isinstance(value, Symbol | np.ndarray):  # an argument of a function that is called
-            self.env[name := f"given{id(value)}"] = value
-            return name
-        return self.names.get(id(value)) or self._said(cast(Symbol, value))
-
-    def _said(self, symbol: Symbol) -> str:
-        args, op = list(map(self._text, symbol.args)), symbol.op
-        if op == "row":
-            return f"{args[0]}[{symbol.args[1]}]"
-        if op in ("float64", "int64"):
-            return f"{args[0]}.astype({op})" if symbol.per_row or self.many else f"{op[:-2]}({args[0]})"
-        if isinstance(op, str) and op in _INFIX:
-            return f"({args[0]} {_INFIX[op]} {args[1]})"
-        if not (symbol.per_row or self.many) and op in _ALONE:
-            return _ALONE[op].format(*args)
-        name = op if isinstance(op, str) else f"call{id(symbol)}"
-        self.env.setdefault(name, getattr(np, op) if isinstance(op, str) else op)
-        return f"{name}({', '.join(args)})"
-
-
-_TYPES = (np.bool_, np.int64, np.float64)
-_BLOCK = 512
-"""Rows that the extension computes at once: then intermediate values stay in a core's cache."""
-
-
-class _Loops:
-    """The code of some leaves as a program of NumPy's inner loops, which the extension runs for one problem."""
-
-    def __init__(self, writer: _Writer) -> None:
-        self._whole = writer.whole
-        self._arrays: list[np.ndarray] = [np.zeros(1, _TYPES[symbol.kind]) for symbol in writer.sizes]
-        """Registers that hold sizes, then numbers and columns, then results."""
-        self._n_sizes = len(writer.sizes)
-        self._known: dict[Any, int] = {}
-        self._columns: list[int] = []
-        self._converted: dict[tuple[int, int], int] = {}
-        self._steps: dict[bool, list[tuple[Any, ...]]] = {False: [], True: []}
-        """By whether they are for rows: the loop, the registers that it reads, and the one that it writes."""
-        parts = {id(symbol): [number] for number, symbol in enumerate(writer.sizes)}
-        for symbol in writer.order:
-            if symbol.op != "size":
-                read = [parts.get(id(arg)) or [self._given(arg)] for arg in symbol.args]
-                parts[id(symbol)] = self._parts(symbol, read)
-        leaves = [parts.get(id(each)) or [self._given(each)] for each in writer.leaves]
-        self._stacked = [len(each) for each in leaves]
-        self._names = [symbol.args[0] for symbol in writer.sizes]
-        self._compiled([number for each in leaves for number in each])
-
-    @classmethod
-    def of(cls, writer: _Writer) -> _Loops | None:
-        """None where functions are called that are written in Python."""
-        return cls(writer) if writer.plain else None
-
-    def __call__(self, sizes: Mapping[str, Any], rows: IntArray | None) -> list[Any] | None:
-        """The leaves; None where Python has to compute them, since NumPy may warn, or a size is of another kind."""
-        found: list[Any] | None = self._run(tuple([sizes[name] for name in self._names]), rows)
-        if found is None or len(found) == len(self._stacked):
-            return found
+    def _run(self, sizes: list[Any], rows: IntArray | None) -> list[np.ndarray]:
+        found: Any = self._program.run(tuple(sizes), rows) if self._program else None
+        if found is None:
+            run, tables = self._python
+            taken = [] if rows is None else [np.ascontiguousarray(table.take(rows, 0).T) for table in tables]
+            found = [np.broadcast_to(v, np.shape(v) or 1 if rows is None else rows.shape) for v in run(sizes, taken)]
+        if len(found) == len(self._leaves):
+            return list(found)
         rest = iter(found)
-        return [next(rest) if n == 1 else np.stack(list(islice(rest, n))) for n in self._stacked]
+        return [next(rest) if len(each) == 1 else np.stack(list(islice(rest, len(each)))) for each in self._leaves]
 
-    def _given(self, value: Any) -> int:
-        """The register of a number, or of a column."""
-        key = id(value) if isinstance(value, np.ndarray) else (type(value), value)
-        if key not in self._known:
-            self._known[key] = len(self._arrays)
+    def _of(self, value: Any) -> list[int]:
+        key = id(value) if isinstance(value, Symbol | np.ndarray) else (type(value), value)
+        if key not in self._found:
+            self._found[key] = self._written(value) if isinstance(value, Symbol) else [self._register(value)]
             if isinstance(value, np.ndarray):
-                self._columns.append(len(self._arrays))
-            self._arrays.append(value if isinstance(value, np.ndarray) else np.array([value], _TYPES[_kind(value)]))
-        return self._known[key]
+                self._columns += self._found[key]
+        return self._found[key]
 
-    def _parts(self, symbol: Symbol, read: list[list[int]]) -> list[int]:
-        """Writes the steps of a symbol: the registers of its value, several if arrays are stacked in it."""
+    def _register(self, value: Any) -> int:
+        self._registers.append(value)
+        return len(self._registers) - 1
+
+    def _written(self, symbol: Symbol) -> list[int]:
+        """Writes the steps of a symbol."""
         op, kind, per_row = symbol.op, symbol.kind, symbol.per_row
+        if op == "size":
+            self.sizes[symbol.args[0]] = number = self._register(np.zeros(1, _TYPES[kind]))
+            return [number]
         if op == "row":
-            return [read[0][symbol.args[1]]]
-        if op == "stack":
-            return [self._cast(number, kind, per_row) for (number,) in read]
-        alike = max(map(_kind, symbol.args)) if op in _COMPARES or op in _LOGICAL else kind
-        out = []
+            return [self._of(symbol.args[0])[symbol.args[1]]]
+        read = [self._of(arg) for arg in symbol.args]
+        if not isinstance(op, str):
+            self._plain = False
+            return [self._step(op, [number for (number,) in read], kind, per_row)]
+        if op in ("stack", "float64", "int64"):
+            return [self._cast(number, kind) for (number,) in read]
+        alike, out = max(map(_kind, symbol.args)) if op in _COMPARES or op in _LOGICAL else kind, []
         for part in range(symbol.high or 1):
             chosen = [each[part if len(each) > 1 else 0] for each in read]
             kinds = [_TRUTH if op == "where" and not place else alike for place in range(len(chosen))]
-            cast = [self._cast(number, each, per_row) for number, each in zip(chosen, kinds, strict=True)]
-            same = op in ("float64", "int64")
-            loop = op if op == "where" else getattr(np, str(op), None)
-            out.append(cast[0] if same else self._step(loop, cast, kind, per_row))
+            cast = [self._cast(number, each) for number, each in zip(chosen, kinds, strict=True)]
+            out.append(self._step(getattr(np, op), cast, kind, per_row))
         return out
 
-    def _cast(self, number: int, kind: int, per_row: bool) -> int:
-        array = self._arrays[number]
-        if array.dtype == _TYPES[kind]:
+    def _cast(self, number: int, kind: int) -> int:
+        value, to, key = self._registers[number], _TYPES[kind], ("cast", number, kind)
+        if _kind(value) == kind:
             return number
-        if (number, kind) not in self._converted:
-            cast = array.astype(_TYPES[kind])
-            if number in self._known.values():
-                made = self._given(cast if number in self._columns else cast.item())
-            else:
-                made = self._step("cast", [number], kind, per_row)
-            self._converted[number, kind] = made
-        return self._converted[number, kind]
+        if key not in self._found and number in self._columns:
+            self._found[key] = self._of(value.astype(to))
+        elif key not in self._found:
+            is_number, by_row = not isinstance(value, np.ndarray), any(number == step[-1] for step in self._steps[True])
+            self._found[key] = self._of(to(value).item()) if is_number else [self._step(to, [number], kind, by_row)]
+        return self._found[key][0]
 
-    def _step(self, loop: Any, read: list[int], kind: int, per_row: bool) -> int:
-        length = max(len(self._arrays[each]) for each in read) if self._whole else _BLOCK if per_row else 1
-        self._arrays.append(np.broadcast_to(np.zeros((), _TYPES[kind]), length))  # replaced by one that is shared
-        self._steps[per_row].append((loop, *read, len(self._arrays) - 1))
-        return len(self._arrays) - 1
+    def _step(self, function: Any, read: list[int], kind: int, per_row: bool) -> int:
+        length = max(np.size(self._registers[each]) for each in read) if self._whole else _BLOCK if per_row else 1
+        out = self._register(np.broadcast_to(np.zeros((), _TYPES[kind]), length))  # replaced by one that is shared
+        self._steps[per_row].append((function, *read, out))
+        return out
 
-    def _compiled(self, leaves: list[int]) -> None:
-        """Give results the places of others that are needed no more, and make the program."""
-        steps = self._steps[False] + self._steps[True]
+    def _place(self) -> tuple[list[Any], list[tuple[Any, ...]], list[int], list[int]]:
+        """The registers, of which sizes come first and results have the places of others that are needed no more; the
+        steps; and the registers that are filled with columns, and that are leaves."""
+        steps, leaves = self._steps[False] + self._steps[True], [number for each in self._leaves for number in each]
         last = {number: at for at, step in enumerate(steps) for number in step[1:]} | dict.fromkeys(leaves)
-        columns = [number for number in self._columns if number in last and not self._whole]
+        columns = [] if self._whole else [number for number in self._columns if number in last]
         written, rows = {step[-1] for step in steps}, {step[-1] for step in self._steps[True]} | {*columns}
-        arrays: list[np.ndarray] = []
-        places: dict[int, int] = {}
+        given = [number for number in range(len(self._registers)) if number not in written]
+        order = dict.fromkeys([*self.sizes.values(), *given])
+        places = {number: place for place, number in enumerate(order)}
+        registers = [self._registers[number] for number in order]
+        for number in columns:
+            registers[places[number]] = np.zeros(_BLOCK, self._registers[number].dtype)
         free: dict[tuple[Any, int], list[int]] = {}
-
-        def place(number: int, array: np.ndarray) -> int:
-            arrays.append(array)
-            return places.setdefault(number, len(arrays) - 1)
-
-        for number, array in enumerate(self._arrays):
-            if number not in written:
-                place(number, np.zeros(_BLOCK, array.dtype) if number in columns else array)
         for at, (_, *read, out) in enumerate(steps):
             for number in rows.intersection(read):
                 if last[number] == at:
-                    array = arrays[places[number]]
+                    array = registers[places[number]]
                     free.setdefault((array.dtype, len(array)), []).append(places[number])
-            array = self._arrays[out]
+            array = self._registers[out]
             again = free.get((array.dtype, len(array))) if out in rows else None
-            places[out] = again.pop() if again else place(out, np.zeros(len(array), array.dtype))
-        placed = [(loop, *(places[number] for number in numbers)) for loop, *numbers in steps]
+            if not again:
+                registers.append(np.zeros(len(array), array.dtype))
+            places[out] = again.pop() if again else len(registers) - 1
+        placed = [(function, *(places[number] for number in numbers)) for function, *numbers in steps]
+        self._columns = columns
+        return registers, placed, [places[number] for number in columns], [places[number] for number in leaves]
+
+    def _compiled(self) -> Any:
+        registers, steps, filled, leaves = self._placed
+        arrays = [v if isinstance(v, np.ndarray) else np.array([v], _TYPES[_kind(v)]) for v in registers]
+        named = [("where" if f is np.where else "cast" if f in _TYPES else f, *numbers) for f, *numbers in steps]
         once = len(steps if self._whole else self._steps[False])
-        self._run = loops.Program(
-            tuple(arrays), self._n_sizes, tuple(places[number] for number in columns),
-            _cells([self._arrays[number] for number in columns]), tuple(placed[:once]), tuple(placed[once:]),
-            tuple(places[number] for number in leaves), _BLOCK,
-        ).run  # fmt: skip
+        columns = [self._registers[number] for number in self._columns]
+        cells = np.zeros((len(columns[0]) if columns else 0, len(columns)), np.int64)  # each value in 8 bytes as it is
+        for number, column in enumerate(columns):
+            cells[:, number] = column.view(np.int64) if column.dtype == np.float64 else column
+        return loops.Program(
+            tuple(arrays), len(self.sizes), tuple(filled), cells, tuple(named[:once]), tuple(named[once:]),
+            tuple(leaves), _BLOCK,
+        )  # fmt: skip
 
-
-def _cells(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Columns side by side, each value in 8 bytes as it is."""
-    out = np.zeros((len(columns[0]) if columns else 0, len(columns)), np.int64)
-    for number, column in enumerate(columns):
-        out[:, number] = column.view(np.int64) if column.dtype == np.float64 else column
-    return out
+    @cached_property
+    def _python(self) -> tuple[Callable[..., list[Any]], list[np.ndarray]]:
+        """The steps as a function in Python, and its columns, those of a row side by side."""
+        registers, steps, filled, leaves = self._placed
+        env: dict[str, Any] = {f"r{place}": value for place, value in enumerate(registers)}
+        kinds: dict[Any, dict[int, np.ndarray]] = {}
+        for number, place in zip(self._columns, filled, strict=True):
+            column = self._registers[number]
+            kinds.setdefault(column.dtype, {})[place] = column
+        given = {"sizes": range(len(self.sizes)), **{f"taken[{at}]": some for at, some in enumerate(kinds.values())}}
+        lines = [f"[{', '.join(f'r{place}' for place in some)}] = {what}" for what, some in given.items()]
+        for function, *numbers in steps:
+            *args, out = (f"r{number}" for number in numbers)
+            if infix := _INFIX.get(getattr(function, "__name__", "")):
+                lines.append(f"{out} = {args[0]} {infix} {args[1]}")
+            else:
+                env[f"f{id(function)}"] = function
+                lines.append(f"{out} = f{id(function)}({', '.join(args)})")
+        lines.append(f"return [{', '.join(f'r{place}' for place in leaves)}]")
+        exec("def run(sizes, taken):\n" + "".join(f"    {line}\n" for line in lines), env)
+        return env["run"], [np.stack([*some.values()], 1) for some in kinds.values()]
 
 
 def mapped(record: Any, function: Callable[[Any], Any]) -> Any:

@@ -17,7 +17,6 @@ from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds, shown
-from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
@@ -180,28 +179,22 @@ def make_hints(
     )
 
 
-class _Picked(dict[str, list[int]]):
-    """The columns of a space in some of its rows, each looked up once. A size of the scope stands in every row."""
+class _Picked:
+    """The columns of a space in some of its rows. A size of the scope stands in every row."""
 
     def __init__(self, space: Space, rows: IntArray) -> None:
-        self._space = space
-        self._part = space.columns.part(rows) if isinstance(space.columns, Columns) else dict[str, Any]()
-        self.rows = rows
+        self._space, self.rows = space, rows
 
     def __call__(self, name: str, default: int) -> list[int]:
-        """The column, or so many defaults."""
-        if name not in self:
-            value = self.value(name, default)
-            several = isinstance(value, np.ndarray) and value.ndim
-            self[name] = list(map(int, value.tolist())) if several else [int(value)] * len(self.rows)
-        return self[name]
+        """The column as numbers, or so many defaults."""
+        value = self.value(name, default)
+        if not isinstance(value, np.ndarray):
+            return [int(value)] * len(self.rows)
+        return list(map(int, value.tolist()))
 
     def value(self, name: str, default: int = 0) -> Any:
         """The column as an array, or what stands for all rows."""
-        if name in self._part:
-            return self._part[name]
-        columns = self._space.columns
-        value = columns[name] if name in columns else self._space.scope.get(name, default)
+        value = self._space.get(name, default)
         return value[self.rows] if isinstance(value, np.ndarray) and value.ndim else value
 
 
