@@ -136,6 +136,7 @@ def picks(options: argparse.Namespace) -> None:
 
 
 ARMS = ("deterministic", "pinned", "pinned again", "max-autotune", "pinned, Triton's matmuls")
+LAYERS = "layers, "
 TOKENS = 1024
 
 
@@ -146,7 +147,7 @@ def compiled(options: argparse.Namespace) -> None:
 
     from carver.export import inductor
 
-    config, arm = torch._inductor.config, options.way
+    config, arm = torch._inductor.config, options.way.removeprefix(LAYERS)
     torch.manual_seed(0)
     sizes = {**BLOCKS["llama_3_8b"], "hidden": 2048, "inner": 5632, "heads": 16, "kv_heads": 4}
     layers = torch.nn.ModuleList(Block(**sizes) for _ in range(options.layers)).to("cuda", torch.bfloat16).eval()
@@ -198,7 +199,7 @@ def write(out: Path, row: Mapping[str, Any]) -> None:
 
 def one(options: argparse.Namespace) -> None:
     """One process: what a way of tuning chooses for each list, and seconds of its first call."""
-    if options.way in ARMS:
+    if options.way.startswith(LAYERS):
         compiled(options)
         return
     import torch
@@ -274,7 +275,7 @@ def run(options: argparse.Namespace) -> None:
         for i in range(options.times):
             ways += [("triton", i, ""), ("carver", i, "")]
             ways += [("pinned", i, f"pins{i}")] if i < 2 else [("pinned, table", i, "pins0")]
-        arms = [(arm, 0, "") for arm in ARMS] if options.layers else []
+        arms = [(LAYERS + arm, 0, "") for arm in ARMS] if options.layers else []
         started = []
         for way, i, table in ways + arms:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
