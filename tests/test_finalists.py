@@ -10,8 +10,7 @@ import pytest
 import tuned
 
 import carver
-from carver.run.finalists import ratio, tied, undecided
-from carver.run.records import Measurement
+from carver.run.records import Measurement, ratio, tied, undecided
 from carver.run.report import Report
 
 GIVEN: dict[str, Any] = {

@@ -33,8 +33,7 @@ from ..base.table import (
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..view.canvas import GREY, MARKERS, OTHER, figure_of, legend_beside, log_ticks, new_axes, save, title
-from .finalists import tied
-from .records import Measurement
+from .records import Measurement, tied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +147,7 @@ class Report:
     @cached_property
     def tied(self) -> list[Measurement]:
         """The fastest and those that noise does not tell from it; `best` is the first of them
-        (`carver.run.finalists`)."""
+        (`carver.run.records`)."""
         return tied(self.ok)
 
     @property

@@ -23,8 +23,7 @@ from ..base.store import blob, unpack
 from ..base.table import Column, drawn, in_all, screen_width, tunables, words, wrapped
 from ..run.compile import bundle
 from ..run.device import Binary, Program
-from ..run.finalists import tied
-from ..run.records import Measurement, RecordsError, now
+from ..run.records import Measurement, RecordsError, now, tied
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
 from . import cache
@@ -87,7 +86,7 @@ class AutotuneResult:
 
     @cached_property
     def tied(self) -> list[Measurement]:
-        """The fastest and those that noise does not tell from it, the taken one first (`carver.run.finalists`)."""
+        """The fastest and those that noise does not tell from it, the taken one first (`carver.run.records`)."""
         return tied(self.table) if "objective" not in self.env else []
 
     @property

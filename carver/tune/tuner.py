@@ -36,8 +36,7 @@ from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
-from ..run.finalists import tied, undecided
-from ..run.records import Measurement, Records, now
+from ..run.records import Measurement, Records, now, tied, undecided
 from ..run.runner import Runner, versions
 from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel, places
