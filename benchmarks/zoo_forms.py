@@ -449,10 +449,10 @@ PERSISTENT = [
     ),
     subject(
         "persistent", zoo.rows_in_turn, shapes("rows cols dtype", (32768, 2048, "float16"), (20_000, 5000, "float32")),
-        {"PROGRAMS": (SMS, 2 * SMS, 4 * SMS, 8 * SMS), "num_warps": (2, 4, 8, 16), "num_stages": (1, 2, 3)},
+        {"PROGRAMS": (1, 2, 4, 8), "num_warps": (2, 4, 8, 16), "num_stages": (1, 2, 3)},
         lambda p: {**floats("x_ptr", "r_ptr", "y_ptr")(p["dtype"], p["rows"], p["cols"]), "rows": p["rows"],
                    "cols": p["cols"], "BLOCK": 1 << (p["cols"] - 1).bit_length()},
-        lambda p, c: (c["PROGRAMS"],),
+        lambda p, c: (SMS * c["PROGRAMS"],),
         lambda p, t: (t["x_ptr"].float() + t["r_ptr"].float()).softmax(1), keep=lambda p, c: True,
     ),
 ]  # fmt: skip

@@ -407,9 +407,9 @@ def batched_walk(
 
 @triton.jit
 def rows_in_turn(x_ptr, r_ptr, y_ptr, rows, cols, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
-    """Softmax of a sum, rows taken in turn by PROGRAMS of the grid."""
+    """Softmax of a sum, rows taken in turn by PROGRAMS programs an SM."""
     c = tl.arange(0, BLOCK)
-    for row in range(tl.program_id(0), rows, PROGRAMS):
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         at = row * cols + c
         x = tl.load(x_ptr + at, mask=c < cols, other=float("-inf")).to(tl.float32)
         x += tl.load(r_ptr + at, mask=c < cols, other=0.0).to(tl.float32)
