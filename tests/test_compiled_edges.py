@@ -17,7 +17,7 @@ from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
-from carver.compiled.trace import Access
+from carver.compiled.trace import Access, Trace
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
@@ -138,6 +138,36 @@ def test_rows_that_a_mask_ends_are_as_long_as_it_lets_through(pitch: int) -> Non
     found = rectangles([rows], 1.0, pitch / 256)
     assert found is not None
     assert found.touched(np.zeros(8, np.int64)).sum() == pytest.approx(8 * pitch)
+
+
+def test_columns_that_no_program_has_are_not_fetched() -> None:
+    """Two taps of 8 pixels that lie 128 elements apart, of tiles twice as wide as the 64 channels that there are."""
+    two = [replace(tiles(np.arange(4) * 1024 + d, (8, 128), (128, 1)), covered=(1.0, 0.5)) for d in (0, 64)]
+    found = rectangles([replace(each, kept=each.kept * 0.5) for each in two], 8.0, 0.5)
+    assert found is not None
+    assert found.touched(np.zeros(8, np.int64)).sum() == 4 * 1024
+
+
+LOST = replace(tiles(np.full(32, np.nan), (64,), (1,)), loads=frozenset(["key"]))
+
+
+@pytest.mark.parametrize(("at_once", "live"), [(8, 2**18), (16, 2**19), (32, 2**20)])
+def test_programs_that_run_together_choose_among_the_columns_that_they_share(at_once: int, live: int) -> None:
+    """Rows at loaded places of a tensor of 1 MiB: eight programs read the first quarter of each."""
+    access = replace(LOST, beside=np.repeat(np.arange(4.0) * 64, 8))
+    loads = Footprint(Trace((8, 4, 1), 32, ((0, 32),), accesses=[access]), ("load",), {"x": 2.0**20})
+    assert loads.anywhere(at_once) == ((32 * 64 * 4, 2**20, live),)
+
+
+def test_a_table_names_no_more_places_than_it_has_entries() -> None:
+    """Numbers of a tensor of 1 GiB, each at a place from a table of 1,024 entries that is read at random."""
+    x, table = (
+        replace(LOST, argument=name, coef=(np.nan,), loads=frozenset([of])) for name, of in (("x", "t"), ("t", "key"))
+    )
+    for accesses, most in (([x, table], 1024 * 32), ([x, replace(table, coef=(1.0,))], 2**30)):
+        trace = Trace((2**20, 1, 1), 32, ((0, 32),), accesses=accesses)
+        loads = Footprint(trace, ("load",), {"x": 2.0**30, "t": 4096.0})
+        assert sum(g.size_bytes for g in loads.walks["x"]) == most
 
 
 @pytest.mark.parametrize(("length", "turns"), [(1, 1 / 8), (4, 1 / 8), (8, 1 / 4), (32, 1.0)])

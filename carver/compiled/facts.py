@@ -200,10 +200,10 @@ class Facts:
     busiest word has."""
     rewritten: tuple[tuple[float, float], ...] = ()
     """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
-    anywhere: tuple[tuple[float, float], ...] = ()
-    """Of each tensor of which loads and atomics lie anywhere: bytes that the grid fetches, each time it asks, and bytes
-    of the tensor."""
-    atomics_anywhere: tuple[tuple[float, float], ...] = ()
+    anywhere: tuple[tuple[float, float, float], ...] = ()
+    """Of each tensor of which loads and atomics lie anywhere: bytes that the grid fetches, each time it asks, bytes of
+    the tensor, and those of them among which programs that run together choose."""
+    atomics_anywhere: tuple[tuple[float, float, float], ...] = ()
     """The same for atomics alone."""
     assumed: bool = False
     """A branch on what the kernel computes counts as taken by all programs."""
@@ -286,7 +286,8 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
         "reuse": touched.reuse(slots), "sm_bytes": on_sm.total_bytes, "sm_live_bytes": on_sm.live_bytes,
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
-        "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere, "atomics_anywhere": atomics.anywhere,
+        "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
+        "atomics_anywhere": atomics.anywhere(slots),
     }  # fmt: skip
 
 

@@ -183,6 +183,8 @@ class _Walks:
     """Of the tensor."""
     overlapping: Rectangles | None
     item_bytes: float
+    beside: FloatArray
+    """Of starts that are not known: what is."""
 
     def bytes_by(self, group: Any, times: float = 1.0) -> FloatArray:
         """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on.
@@ -241,25 +243,38 @@ class Footprint:
                 groups[access.argument, (*geometry, access.item_bytes, access.kind == "store")].append(access)
         out: defaultdict[str, list[_Walks]] = defaultdict(list)
         for (argument, _), accesses in groups.items():
-            out[argument].append(self._walks_of(accesses, self.sizes.get(argument, math.inf)))
+            reached = max(map(self._reached_bytes, accesses))
+            out[argument].append(self._walks_of(accesses, min(self.sizes.get(argument, math.inf), reached)))
         return dict(out)
+
+    def _reached_bytes(self, access: Access) -> float:
+        """Bytes that an access may fetch, each element at a place that another tensor holds: one of so many entries,
+        where that is itself read at places that lie anywhere. What is read in order may add other numbers to each."""
+        if len(access.loads) != 1 or Stretch.of(access, SECTOR_BYTES).asked_bytes > access.item_bytes:
+            return math.inf
+        [through] = access.loads
+        items = [a.item_bytes for a in self.trace.accesses if a.argument == through and a.loop == access.loop
+                 and a.kind == "load" and scattered(a)]  # fmt: skip
+        once = access.item_bytes * fetched(access, self.trace.accesses)
+        return self.sizes.get(through, math.inf) / items[0] * once if items else math.inf
 
     def _walks_of(self, accesses: Sequence[Access], size_bytes: float) -> _Walks:
         first, item = accesses[0], accesses[0].item_bytes
         start, stride, count, program, round_ = (np.concatenate([getattr(a, name) for a in accesses]) for name in WALK)
         kept = np.concatenate([a.kept for a in accesses])
+        beside = np.concatenate([a.beside if len(a.beside) else np.full(len(a.start), np.nan) for a in accesses])
         loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
-        mean = float(kept[here].mean()) if here.any() else 0.0
+        mean = float(np.average(kept[here], weights=count[here])) if here.any() else 0.0
         size = tile_elements(first) * item * fetched(first, self.trace.accesses)
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
         if together is None:  # else it knows its walks by their places
-            start, stride, count, program, round_, loop, lost = (
-                column[here] for column in (start, stride, count, program, round_, loop, lost)
+            start, stride, count, program, round_, loop, lost, beside = (
+                column[here] for column in (start, stride, count, program, round_, loop, lost, beside)
             )
         return _Walks(
-            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item
+            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item, beside
         )
 
     @property
@@ -278,15 +293,34 @@ class Footprint:
             out[argument] = min(total, self.sizes.get(argument, math.inf))
         return out
 
-    @cached_property
-    def anywhere(self) -> tuple[tuple[float, float], ...]:
-        """Of each tensor of which tiles lie anywhere: bytes that the grid fetches, and bytes of the tensor."""
+    def anywhere(self, at_once: int) -> tuple[tuple[float, float, float], ...]:
+        """Of each tensor of which tiles lie anywhere: bytes that the grid fetches, bytes of the tensor, and those of
+        them among which so many consecutive programs choose."""
         out = []
         for groups in self.walks.values():
             asked = sum(g.tile_bytes * float(g.count[g.anywhere].sum()) for g in groups) * self.scale
             if asked:
-                out.append((asked, min(groups[0].size_bytes, UNKNOWN * asked)))
+                size = min(groups[0].size_bytes, UNKNOWN * asked)
+                out.append((asked, size, size * self._share(groups, at_once)))
         return tuple(out)
+
+    def _share(self, groups: Sequence[_Walks], at_once: int) -> float:
+        """Of a tensor, as far as the known parts of its addresses tell: where programs that run together read the same
+        columns of rows that lie anywhere, they choose among those columns."""
+        program, beside = (np.concatenate([getattr(g, n)[g.anywhere] for g in groups]) for n in ("program", "beside"))
+        if not np.isfinite(beside).all():
+            return 1.0
+        wave = self._wave_of(at_once)[program.astype(np.int64)]
+        pairs = np.unique(np.stack([wave, beside]), axis=1)
+        together = pairs.shape[1] / len(np.unique(pairs[0])) / len(np.unique(pairs[1]))
+        return float(max(together, min(at_once / np.prod(self.trace.grid), 1.0)))
+
+    def _wave_of(self, at_once: int) -> Any:
+        """Of each program that was evaluated, in which wave it is."""
+        wave = np.zeros(self.trace.programs, np.int64)
+        for begin, end in self.trace.ranges:
+            wave[begin:end] = wave[:begin].max(initial=-1) + 1 + np.arange(end - begin) // at_once
+        return wave
 
     def again(self) -> float:
         """Bytes that programs touch in one loop after another touched them, as in a second pass over a row. What one

@@ -88,7 +88,8 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     None where tiles lie side by side or one on the other, so that counting different ones is enough; and where they are
     no rectangles.
     """
-    tile = _tile(_straightened(accesses), sector, kept)
+    kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
+    tile = _tile(_covered(_straightened(accesses)), sector, kept)
     start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
     if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
         return None
@@ -135,6 +136,12 @@ def _sampled(parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sec
     which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
     flat = np.zeros(len(low))
     return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, float(every))
+
+
+def _covered(access: Access) -> Access:
+    """The part of its tile that masks ever let through."""
+    shape = (max(round(n * part), 1) for n, part in zip(access.shape, access.covered, strict=True))
+    return replace(access, shape=tuple(shape)) if access.covered else access
 
 
 def _straightened(accesses: Sequence[Access]) -> Access:

@@ -33,6 +33,7 @@ from .values import (
     broadcast,
     compared,
     constant,
+    covered,
     expanded,
     first_of,
     known,
@@ -73,8 +74,7 @@ def evaluate(
     programs, ranges = sampled(int(np.prod(grid)), loops)
     evaluator = _Evaluator(functions, grid, programs, values or {}, Trace(grid, len(programs), ranges))
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
-    entry = ttir.entry(functions)
-    _bind(top, entry, args)
+    _bind(top, entry := ttir.entry(functions), args)
     evaluator.function(top, entry.body)
     evaluator.trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
     return evaluator.trace
@@ -403,7 +403,7 @@ class _Evaluator:
                 return binary("addi", given[0], ranked(given[1], given[0]), out.shape)
             case "splat":
                 v = given[0]
-                return Value(v.base, (0.0,) * rank, v.source, uniform_box(v, out), v.loads)
+                return Value(v.base, (0.0,) * rank, v.source, uniform_box(v, out), v.loads, beside=v.beside)
             case "broadcast":
                 return broadcast(given[0], types[0].shape, out.shape)
             case "expand_dims":
@@ -482,12 +482,12 @@ class _Evaluator:
         kind = "atomic" if name.startswith("atomic") else name
         given = [frame.get(n) for n in op.operands]
         where = {"load": 1, "store": 2, "atomic_rmw": 2, "atomic_cas": 9}[name]
-        mask = given[where] if len(given) > where else None
+        mask = given[where] if len(given) > where and isinstance(given[where], Value) else None
         types = ttir.types_of(op.types)
         pointers = next((t for t in types if t.pointer), types[0])
         pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
-        kept = share(mask if isinstance(mask, Value) else None, pointers.shape)
-        self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept)
+        kept, most = share(mask, pointers.shape), covered(mask, pointers.shape)
+        self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:
         kind = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}.get(
@@ -496,14 +496,13 @@ class _Evaluator:
         types = [t for t in ttir.types_of(op.types) if t.shape]
         tile = types[-1]
         descriptor = frame.get(op.operands[0])
-        places = [frame.get(n) for n in op.operands[1:]]
         if not isinstance(descriptor, Described) or name in ("descriptor_gather", "descriptor_scatter"):
             return self.record(
                 frame, op, kind, "descriptor", unknown(len(tile.shape)), tile.shape, tile.bits / 8, np.ones(1)
             )
         block, base = types[0].shape, descriptor.pointer  # a load may leave out the extents that are 1
         kept: Column = np.ones(1)
-        coef = []
+        coef, places = [], map(frame.get, op.operands[1:])
         for place, extent, stride, n in zip(places, descriptor.shape, descriptor.strides, block, strict=False):
             base = binary("addi", base, binary("muli", place, stride, ()), ())
             if place.base is not None and extent.base is not None:
@@ -523,10 +522,11 @@ class _Evaluator:
 
     def record(
         self, frame: Frame, op: Op, kind: str, path: str, pointer: Value, shape: tuple[int, ...], item: float,
-        kept: Column,
+        kept: Column, most: tuple[float, ...] = (),
     ) -> None:  # fmt: skip
-        start = (
-            np.full(frame.lanes, np.nan) if pointer.base is None else np.broadcast_to(pointer.base, frame.lanes) * 1.0
+        start, beside = (
+            np.full(frame.lanes, np.nan) if column is None else np.broadcast_to(column, frame.lanes) * 1.0
+            for column in (pointer.base, pointer.beside)
         )
         kept = np.broadcast_to(kept, frame.lanes)
         coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
@@ -535,17 +535,18 @@ class _Evaluator:
             fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
         else:
             first, last, trips, stride = walked
+            beside = beside[first]
             groups = np.repeat(np.arange(len(first)), last - first + 1)
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces or (None,) * len(shape)
-        columns = (np.asarray(f, float) for f in fields)
         access = Access(
-            kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *columns, floors=pointer.floors
-        )
-        parts = self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), [])
-        parts.append(access)
+            kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
+            floors=pointer.floors, loads=pointer.loads, beside=beside, covered=most,
+        )  # fmt: skip
+        place = self.places.setdefault((id(op), frame.loop), len(self.places))
+        self.parts.setdefault(place, []).append(access)
 
 
 def _nests(body: Block) -> bool:

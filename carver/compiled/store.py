@@ -27,8 +27,8 @@ from .machine import Span
 
 KIND = "compiled"
 """Of entries of the store."""
-PAIRS = ("reuse", "rewritten", "anywhere", "atomics_anywhere")
-"""Fields of facts that are pairs of numbers."""
+ROWS = ("reuse", "rewritten", "anywhere", "atomics_anywhere")
+"""Fields of facts that are rows of two or three numbers."""
 
 
 @lru_cache(maxsize=1)
@@ -174,8 +174,8 @@ def facts_from(plain: Mapping[str, Any]) -> Facts:
     accesses = [
         {name: math.nan if value is None else value for name, value in access.items()} for access in plain["accesses"]
     ]
-    pairs = {name: [[float(n), float(m)] for n, m in plain[name]] for name in PAIRS}
-    facts: Facts = typed(Facts, {**plain, **pairs, "accesses": accesses})
+    rows = {name: [list(map(float, each)) for each in plain[name]] for name in ROWS}
+    facts: Facts = typed(Facts, {**plain, **rows, "accesses": accesses})
     return facts
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import Floor, Piece
+from .values import NOWHERE, Floor, Piece
 
 
 @dataclass
@@ -60,6 +60,13 @@ class Access:
     """It is known how many elements a tile has, and not how they lie."""
     floors: tuple[Floor, ...] = field(default=(), kw_only=True)
     """Of places that were rounded."""
+    loads: frozenset[str] = field(default=NOWHERE, kw_only=True)
+    """Tensors from which its places were loaded, where they are not known."""
+    beside: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
+    """Of a start that is not known: those parts of the sum that are; NaN where none is, empty where nothing is said."""
+
+    covered: tuple[float, ...] = field(default=(), kw_only=True)
+    """Share of each dimension that masks let through at most; empty where nothing is said."""
 
     @property
     def turned(self) -> bool:
@@ -126,7 +133,7 @@ def joined(parts: Sequence[Access]) -> Access:
         for p in parts
     )
     if alike and all((p.count == 1).all() and (p.times == first.times).all() for p in parts):
-        starts, kept = (np.array([getattr(p, name) for p in parts]) for name in ("start", "kept"))
+        starts, kept, beside = (np.array([getattr(p, name) for p in parts]) for name in ("start", "kept", "beside"))
         steps = np.diff(starts, axis=0)
         if (steps == steps[0]).all():
             count = np.full(len(first.start), float(len(parts)))
@@ -137,10 +144,11 @@ def joined(parts: Sequence[Access]) -> Access:
         return replace(
             first, start=starts.T.ravel()[begins], stride=first.stride[lane], count=np.ones(len(lane)),
             kept=np.add.reduceat(kept.T.ravel(), begins) / times, program=first.program[lane],
-            round=first.round[lane], times=first.times[lane] * times,
+            round=first.round[lane], times=first.times[lane] * times, beside=beside.T.ravel()[begins],
         )  # fmt: skip
     columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
     return Access(
         first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.pieces,
-        *columns, floors=first.floors,
+        *columns, floors=first.floors, loads=first.loads, beside=np.concatenate([p.beside for p in parts]),
+        covered=first.covered,
     )  # fmt: skip

@@ -58,14 +58,16 @@ class Value:
     """Of each dimension that a division, a remainder or a rounding cuts; () for none."""
     floors: tuple[Floor, ...] = ()
     """Of places that were rounded; what `coef` says is in the mean."""
+    beside: Column | None = None
+    """Of a sum that is not known: those of its parts that are."""
 
     def take(self, index: Any) -> Value:
         """The same for some of the lanes."""
         if self.base is not None and len(self.base) == 1 and all(np.ndim(c) == 0 for c in self.coef) and not self.box:
             return self
         box = self.box and tuple(r and (_taken(r[0], index), _taken(r[1], index)) for r in self.box)
-        base = None if self.base is None else _taken(self.base, index)
-        return replace(self, base=base, coef=tuple(_taken(c, index) for c in self.coef), box=box)
+        base, beside = (None if c is None else _taken(c, index) for c in (self.base, self.beside))
+        return replace(self, base=base, coef=tuple(_taken(c, index) for c in self.coef), box=box, beside=beside)
 
     @property
     def uniform(self) -> bool:
@@ -136,8 +138,19 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
         with np.errstate(all="ignore"):
             base = _EXACT[op](a.base, b.base)
     coef = _coefficients(op, a, b, extents)
-    known_ = loads if base is None else NOWHERE
-    return Value(base, coef, source, loads=known_, pieces=_pieces(op, a, b, coef), floors=_floors(op, a, b))
+    known_, beside = (loads, _beside(op, a, b)) if base is None else (NOWHERE, None)
+    pieces, floors = _pieces(op, a, b, coef), _floors(op, a, b)
+    return Value(base, coef, source, loads=known_, pieces=pieces, floors=floors, beside=beside)
+
+
+def _beside(op: str, a: Value, b: Value) -> Column | None:
+    """What is known of a result that is not."""
+    one, other = (v.beside if v.base is None else v.base for v in (a, b))
+    if op in ("addi", "subi"):
+        other = -other if other is not None and op == "subi" else other
+        return other if one is None else one if other is None else one + other
+    factor, part = _factor(op, a, b), a.beside if a.base is None else b.beside
+    return None if factor is None or part is None else part * factor
 
 
 def _floors(op: str, a: Value, b: Value) -> tuple[Floor, ...]:
@@ -269,7 +282,7 @@ def _zero(column: Column) -> bool:
 def scaled(v: Value, by: Column) -> Value:
     """`by` times the value, lane by lane."""
     coef = tuple(0.0 if _zero(c) else c * by for c in v.coef)
-    return replace(v, base=None if v.base is None else v.base * by, coef=coef)
+    return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None)
 
 
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
@@ -331,6 +344,17 @@ def share(mask: Value | None, extents: Sequence[int]) -> Column:
     return out
 
 
+def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:
+    """Share of a mask's elements along each dimension that are true at most: below 1 where a tile is wider than what
+    there is for it in all programs."""
+    if mask is None or mask.box is None:
+        return (1.0,) * len(extents)
+    return tuple(
+        1.0 if ranged is None else float(np.max(np.clip(ranged[1] - ranged[0], 0, n) / n, initial=0.0))
+        for ranged, n in zip(mask.box, extents, strict=True)
+    )
+
+
 def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     """One value from those of groups of lanes: (which lanes, value)."""
     if len(parts) == 1 and len(np.atleast_1d(parts[0][0])) == lanes:
@@ -360,7 +384,7 @@ def ranked(value: Value, like: Value) -> Value:
     """A scalar, or a tensor of the same rank, as something to be added to `like`."""
     if len(value.coef) == len(like.coef):
         return value
-    return Value(value.base, (0.0,) * len(like.coef), loads=value.loads)
+    return Value(value.base, (0.0,) * len(like.coef), loads=value.loads, beside=value.beside)
 
 
 def constant(text: str, rank: int) -> Value:
@@ -399,7 +423,7 @@ def expanded(v: Value, axis: int) -> Value:
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
     pieces = (*v.pieces[:axis], None, *v.pieces[axis:]) if v.pieces else ()
     floors = tuple(Floor(f.factor, (*f.slopes[:axis], 0.0, *f.slopes[axis:])) for f in v.floors)
-    return Value(v.base, coef, v.source, box, v.loads, pieces, floors)
+    return replace(v, coef=coef, box=box, pieces=pieces, floors=floors)
 
 
 def transposed(v: Value, text: str) -> Value:
@@ -410,7 +434,7 @@ def transposed(v: Value, text: str) -> Value:
     box = None if v.box is None else tuple(v.box[i] for i in order)
     pieces = tuple(v.pieces[i] for i in order) if v.pieces else ()
     floors = tuple(Floor(f.factor, tuple(f.slopes[i] for i in order)) for f in v.floors)
-    return Value(v.base, tuple(v.coef[i] for i in order), v.source, box, v.loads, pieces, floors)
+    return replace(v, coef=tuple(v.coef[i] for i in order), box=box, pieces=pieces, floors=floors)
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:

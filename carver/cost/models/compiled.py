@@ -70,10 +70,11 @@ TURNED = 0.145
 """Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
 Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`). What LPDDR reaches has it already: a
 Radeon 8060S copies at 210 GB/s and reads at 202 (AMD-AGI/TraceLens 943)."""
-REWRITTEN = 2.0
+REWRITTEN = 3.6
 """Times that the part of its sectors which a store leaves out is moved to and from DRAM besides: the sector is read to
-fill it, and written again by whoever stores the rest. Source: transposes that store rows of 16 bytes on an H100
-(`zoo_more.jsonl.gz` in `tests/data/h100`), 1.2 to 3.8 in 8 measurements that nothing else bounds."""
+fill it, at random as (DRAM_BYTES + PAGE_BYTES) / 32 says, and written again by whoever stores the rest. Source:
+transposes on an H100 (tests/data/h100) that nothing else bounds: 1.2 to 3.8 where rows of 16 bytes halve a sector that
+is soon filled (`zoo_more.jsonl.gz`), 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`)."""
 LINE_BYTES = 128
 """Line of L1. A pass of the load/store port moves bytes of one line, so rows of 64 bytes take twice as many passes as
 rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed by Inductor and the zoo's
@@ -375,7 +376,7 @@ def _missed_bytes(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float
 
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
-    once = sum(_different(*each) for each in f.anywhere)
+    once = sum(_different(*each) for *each, _ in f.anywhere)
     even = f.read_bytes - once + f.again_bytes * _lost(f.live_bytes, usable_bytes) + _again(f.reuse, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     return max(even, 0.0) * _pages([a for a in loads if not a.anywhere], arch, k) + sum(
@@ -388,10 +389,10 @@ def _different(asked_bytes: float, size_bytes: float) -> float:
     return -size_bytes * math.expm1(-asked_bytes / size_bytes) if math.isfinite(size_bytes) else asked_bytes
 
 
-def _beyond(asked_bytes: float, size_bytes: float, usable_bytes: float) -> float:
+def _beyond(asked_bytes: float, size_bytes: float, live_bytes: float, usable_bytes: float) -> float:
     """Of bytes at random places of a tensor, those that are not in a cache: all that the first look at a place finds,
-    and later as many as the cache holds none of."""
-    return max(_different(asked_bytes, size_bytes), asked_bytes * (1.0 - min(usable_bytes / size_bytes, 1.0)))
+    and later as many as the cache holds none of. `live_bytes`: of the tensor, in which programs look meanwhile."""
+    return max(_different(asked_bytes, size_bytes), asked_bytes * (1.0 - min(usable_bytes / live_bytes, 1.0)))
 
 
 def _again(reuse: Sequence[tuple[float, float]], usable_bytes: float) -> float:
@@ -408,7 +409,7 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     when others changed it since."""
     usable = float(reused_share(arch, k)) * arch.l2_bytes
     atomics = [a for a in f.accesses if a.kind == "atomic"]
-    once = sum(_different(*each) for each in f.atomics_anywhere)
+    once = sum(_different(*each) for *each, _ in f.atomics_anywhere)
     lost = sum(_beyond(*each, usable) for each in f.atomics_anywhere)
     even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch) + _again(f.rewritten, usable)
     return even + lost * _pages([a for a in atomics if a.anywhere], arch, k)
