@@ -120,6 +120,9 @@ class Traced:
         self.times = Code(tables.trace, found.seconds)
         self.nbytes = 2 * self.times.nbytes
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is traced again
+        return Traced, (self._tables,)
+
     @cached_property
     def shown(self) -> Code:
         return Code(self._tables.trace, _shown(*self._made))
@@ -141,7 +144,6 @@ class Catalogue:
     """
 
     def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
-        self.key = kernels, arch, sizeless
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
         passes: dict[Hashable, list[int]] = {}
         for place, table in enumerate(self.tables.tables):
@@ -162,9 +164,6 @@ class Catalogue:
         self._scope = self.tables.tables[0].scope
         self._bounded = any(isinstance(each, Traced) and model_of(each.kernel).bound for each in self._passes)
         self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *self._passes))
-
-    def __reduce__(self) -> tuple[Any, ...]:  # a copy is made again
-        return catalogue, self.key
 
     def fastest(self, problems: Sequence[Problem], topk: int) -> Iterator[Answer]:
         """The `topk` fastest candidates for each problem: the same as if all had been priced."""

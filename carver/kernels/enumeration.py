@@ -148,6 +148,9 @@ class Tables:
         starts = (0, *accumulate(len(table.index) for table in tables))
         return cls(tables, starts, Trace(starts[-1]))
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy is traced again
+        return Tables.of, (self.tables,)
+
     def __len__(self) -> int:
         return self.starts[-1]
 
@@ -170,12 +173,14 @@ class Tables:
         sizes = {name: self.trace.size(name, n) for name, n in size_scope(self.problem).items()}
         out = []
         for t in self.tables:
-            known: dict[str, Any] = sizes | {**t.scope} | {name: self.wide(name) for name in t.columns}
+            known: dict[str, Any] = sizes | {**t.scope}
 
-            def compute(name: str, formulas: Mapping[str, Formula] = t.sized, known: dict[str, Any] = known) -> Any:
-                if name not in known:
-                    known |= {each: compute(each) for each in formulas[name].names & formulas.keys()}
-                    known[name] = formulas[name](known)
+            def compute(name: str, t: Fixed = t, known: dict[str, Any] = known) -> Any:
+                if name in t.columns:
+                    known[name] = self.wide(name)
+                elif name not in known:
+                    known |= {each: compute(each) for each in t.sized[name].names}
+                    known[name] = t.sized[name](known)
                 return known[name]
 
             columns = {**t.columns, **{name: compute(name) for name in t.sized}}

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
 from typing import Any, TypeAlias
@@ -34,6 +34,7 @@ _INFIX = {
 _NEUTRAL = {"add": (0, True), "subtract": (0, False), "multiply": (1, True), "divide": (1, False)}
 """The number that changes nothing in an operation, and whether it may also stand first."""
 _TRUTH, _WHOLE, _FLOAT = range(3)
+_KINDS = {"b": _TRUTH, "f": _FLOAT, bool: _TRUTH, float: _FLOAT}
 _COMPARES = list(_INFIX)[-6:]
 _LOGICAL = ["logical_and", "logical_or", "logical_not"]
 _GIVES = {"divide": _FLOAT, "sqrt": _FLOAT, "log2": _FLOAT, "float64": _FLOAT, "int64": _WHOLE}
@@ -94,15 +95,17 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         return self.trace.made(np.dtype(kind).name, self)
 
 
+_TRACED = (Symbol, np.ndarray)
+
+
 def _kind(value: Any) -> int:
     if isinstance(value, Symbol):
         return value.kind
-    dtype = np.asarray(value).dtype
-    return _TRUTH if dtype == np.bool_ else _FLOAT if dtype.kind == "f" else _WHOLE
+    return _KINDS.get(value.dtype.kind if isinstance(value, np.ndarray) else type(value), _WHOLE)
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) else None
+    return value if isinstance(value, (int, float)) else None
 
 
 def simple(value: Any) -> Any:
@@ -161,7 +164,7 @@ class Trace:
     def chosen(self, condition: Any, yes: Any, no: Any) -> Any:
         """`np.where`: one side as it is, where a number decides."""
         told, yes, no = map(self.told, (condition, yes, no))
-        if isinstance(told, Symbol | np.ndarray):
+        if isinstance(told, _TRACED):
             told = told if _kind(told) == _TRUTH else self.made("not_equal", told, 0)
             return yes if yes is no or _number(yes) == _number(no) is not None else self.made("where", told, yes, no)
         return yes if told else no
@@ -175,7 +178,7 @@ class Trace:
         return self._simple[id(value)][1]
 
     def _symbol(self, op: Operation, args: tuple[Any, ...], per_row: bool) -> Symbol:
-        key = op, *(id(arg) if isinstance(arg, Symbol | np.ndarray) else (type(arg), arg) for arg in args)
+        key = op, *(id(arg) if isinstance(arg, _TRACED) else (type(arg), arg) for arg in args)
         if key not in self._made:
             self._made[key] = Symbol(self, op, args, per_row)
         return self._made[key]
@@ -206,7 +209,7 @@ class Code:
 
         def leaf(value: Any) -> Any:
             value = trace.told(value)
-            if not isinstance(value, Symbol | np.ndarray):
+            if not isinstance(value, _TRACED):
                 return value
             leaves.setdefault(id(value), value)
             return Leaf(list(leaves).index(id(value)))
@@ -272,7 +275,7 @@ class Code:
         return [next(rest) if len(each) == 1 else np.stack(list(islice(rest, len(each)))) for each in self._leaves]
 
     def _of(self, value: Any) -> list[int]:
-        key = id(value) if isinstance(value, Symbol | np.ndarray) else (type(value), value)
+        key = id(value) if isinstance(value, _TRACED) else (type(value), value)
         if key not in self._found:
             self._found[key] = self._written(value) if isinstance(value, Symbol) else [self._register(value)]
             if isinstance(value, np.ndarray):
@@ -318,7 +321,7 @@ class Code:
 
     def _step(self, function: Any, read: list[int], kind: int, per_row: bool) -> int:
         length = max(np.size(self._registers[each]) for each in read) if self._whole else _BLOCK if per_row else 1
-        out = self._register(np.broadcast_to(np.zeros((), _TYPES[kind]), length))  # replaced by one that is shared
+        out = self._register(_like(kind, length))
         self._steps[per_row].append((function, *read, out))
         return out
 
@@ -357,8 +360,9 @@ class Code:
         once = len(steps if self._whole else self._steps[False])
         columns = [self._registers[number] for number in self._columns]
         cells = np.zeros((len(columns[0]) if columns else 0, len(columns)), np.int64)  # each value in 8 bytes as it is
-        for number, column in enumerate(columns):
-            cells[:, number] = column.view(np.int64) if column.dtype == np.float64 else column
+        columns = [each.view(np.int64) if each.dtype == np.float64 else each.astype(np.int64) for each in columns]
+        for start in range(0, len(cells), _BLOCK):  # so many rows of the table stay in a core's cache
+            np.stack([each[start : start + _BLOCK] for each in columns], 1, out=cells[start : start + _BLOCK])
         return loops.Program(
             tuple(arrays), len(self.sizes), tuple(filled), cells, tuple(named[:once]), tuple(named[once:]),
             tuple(leaves), _BLOCK,
@@ -385,6 +389,12 @@ class Code:
         lines.append(f"return [{', '.join(f'r{place}' for place in leaves)}]")
         exec("def run(sizes, taken):\n" + "".join(f"    {line}\n" for line in lines), env)
         return env["run"], [np.stack([*some.values()], 1) for some in kinds.values()]
+
+
+@cache
+def _like(kind: int, length: int) -> np.ndarray:
+    """Stands for a result of this type and length until it has a place."""
+    return np.zeros(length, _TYPES[kind])
 
 
 def mapped(record: Any, function: Callable[[Any], Any]) -> Any:

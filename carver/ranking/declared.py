@@ -183,19 +183,21 @@ class _Picked:
     """The columns of a space in some of its rows. A size of the scope stands in every row."""
 
     def __init__(self, space: Space, rows: IntArray) -> None:
-        self._space, self.rows = space, rows
+        self._columns, self._scope, self.rows = space.columns, space.scope, rows
 
     def __call__(self, name: str, default: int) -> list[int]:
         """The column as numbers, or so many defaults."""
         value = self.value(name, default)
         if not isinstance(value, np.ndarray):
             return [int(value)] * len(self.rows)
-        return list(map(int, value.tolist()))
+        return value.tolist() if value.dtype == np.int64 else list(map(int, value.tolist()))
 
     def value(self, name: str, default: int = 0) -> Any:
         """The column as an array, or what stands for all rows."""
-        value = self._space.get(name, default)
-        return value[self.rows] if isinstance(value, np.ndarray) and value.ndim else value
+        try:
+            return self._columns[name][self.rows]
+        except KeyError:
+            return self._scope.get(name, default)
 
 
 def _records(columns: Mapping[str, Sequence[float]], n: int) -> list[FrozenDict[float]]:
