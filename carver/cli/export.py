@@ -276,7 +276,7 @@ def _moe(
     if model is not None and (given or dtype or block_shape or group_size or zero_points):
         raise ConfigError("--model says the sizes and the quantisation of the layer: give it alone, with --tp")
     if model is not None:
-        return vllm.moe(arch, **_layer(model, tp), separate=separate, **how)
+        return vllm.moe(arch, **models.layer_of(_config(model), tp), separate=separate, **how)
     if len(given) < len(sizes) or tp != 1:
         missing = ", ".join(f"--{name}" for name in sizes if name not in given) or "--model for --tp"
         raise ConfigError(f"say the layer by --model config.json --tp N, or by its sizes: missing {missing}")
@@ -294,10 +294,6 @@ def _config(path: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise ConfigError(f"{path} is a model's config.json, an object; got {type(read).__name__}")
     return read
-
-
-def _layer(path: Path, tp: int) -> dict[str, Any]:
-    return models.layer_of(_config(path), tp)
 
 
 def _block_fp8(
