@@ -35,7 +35,8 @@ from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, m
 from carver.run.check import Differences
 from carver.run.cpu import CpuDevice
 from carver.run.device import compile_hint, concrete, decode, encode
-from carver.run.records import Records
+from carver.run.records import Measurement, Records
+from carver.run.runner import Runner
 from carver.run.session import Settings
 from carver.run.stand import Stand
 
@@ -264,6 +265,33 @@ def test_failures_of_later_rounds_are_kept_with_the_samples(script: Script, tmp_
     assert [m.outcome for m in got] == ["wrong_result", "crash", "ok"]
     assert (got[0].error, got[1].message) == (7.0, "in round 1: SIGBUS")
     assert ("sample", 0) not in script.asked, "what computes nonsense is not timed"
+
+
+def test_what_a_round_makes_of_a_candidate(tmp_path: Path) -> None:
+    """Recorded: rounds and failures, with the rounds before. Told alone: what a compiler could not do, and what was
+    timed while the baseline took 1.6 times its least; 1.5 is still quiet."""
+    p = problem()
+    told = {"outcome": "ok", "message": "", "samples_ms": [2.0, 2.1, 2.2], "conditions": {"clock_hz": 1e9}}
+    with Records(tmp_path / "r.sqlite") as db:
+        run = db.begin("key", "cpu", {})
+        runner = Runner(db)
+
+        def new(key: str) -> Measurement:
+            return Measurement(run.run_id, key, "ok", p.operator, p.to_dict(), "k", "cpu", {}, "cpu", "cpu", "here")
+
+        first = runner.take(new("a"), {**told, "error": 0.5, "spent_s": {"check": 1.0, "measure": 2.0}})
+        second = runner.take(first, {**told, "samples_ms": [4.0]})
+        failed = runner.take(second, {"outcome": "crash", "message": "SIGBUS", "numbered": True})
+        runner.take(new("lost"), {"outcome": "compile_error", "message": "no room", "transient": True})
+        runner.take(new("busy"), {**told, "busy": 1.6, "retaken": 3, "worst": 2.5})
+        runner.take(new("quiet"), {**told, "busy": 1.5})
+        rows = {m.candidate: m for m in db.find()}
+        assert db.runs()[0].spent_s == 3.0
+    assert rows.keys() == {"a", "quiet"} and rows["a"] == failed
+    assert (failed.outcome, failed.message, failed.error) == ("crash", "in round 3: SIGBUS", 0.5)
+    assert failed.rounds_ms == ((2.0, 2.1, 2.2), (4.0,)) and failed.conditions == ({"clock_hz": 1e9},) * 2
+    assert (runner.lost, runner.busy, runner.retaken, runner.worst) == ({"lost"}, {"busy"}, 3, 2.5)
+    assert runner.known.keys() == {"a", "lost", "busy", "quiet"}
 
 
 def test_killed_worker_is_tried_once_more(script: Script, tmp_path: Path) -> None:

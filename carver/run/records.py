@@ -26,7 +26,7 @@ from typing import Any, TextIO
 from ..base.child import OUTCOMES
 from ..base.errors import StoreError, nearest
 from ..base.folders import is_writable, kept
-from ..base.given import fits, in_words, json_of, number, printable, shown
+from ..base.given import as_json, fits, in_words, json_of, number, printable, shown
 from ..base.store import NAME, Store, to_read, to_write
 from ..ranking.ties import TIED, size
 
@@ -171,10 +171,8 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back an equal measurement."""
-        out = {f.name: getattr(self, f.name) for f in fields(self)}
-        out["rounds_ms"] = [list(samples) for samples in self.rounds_ms]
-        out["conditions"] = [dict(c) for c in self.conditions]
-        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in out.items()}
+        plain: dict[str, Any] = as_json(self)
+        return plain
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Measurement:

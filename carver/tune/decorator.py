@@ -88,7 +88,7 @@ class Autotuned:
 
     def result(self, *args: Any, **kwargs: Any) -> AutotuneResult:
         """The result for the key of this call; the same object for the same key."""
-        key = self._key(args, kwargs)
+        key = digest([self._keyed_on(args, kwargs)])
         with self._lock:
             if key in self._results and not cache.all_off():
                 return self._results[key]
@@ -152,9 +152,6 @@ class Autotuned:
             entries = expand(configs, signature, fixed, guess, self.jit.name)
             self._tunable[open_names] = any(open_names & each.config.keys() for each in entries)
         return self._tunable[open_names]
-
-    def _key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        return digest([self._keyed_on(args, kwargs)])
 
     def _keyed_on(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What of a call is in the key. A default is what the call gives where it is asked for and nothing else."""
