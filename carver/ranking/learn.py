@@ -72,7 +72,8 @@ def _by_row(ranking: Ranking, times: Times) -> dict[int, float | None]:
         else:
             own = [] if isinstance(which, bool) else by_index.get(which, [])
         if len(own) != 1:
-            why = "is that of several kernels' candidates: give hints in place of places" if own else "is none of them"
+            none = "is none of them: times are by hint, or by hint.index"
+            why = "is that of several kernels' candidates: give hints in place of places" if own else none
             raise ConfigError(f"this ranking has {len(ranking)} candidates; {shown(which)} {why}")
         out[own[0]] = ms
     return out
