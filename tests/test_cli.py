@@ -644,7 +644,10 @@ def test_doctor_lists_the_users_own_declarations(tmp_path: Path, monkeypatch: py
     (tmp_path / "templates" / "matmul" / "mine.toml").write_text(shipped.read_text())
     assert json.loads(run("doctor", "--json").stdout)["declarations"]["names"] == ["matmul/mine"]
     (tmp_path / "templates" / "matmull" / "mine.toml").write_text(shipped.read_text())
-    assert "no operator 'matmull'; did you mean 'matmul'" in run("doctor").stdout
+    monkeypatch.setenv("COLUMNS", "100")
+    said = run("doctor").stdout
+    assert "no operator 'matmull'; did you mean 'matmul'" in " ".join(said.split())
+    assert max(map(len, said[said.index("settings") :].splitlines())) <= 100, "as wide as the screen"
 
 
 @pytest.mark.parametrize("words", [("archs",), ("evaluate", "tests/data/h200/triton_tma.csv", "--workers", "1")])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +25,8 @@ from ..base.errors import CarverError, DeviceError, KernelError, nearest
 from ..base.folders import cache_folder, existing, is_writable
 from ..base.host import cores_available
 from ..base.store import BLOBS
-from ..kernels import declaration
+from ..base.table import screen_width
+from ..kernels import declaration, trace
 from ..problem.operator_file import operator_files
 from ..run import launch
 from ..run.compile import Compiler, hip_compiler
@@ -91,6 +93,7 @@ def examine() -> dict[str, Any]:
     bad = [f"{e.key[:12]}: {e.problem}" for e in entries if e.problem]
     return {
         "version": __version__,
+        "extension": trace.loops is not None,
         "versions": versions(),
         "devices": devices,
         "compilers": compilers,
@@ -116,7 +119,8 @@ def examine() -> dict[str, Any]:
 def report(found: dict[str, Any]) -> str:
     """The same as text."""
     caches = found["caches"]
-    lines = [f"carver {found['version']}", "", "devices"]
+    how = "run by the extension" if found["extension"] else "run in Python: faster if installed with a C compiler"
+    lines = [f"carver {found['version']}, formulas {how}", "", "devices"]
     for d in found["devices"]:
         lines.append(f"  {d['name']:<8s}{d['title']}" + (f", {d['cores']} cores" if "cores" in d else ""))
     lines += ["", "compilers", *(f"  {name:<8s}{said}" for name, said in found["compilers"].items())]
@@ -136,10 +140,16 @@ def report(found: dict[str, Any]) -> str:
         lines.append(f"  names     {', '.join(own['names']) or 'none'}")
     lines += ["", "settings"]
     for name, value in found["settings"].items():
-        lines.append(f"  {name:<26s}{value if value is not None else '-':<12s} {SETTINGS[name]}")
+        lines += _hanging(f"{name:<26s}{'' if value is None else f'{value}: '}{SETTINGS[name]}", 26)
     lines.append(f"  {'compilers at once':<26s}{found['compilers_at_once'] or '-'}")
-    lines += ["", "missing", *(f"  {each}" for each in found["missing"] or ["nothing"])]
+    lines += ["", "missing", *(line for each in found["missing"] or ["nothing"] for line in _hanging(each, 2))]
     return "\n".join(lines)
+
+
+def _hanging(text: str, under: int) -> list[str]:
+    """As wide as the screen, what goes on `under` letters in."""
+    inner = " " * (under + 2)
+    return wrap(text, screen_width(), initial_indent="  ", subsequent_indent=inner, break_on_hyphens=False)
 
 
 def _said(ask: Callable[[], T], missing: list[str]) -> T | None:
