@@ -196,7 +196,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
         its = Catalogue([kernel], arch, problem.sizeless)
         rules, count, scope = its.tables._rules[0], len(its.tables), {**its._scope, **size_scope(problem)}
         rows = np.arange(0, count, count // 900 + 1)
-        for traced in (each for each in its._passes if isinstance(each, Traced)):
+        for traced in (one for *_, one in its._passes if isinstance(one, Traced)):
             assert traced.bound
             seen += rules._program is not None and traced.times._program is not None
             for code in (traced.bound, traced.times, traced.shown):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import groupby
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -140,30 +141,21 @@ Answer: TypeAlias = tuple[list[Priced], int, Callable[[], Mapping[str, int]]]
 class Catalogue:
     """All candidates of some kernels on a device before sizes are known, and what finds the fastest for sizes.
 
-    Candidates are rows, one kernel's after the other's. Alike kernels are priced in one pass.
+    Candidates are rows, one kernel's after the other's. Alike kernels that follow each other are priced in one pass.
     """
 
     def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
-        passes: dict[Hashable, list[int]] = {}
-        for place, table in enumerate(self.tables.tables):
-            if len(table.index):
-                key = _alike(table)
-                passes.setdefault(place if key is None else key, []).append(place)
-        self._passes: list[Traced | Fixed] = []
-        self._pass, self._place = np.zeros((2, len(self.tables)), np.int64)
-        """Of each row its pass, and the row there."""
-        for places in passes.values():
-            own = [self.tables.tables[place] for place in places]
-            start = 0
-            for place, table in zip(places, own, strict=True):
-                rows, n = slice(*self.tables.starts[place : place + 2]), len(table.index)
-                self._pass[rows], self._place[rows] = len(self._passes), np.arange(start, start + n)
-                start += n
-            self._passes.append(Traced(Tables.of(own)) if model_of(own[0].kernel).variant else own[0])
         self._scope = self.tables.tables[0].scope
-        self._bounded = any(isinstance(each, Traced) and model_of(each.kernel).bound for each in self._passes)
-        self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *self._passes))
+        self._passes: list[tuple[int, int, Traced | Fixed]] = []
+        """The first row, and that after the last."""
+        end = 0
+        for _, alike in groupby((table for table in self.tables.tables if len(table.index)), _alike):
+            own = Tables.of(alike)
+            start, end = end, end + len(own)
+            self._passes.append((start, end, Traced(own) if model_of(own.kernel).variant else own.tables[0]))
+        self._bounded = any(model_of(one.kernel).bound for *_, one in self._passes)
+        self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *(one for *_, one in self._passes)))
 
     def fastest(self, problems: Sequence[Problem], topk: int) -> Iterator[Answer]:
         """The `topk` fastest candidates for each problem: the same as if all had been priced."""
@@ -199,14 +191,12 @@ class Catalogue:
     ) -> list[FloatArray]:
         """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
         if len(self._passes) == 1:
-            return self._of_pass(self._passes[0], what, asked, rows)
-        out = [np.zeros(len(each)) for each in rows]
-        for number, one in enumerate(self._passes):
-            mine = [self._pass[each] == number for each in rows]
-            chosen = [self._place[each[some]] for each, some in zip(rows, mine, strict=True)]
-            for values, some, found in zip(out, mine, self._of_pass(one, what, asked, chosen), strict=True):
-                values[some] = found
-        return out
+            return self._of_pass(self._passes[0][-1], what, asked, rows)
+        every = [
+            self._of_pass(one, what, asked, [each[slice(*each.searchsorted((start, end)))] - start for each in rows])
+            for start, end, one in self._passes
+        ]
+        return [np.concatenate(values) for values in zip(*every, strict=True)]
 
     @staticmethod
     def _of_pass(
@@ -230,28 +220,30 @@ class Catalogue:
         for table, start, first, last in zip(self.tables.tables, starts, ends, ends[1:], strict=False):
             if first < last:
                 own = rows[first:last]
-                one, space = self._passes[self._pass[own[0]]], table.rows(problem, scope, own - start)
-                traced = (one, self._place[own]) if isinstance(one, Traced) else None
-                out.append(Priced(space, seconds[first:last], None, traced))
+                [(offset, one)] = [(begin, one) for begin, end, one in self._passes if begin <= start < end]
+                traced = (one, own - offset) if isinstance(one, Traced) else None
+                out.append(Priced(table.rows(problem, scope, own - start), seconds[first:last], None, traced))
         return out
 
 
 def _alike(table: Fixed) -> Hashable:
-    """What carver's own candidates of kernels that can be priced in one pass have in common; None if they cannot."""
+    """What candidates of kernels that can be priced in one pass have in common."""
     model = model_of(table.kernel)
     if model.variant is None or any(column.name in table.sized for each in model.apart for column in columns(each)):
-        return None
+        return id(table)
     return table.kernel.model, model.variant(table.kernel, resolve(table.kernel, table.arch))
 
 
 def _search(rows: IntArray, topk: int, bounded: bool) -> Generator[tuple[str, IntArray], Any, Any]:
     """The `topk` fastest of some rows, and those as fast as the last of them. Asks for "bound" and "times" of rows."""
     wanted, few = min(topk, len(rows)), len(rows) <= max(FEW, topk)
-    if few or not bounded:
+    if not wanted:
+        times = np.zeros(0)
+    elif few or not bounded:
         times = yield "times", rows
     else:
         bound = yield "bound", rows
-        reach, first = float(bound[bound > 0].min()), np.zeros(0, bool)
+        reach, first = float(bound[bound > 0].min(initial=np.inf)), np.zeros(0, bool)
         while np.count_nonzero(first) < wanted:
             reach *= REACH
             first = bound <= reach  # a candidate without a bound is always priced
