@@ -118,6 +118,8 @@ def test_numpy_integers_are_accepted_everywhere() -> None:
 def test_an_argument_that_is_not_there_has_a_nearest() -> None:
     with pytest.raises(TypeError, match=r"MatmulTemplate\S+ has no argument 'dtype'; did you mean .*'in_dtype'"):
         M(8, 8, 8, dtype="float32")
+    with pytest.raises(TypeError, match=r"has no argument 'arch'; .*\.with_arch\("):
+        carver.MatmulTemplate(8, 8, 8, arch="h100")
     with pytest.raises(TypeError, match="has no argument 'top_k'; did you mean 'topk'"):
         M(8, 8, 8).with_arch(H200).recommend_hints(top_k=3)
     assert OP("C[m,n] += A[m,k] * B[k,n]", m=8, n=8, k=8).problem.contracts  # sizes may have any name

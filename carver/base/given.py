@@ -281,10 +281,13 @@ def _lacking(function: Callable[..., Any], args: Sequence[object], lacks: Sequen
     return f"{owner} needs {', '.join(lacks)}: {' '.join(about.split())}"
 
 
-def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes(
+    error: Error, besides: str = "$^", words: str = "$^", instead: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function raise `error` for an argument that is missing or not of its annotation. Parameters whose name
     matches `besides` are left to the function, of those that match `words` it is only seen to that they can be a key,
-    as a string or any library's element type. Classes that are imported for annotations alone are not looked at."""
+    as a string or any library's element type. Classes that are imported for annotations alone are not looked at.
+    `instead`: what to say of arguments that there are none of."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         kinds = {
@@ -308,7 +311,7 @@ def takes(error: Error, besides: str = "$^", words: str = "$^") -> Callable[[Cal
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             if not any_word and (odd := kwargs.keys() - known):
-                near = nearest(min(odd), known - {"self"})
+                near = (instead or {}).get(min(odd)) or nearest(min(odd), known - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
             if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
                 raise error(_lacking(function, args, lacks))

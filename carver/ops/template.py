@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 TUNED_ON: ContextVar[Arch | None] = ContextVar("TUNED_ON", default=None)
 """The device that a tuner asks for, while it asks: a template that names none then answers for this one."""
+ELSEWHERE = dict.fromkeys(("arch", "device"), "the device comes after: .with_arch('h200')")
+"""What to say of arguments that another method takes."""
 
 
 class Template:
@@ -38,7 +40,7 @@ class Template:
     def __init_subclass__(cls) -> None:
         """What the constructor of an operator's template is given is checked by its annotations."""
         if "__init__" in vars(cls):
-            cls.__init__ = takes(ProblemError, words="dtype$")(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = takes(ProblemError, words="dtype$", instead=ELSEWHERE)(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, problem: Problem, arch: Arch | None = None) -> None:
         self.problem = problem
