@@ -21,7 +21,7 @@ from kernels import candidate, problem, upload
 import carver
 from carver.arch.detect import nvidia_names
 from carver.base.child import Reply
-from carver.base.errors import ConfigError, DeviceError, RunError
+from carver.base.errors import ConfigError, DeviceError, RunError, StoreError
 from carver.base.given import as_json, typed
 from carver.cli.main import main
 from carver.kernels.declaration import kernels
@@ -143,6 +143,18 @@ def test_a_finished_run_is_reported_and_not_measured_again(script: Script, tmp_p
     assert len(script.asked) == 2 * asked and not {m.uuid for m in first} & {m.uuid for m in again}
     run(tmp_path, 4, rounds=3)
     assert len(script.asked) == 3 * asked, "other settings are another run"
+
+
+def test_a_disk_that_fills_costs_the_records_and_not_the_measurements(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="not recorded: the disk is full"):
+        patch.setattr(Records, "put", full)
+        assert [m.outcome for m in run(tmp_path, 2, rounds=1)] == ["ok", "ok"]
+    assert [m.outcome for m in run(tmp_path, 2, rounds=1)] == ["ok", "ok"], "what is not recorded is measured again"
 
 
 def test_more_time_goes_to_what_lacked_it(script: Script, tmp_path: Path) -> None:

@@ -270,8 +270,10 @@ def measure(
                 f"{len(known)} of {len(keyed)} measured since {run.started_at[:19]} UTC; fresh=True measures all again"
             )
         runner.known |= known
-        if run.finished_at is None and _rounds(bench, run, keyed, runner, shown):
+        if run.finished_at is None and _rounds(bench, run, keyed, runner, shown) and not runner.unrecorded:
             store.finish(run)
+    if runner.unrecorded:
+        warnings.warn(f"measurements were not recorded: {runner.unrecorded}", stacklevel=2)
     return [predicted(runner.known[key], c.hint) for key, c in keyed.items()]
 
 
