@@ -198,7 +198,7 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
         places = state.add(state.space.candidates([state.configs[place] for place in best], best_s, rng))
         chosen = promising(_axes(state), state.prices, places, min(BATCH, most - len(state.prices)))
         if not chosen:
-            return "all of the space was looked at"
+            return "all of the space was compiled"
         state.compile(chosen, "promising")
 
 

@@ -328,7 +328,8 @@ def plot_search(search: Search, ax: Axes | None = None) -> Axes:
     colours = {"seed": ORANGE, "spread": GREY, "mended": RED}
     for origin in dict.fromkeys(step.origin for _, step in priced):
         own = [(i, step.predicted_ms or 0.0) for i, step in priced if step.origin == origin]
-        ax.scatter([i for i, _ in own], [ms for _, ms in own], s=18, color=colours.get(origin, BLUE), label=origin)
+        said = "with fewer stages" if origin == "mended" else origin
+        ax.scatter([i for i, _ in own], [ms for _, ms in own], s=18, color=colours.get(origin, BLUE), label=said)
     counts, seconds, best = zip(*search.best, strict=True)
     ax.step([*counts, len(search.steps)], [*best, best[-1]], where="post", color=BLUE, lw=1.2, label="best so far")
     ax.set_yscale("log")

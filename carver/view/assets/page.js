@@ -358,7 +358,7 @@ function refused() {
   const rules = Object.entries(data.rejected ?? {}).sort((a, b) => b[1] - a[1]);
   if (!rules.length) return null;
   const reasons = Object.entries(data.reasons ?? {});
-  return section("What cannot run", plain(["rule", "configurations"], rules.map(([rule, count]) => [rule, number(count)])),
+  return section("Not ranked", plain(["rule", "configurations"], rules.map(([rule, count]) => [rule, number(count)])),
     reasons.length ? make("details", {}, make("summary", {}, "each of the given configurations"),
       plain(["place in the list", "why"], reasons.map(([place, why]) => [place, why]), [1])) : null);
 }
