@@ -80,6 +80,42 @@ def test_a_turned_image_is_read_once(monkeypatch: pytest.MonkeyPatch, cosine: fl
     assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct()["x"] == pytest.approx(whole, rel=0.25)
 
 
+LOOKED_UP = """module {
+  tt.func public @looked_up(%ids: !tt.ptr<i32>, %x: !tt.ptr<f32>) attributes {noinline = false} {
+    %pid = tt.get_program_id x : i32
+    %c64 = arith.constant 64 : i32
+    %first = arith.muli %pid, %c64 : i32
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %firsts = tt.splat %first : i32 -> tensor<64xi32>
+    %i = arith.addi %firsts, %range : tensor<64xi32>
+    %table = tt.splat %ids : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %entry = tt.addptr %table, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %id = tt.load %entry : tensor<64x!tt.ptr<i32>>
+    %two = arith.constant dense<2> : tensor<64xi32>
+    %place = arith.muli %id, %two : tensor<64xi32>
+    %base = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %at = tt.addptr %base, %place : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %one = tt.load %at : tensor<64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+RUNS = np.random.default_rng(0).permutation(64)[:, None] * 16 + np.arange(16)
+
+
+@pytest.mark.parametrize(
+    ("ids", "piece"),
+    [(np.arange(1024) // 4, (4, 0.0)), (RUNS.ravel(), (16, 2.0)), (RUNS.T.ravel(), None)],
+    ids=["sorted", "runs", "random"],
+)
+def test_places_that_are_known_tell_how_neighbours_lie(ids: np.ndarray, piece: tuple[int, float] | None) -> None:
+    """Of numbers at twice the places that a table holds: each four times in order, runs of 16, none beside another."""
+    trace = evaluate(LOOKED_UP, [("ids", None), ("x", None)], (16, 1, 1), {"ids": ids.astype(np.int32)})
+    [found] = trace.accesses[1].pieces
+    assert found is None if piece is None else found is not None and abs(found.length - piece[0]) <= 1
+    assert piece is None or (found is not None and found.step == piece[1])
+
+
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:
     one = np.ones(len(starts))
     return Access(

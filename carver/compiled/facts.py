@@ -32,9 +32,9 @@ from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
 
-SAMPLED, RUN_BYTES, SURE = 2048, 512, 3.0
-"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard
-deviations of a count that may be chance."""
+SAMPLED, RUN_BYTES, SURE, APART = 2048, 512, 3.0, 64
+"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard deviations of a count
+that may be chance; elements from one piece of places that were loaded to the next, at least a sector."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
@@ -333,11 +333,16 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
 
 def _lanes_at(access: Access) -> Any:
     """Where the lanes of a warp are, from the first element of a tile on: neighbours along the dimension of the least
-    step, several rows of it where they are short."""
-    steps = sorted(((abs(c), c, n) for c, n in zip(access.coef, access.shape, strict=True) if n > 1), reverse=True)
+    step, several rows of it where they are short. Pieces that places were loaded in are a sector apart."""
+    steps = list[tuple[float, Any]]()
+    for c, n, piece in zip(access.coef, access.shape, access.pieces, strict=True):
+        along: Any = np.arange(min(n, LANES))
+        cut = piece is not None and math.isnan(c)
+        lies = along % piece.length * piece.step + along // piece.length * APART if piece and cut else c * along
+        steps += [(abs(float(lies[1])), lies)] if n > 1 else []
     at: Any = np.zeros(1)
-    for _, c, n in steps:
-        at = (at[:, None] + c * np.arange(min(n, LANES))).ravel()
+    for _, along in sorted(steps, key=lambda each: each[0], reverse=True):
+        at = (at[:, None] + along).ravel()
     return np.floor(np.resize(at, LANES)).astype(np.int64)
 
 

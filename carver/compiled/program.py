@@ -28,6 +28,7 @@ from .values import (
     Column,
     Described,
     Value,
+    alike,
     binary,
     both,
     broadcast,
@@ -37,6 +38,7 @@ from .values import (
     expanded,
     first_of,
     known,
+    looked_up,
     merged,
     ranked,
     rounded,
@@ -422,7 +424,7 @@ class _Evaluator:
             case "select":
                 return selected(given[0], given[1], given[2], out)
             case "load" | "atomic_rmw" | "atomic_cas":
-                return self.loaded(given[0], rank)
+                return self.loaded(given[0], out.shape)
             case "make_tensor_descriptor":
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
@@ -434,8 +436,9 @@ class _Evaluator:
             return unknown(rank, PRODUCTS)
         return unknown(rank, frozenset().union(*(v.loads for v in given if isinstance(v, Value))))
 
-    def loaded(self, pointer: Any, rank: int) -> Value:
+    def loaded(self, pointer: Any, extents: tuple[int, ...]) -> Value:
         """What a tensor holds, as far as `values` says."""
+        rank = len(extents)
         if not isinstance(pointer, Value) or pointer.source is None:
             return unknown(rank)
         if pointer.source not in self.values:
@@ -445,11 +448,7 @@ class _Evaluator:
             return known(held.item(), rank)
         if pointer.base is None:
             return unknown(rank, pointer.loads or frozenset([pointer.source]))
-        flat = held.reshape(-1)
-        base = flat[np.clip(pointer.base, 0, len(flat) - 1).astype(np.int64)]
-        base = base.astype(np.int64 if base.dtype.kind in "iub" else np.float64)
-        loads = NOWHERE if pointer.uniform else frozenset([pointer.source])
-        return Value(base, tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in pointer.coef), loads=loads)
+        return looked_up(held.reshape(-1), pointer, extents)
 
     def call(self, frame: Frame, op: Op) -> None:
         function = self.functions.get(op.text.partition("@")[2].partition("(")[0].strip('"'))
@@ -540,7 +539,7 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pieces = pointer.pieces or (None,) * len(shape)
+        pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, covered=most,

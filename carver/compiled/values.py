@@ -23,6 +23,8 @@ Column: TypeAlias = Any
 Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 """Where a mask is true: a half-open range along each dimension, None for all of it."""
 
+SAMPLED_LANES = 32
+"""Of which all elements are computed, to tell how neighbours lie."""
 NOWHERE: frozenset[str] = frozenset()
 PRODUCTS = frozenset(["products of matrices"])
 """In place of tensors that a value was loaded from: no contents of tensors would tell it."""
@@ -60,14 +62,19 @@ class Value:
     """Of places that were rounded; what `coef` says is in the mean."""
     beside: Column | None = None
     """Of a sum that is not known: those of its parts that are."""
+    exact: Callable[[int], Any] | None = None
+    """Every element in a lane, where they follow from what a tensor is known to hold."""
 
     def take(self, index: Any) -> Value:
         """The same for some of the lanes."""
-        if self.base is not None and len(self.base) == 1 and all(np.ndim(c) == 0 for c in self.coef) and not self.box:
+        fixed = self.base is not None and len(self.base) == 1 and all(np.ndim(c) == 0 for c in self.coef)
+        if fixed and not self.box and not self.exact:
             return self
         box = self.box and tuple(r and (_taken(r[0], index), _taken(r[1], index)) for r in self.box)
         base, beside = (None if c is None else _taken(c, index) for c in (self.base, self.beside))
-        return replace(self, base=base, coef=tuple(_taken(c, index) for c in self.coef), box=box, beside=beside)
+        coef, whole = tuple(_taken(c, index) for c in self.coef), self.exact
+        exact = whole and (lambda lane: whole(int(index[lane])))
+        return replace(self, base=base, coef=coef, box=box, beside=beside, exact=exact)
 
     @property
     def uniform(self) -> bool:
@@ -140,7 +147,75 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     coef = _coefficients(op, a, b, extents)
     known_, beside = (loads, _beside(op, a, b)) if base is None else (NOWHERE, None)
     pieces, floors = _pieces(op, a, b, coef), _floors(op, a, b)
-    return Value(base, coef, source, loads=known_, pieces=pieces, floors=floors, beside=beside)
+    exact = _both(op, a, b, extents) if a.exact or b.exact else None
+    return Value(base, coef, source, loads=known_, pieces=pieces, floors=floors, beside=beside, exact=exact)
+
+
+def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
+    """All elements in one lane, dimensions along which they are the same left at 1; None if they are not known."""
+    if v.exact or v.base is None or any(np.isnan(c).any() for c in v.coef):
+        return v.exact and v.exact(lane)
+    if v.uniform:
+        return np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
+    if len(extents) != len(v.coef):  # of a counter that a loop carries, which are not asked for
+        return None
+    out: Any = np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
+    for d, (c, n) in enumerate(zip(v.coef, extents, strict=True)):
+        if not _zero(c):
+            out = out + _in_lane(c, lane) * np.arange(n).reshape([n if i == d else 1 for i in range(len(extents))])
+    return out
+
+
+def _in_lane(column: Column, lane: int) -> Any:
+    return np.ravel(column)[lane if np.size(column) > 1 else 0]
+
+
+def _both(op: str, a: Value, b: Value, extents: Sequence[int]) -> Callable[[int], Any]:
+    def exact(lane: int) -> Any:
+        given = [elements(v, lane, extents) for v in (a, b)]
+        if any(each is None for each in given):
+            return None
+        with np.errstate(all="ignore"):
+            return _EXACT[op](*(each if op.endswith("f") else np.asarray(each, np.int64) for each in given))
+
+    return exact
+
+
+def _moved(exact: Callable[[int], Any] | None, move: Callable[[Any], Any]) -> Callable[[int], Any] | None:
+    """The same elements in other places."""
+    if exact is None:
+        return None
+    of = exact
+    return lambda lane: None if (every := of(lane)) is None else move(every)
+
+
+def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
+    """What a tensor holds at places of which the first is known in each lane."""
+    first: Any = held[np.clip(np.asarray(places.base), 0, len(held) - 1).astype(np.int64)]
+    first = first.astype(np.int64 if first.dtype.kind in "iub" else np.float64)
+    coef = tuple(0.0 if _zero(c) else np.nan for c in places.coef)
+    if places.uniform:
+        return Value(first, coef)
+
+    def exact(lane: int) -> Any:
+        at = elements(places, lane, extents)
+        return None if at is None else held[np.clip(at, 0, len(held) - 1).astype(np.int64)]
+
+    return Value(first, coef, loads=frozenset([places.source or ""]), exact=exact)
+
+
+def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
+    """Of addresses of which all elements are known: neighbours along each dimension that mostly step alike, as those of
+    sorted places do, in a sample of lanes."""
+    chosen = np.unique(np.linspace(0, lanes - 1, SAMPLED_LANES).astype(int)) if v.exact else ()
+    tiles = [np.broadcast_to(every, extents) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    out: list[Piece | None] = []
+    for d, (n, c) in enumerate(zip(extents, v.coef, strict=True)):
+        lost = n > 1 and bool(tiles) and bool(np.isnan(c).any())
+        steps, times = np.unique([np.diff(tile, axis=d) for tile in tiles], return_counts=True) if lost else ([0], [0])
+        length = n / ((1.0 - np.max(times) / np.sum(times)) * (n - 1) + 1.0) if lost else 1.0
+        out.append(Piece(int(length), float(steps[np.argmax(times)])) if length >= 2 else None)
+    return tuple(out)
 
 
 def _beside(op: str, a: Value, b: Value) -> Column | None:
@@ -262,7 +337,7 @@ def rounded(v: Value, base: Column) -> Value:
     cut = tuple(p or q for p, q in zip(own, same, strict=True))
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
-    return replace(v, base=base, pieces=cut if any(cut) else (), floors=v.floors + here)
+    return replace(v, base=base, pieces=cut if any(cut) else (), floors=v.floors + here, exact=None)
 
 
 def _scalar(column: Column) -> Column:
@@ -282,7 +357,7 @@ def _zero(column: Column) -> bool:
 def scaled(v: Value, by: Column) -> Value:
     """`by` times the value, lane by lane."""
     coef = tuple(0.0 if _zero(c) else c * by for c in v.coef)
-    return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None)
+    return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None, exact=None)
 
 
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
@@ -423,7 +498,8 @@ def expanded(v: Value, axis: int) -> Value:
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
     pieces = (*v.pieces[:axis], None, *v.pieces[axis:]) if v.pieces else ()
     floors = tuple(Floor(f.factor, (*f.slopes[:axis], 0.0, *f.slopes[axis:])) for f in v.floors)
-    return replace(v, coef=coef, box=box, pieces=pieces, floors=floors)
+    exact = _moved(v.exact, lambda every: np.expand_dims(every, axis))
+    return replace(v, coef=coef, box=box, pieces=pieces, floors=floors, exact=exact)
 
 
 def transposed(v: Value, text: str) -> Value:
@@ -434,7 +510,8 @@ def transposed(v: Value, text: str) -> Value:
     box = None if v.box is None else tuple(v.box[i] for i in order)
     pieces = tuple(v.pieces[i] for i in order) if v.pieces else ()
     floors = tuple(Floor(f.factor, tuple(f.slopes[i] for i in order)) for f in v.floors)
-    return replace(v, coef=tuple(v.coef[i] for i in order), box=box, pieces=pieces, floors=floors)
+    exact = _moved(v.exact, lambda every: np.transpose(every, order))
+    return replace(v, coef=tuple(v.coef[i] for i in order), box=box, pieces=pieces, floors=floors, exact=exact)
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
