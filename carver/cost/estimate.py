@@ -150,7 +150,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
-    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
+    once = work.once_overlap
+    beside = k["dram_overlap"] if once is None else np.where(once > 0, once, k["dram_overlap"])
+    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), beside) - own
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
     return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
@@ -173,7 +175,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     fed = resident * work.smem_clk
     rows = (shared, fed, port, reads, issue)
     body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
-    core = norm((*body, port, issue)) + k["step_sync_clk"]
+    core = norm((*body, port, issue), work.once_overlap) + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     before = work.chain_clk * np.maximum(k["chain_latency"], work.products_apart)
     covered = latency + before + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
@@ -229,8 +231,9 @@ def loaded_latency(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray
     return arch.clock_hz * (l2 + (arch.dram_latency_s * k["dram_latency_load"] - l2) * missed)
 
 
-def norm(rows: tuple[FloatArray, ...]) -> FloatArray:
-    """p-norm with p = 8. Fitted exponents lay between 6 and 9; 8 is computed by squaring, ten times faster than pow."""
+def norm(rows: tuple[FloatArray, ...], once: FloatArray | None = None) -> FloatArray:
+    """p-norm with p = 8. Fitted exponents lay between 6 and 9; 8 is computed by squaring, ten times faster than pow.
+    `once`: another exponent where it is not 0."""
     top = reduce(np.maximum, rows)
     total = np.zeros_like(top)
     for row in rows:
@@ -240,4 +243,7 @@ def norm(rows: tuple[FloatArray, ...]) -> FloatArray:
         x *= x
         total += x
     out: FloatArray = top * np.sqrt(np.sqrt(np.sqrt(total)))
+    if once is not None:
+        p = np.where(once > 0, once, 8.0)
+        out = np.where(once > 0, top * reduce(np.add, ((row / top) ** p for row in rows)) ** (1.0 / p), out)
     return out

@@ -80,6 +80,9 @@ class Work:
     alone_overlap: FloatArray | float | None = None
     """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
     that has the SM to itself. None: that of several blocks."""
+    once_overlap: FloatArray | None = None
+    """Exponent that joins the times of pipes, and those of the SMs and DRAM, of candidates whose blocks load, compute
+    and store once; 0 for others. None: for none."""
     fill_clk: float | None = None
     """Time from a block's start to its first product; None: that of its first loads."""
     start_loads: FloatArray | float = 0.0

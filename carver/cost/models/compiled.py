@@ -104,6 +104,10 @@ KEEN = 8.0
 """How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
 launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what
 comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
+ONCE = 4.5
+"""Exponent that joins the times of pipes, and those of the SMs and DRAM, of code without loops, whose warps load,
+compute and store in turn: what several of these take adds up more than where loads run ahead. Source: stencils and
+gathers on an H100 (`edges.jsonl.gz`, tests/data/h100), 4 to 5 alike."""
 MOST_HELD = 0.98
 """Of a lone block's step at most, the share of products that hold their warps. They are in its time as well as in that
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
@@ -317,8 +321,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
-        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics, alone_overlap=k["pipeline_overlap"] / beside
-    )
+        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics, alone_overlap=k["pipeline_overlap"] / beside,
+        once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
+    )  # fmt: skip
 
 
 def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
