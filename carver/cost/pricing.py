@@ -35,8 +35,9 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 32
 """Problems of many that are looked at together."""
-FEW = 1024 if loops is None else 256
-"""Up to this many candidates are priced without bounds: bounding them would take as long."""
+FEW, FEW_ALONE = 256, 1024
+"""Up to this many candidates are priced without bounds: bounding them would take as long. The second is for one problem
+in Python, where the number of operations counts more than that of rows."""
 REACH = 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
 second pass is rare."""
@@ -165,7 +166,8 @@ class Catalogue:
     def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
         scopes = [{**self._scope, **size_scope(problem)} for problem in problems]
         allowed = self.tables.allowed(scopes)
-        asking = [_search(rows, topk, self._bounded) for rows, _ in allowed]
+        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW)
+        asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows, _ in allowed]
         told: dict[int, Any] = dict.fromkeys(range(len(problems)))
         out = {}
         while told:
@@ -236,10 +238,10 @@ def _alike(table: Fixed) -> Hashable:
 
 def _search(rows: IntArray, topk: int, bounded: bool) -> Generator[tuple[str, IntArray], Any, Any]:
     """The `topk` fastest of some rows, and those as fast as the last of them. Asks for "bound" and "times" of rows."""
-    wanted, few = min(topk, len(rows)), len(rows) <= max(FEW, topk)
+    wanted = min(topk, len(rows))
     if not wanted:
         times = np.zeros(0)
-    elif few or not bounded:
+    elif not bounded:
         times = yield "times", rows
     else:
         bound = yield "bound", rows
