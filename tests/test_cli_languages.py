@@ -98,6 +98,14 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
     assert [hint["index"] for hint in json.loads(done.stdout)["hints"]] == [1, 0]
 
 
+@NEEDS["mi300x"]
+def test_what_the_compiler_says_of_a_source_is_the_reason(shell: CliRunner) -> None:
+    Path("broken.hip").write_text("__global__ void k(float* x) { x[0] = 1 }\n", encoding="utf-8")
+    asked = "rank kernel broken.hip:k --args scale.toml -D BX=64,128 -D WORK=1 --arch mi300x"
+    said = str(shell.invoke(main, shlex.split(asked)).output)
+    assert "removed: 2 by" in said and "broken.hip:1:39: error: expected ';'" in said
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -111,6 +119,8 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
         ("rank kernel kernels.py:lost --arch h100", "has no 'lost'"),
         ("inspect scale.hip:scale --args scale.toml -D BX=64,128 --arch mi300x", "inspect takes one configuration"),
         ("inspect kernels.py:listed --arch mi300x", "is a list of binaries"),
+        ("rank kernel scale.cu:scale --args scale.toml --arch h100", "scale has no list of configurations of its own"),
+        ("compare main scale.cu:scale --args scale.toml --arch h100", "compare takes Triton kernels"),
     ],
 )
 def test_what_is_missing_is_one_sentence(shell: CliRunner, command: str, why: str) -> None:

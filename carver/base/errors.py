@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 
@@ -35,6 +36,13 @@ class DeviceError(CarverError):
 
 class RunError(CarverError):
     """A kernel failed on the device."""
+
+
+def first_error(text: str) -> str:
+    """The line that says most: of a compiler's log the first error, with its file but not the file's folder; else the
+    first line."""
+    lines = text.strip().splitlines() or [""]
+    return next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"\berror\s*:", li, re.I)), lines[0])
 
 
 class CompileError(CarverError):

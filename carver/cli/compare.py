@@ -123,6 +123,8 @@ def _before(old: str, new: str) -> Iterator[str]:
     if old.rpartition(":")[0].endswith(".py"):
         yield old
         return
+    if other := next((word for word in (old, new) if word.rpartition(":")[0].endswith((".cu", ".hip"))), None):
+        raise ConfigError(f"compare takes Triton kernels, FILE.py:NAME; got {other!r}")
     file = Path(path).resolve()
     if not file.is_file():
         raise ConfigError(f"{path!r} is no file; write FILE.py:NAME")

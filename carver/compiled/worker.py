@@ -17,7 +17,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.child import Handler
-from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, nearest
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, first_error, nearest
 from .machine import read_machines
 from .pool import Reply, Request, own_fault, transient
 from .triton import Compiled, Specialised, Target, compile_triton, function_of, sentence, source_of
@@ -185,7 +185,7 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
             why = "Triton's ptxas did not tell its version: it is missing, or it was killed"
         return transient(why)
     except CompileError as refused:
-        return {"refused": str(refused).splitlines()[0]}
+        return {"refused": first_error(str(refused))}
     except CarverError as error:
         return {"error": str(error)}
     except MemoryError:

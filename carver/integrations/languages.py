@@ -127,6 +127,7 @@ def listed(kernel: Any, args: Any) -> Sequence[Any]:
     """The configurations of a kernel's own tuner. Raises ConfigError where it has none."""
     module = front_end(kernel)
     if not hasattr(module, "configs"):
-        raise ConfigError(f"{shown(kernel)} has no list of configurations of its own; give one")
+        name = getattr(kernel, "entry", None) or getattr(kernel, "__name__", None) or shown(kernel)
+        raise ConfigError(f"{name} has no list of configurations of its own; give one, in a shell by --configs or -D")
     configs: Sequence[Any] = module.configs(kernel, args)  # type: ignore[union-attr]
     return configs

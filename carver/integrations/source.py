@@ -62,7 +62,8 @@ def symbol(code: bytes, entry: str) -> str:
     mangled = f"_Z{len(entry)}{entry}"
     found = [name for name in names if name == entry or name.startswith(mangled)]
     if len(found) != 1:
-        raise CompileError(f"the code holds {len(found)} kernels named {entry!r}, but: {', '.join(names) or 'none'}")
+        many = "no kernel" if not found else f"{len(found)} kernels"
+        raise CompileError(f"the code holds {many} {entry!r}, but: {', '.join(names) or 'none'}")
     return found[0]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import platform
-import re
 import sqlite3
 import statistics
 import uuid
@@ -24,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from ..base.child import OUTCOMES
-from ..base.errors import StoreError, nearest
+from ..base.errors import StoreError, first_error, nearest
 from ..base.folders import is_writable, kept
 from ..base.given import as_json, fits, in_words, json_of, number, printable, shown
 from ..base.store import NAME, Store, to_read, to_write
@@ -136,8 +135,7 @@ class Measurement:
     def reason(self) -> str:
         """The line of `message` that says most, where there is one: of a compiler's log the first error, with its file
         but not the file's folder."""
-        lines = self.message.strip().splitlines() or [""]
-        error = next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"\berror\s*:", li, re.I)), lines[0])
+        error = first_error(self.message)
         return error if len(error) <= MOST_LETTERS else f"{error[: MOST_LETTERS - 1]}…"
 
     @property
