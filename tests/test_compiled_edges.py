@@ -11,8 +11,8 @@ import pytest
 
 import carver
 from carver.compiled import overlap
-from carver.compiled.facts import _atomic_turns
-from carver.compiled.footprint import Footprint, lanes_bytes
+from carver.compiled.facts import _atomic_turns, footprints
+from carver.compiled.footprint import Footprint, Touched, lanes_bytes
 from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
@@ -218,6 +218,16 @@ def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512
     access = replace(tiles(at, (16, 512), (0, 1)), kind="atomic", coef=(np.nan, 1.0))
     assert _atomic_turns([access], {})[1] > 2**20
+
+
+def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
+    """Each of 528 programs adds to 256 bytes of its own: 132 of them, one on each SM of an H100, to 33 KiB at a time.
+    Where places are not known all of the tensor is near."""
+    known = replace(tiles(np.arange(528) * 64, (64,), (1,)), kind="atomic")
+    for access, size in ((known, 132 * 256), (replace(known, start=np.full(528, np.nan)), 2**20)):
+        trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
+        found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0)
+        assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
 
 
 # -- the code

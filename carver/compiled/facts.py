@@ -194,7 +194,7 @@ class Facts:
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
     atomic_bytes: float = 0.0
-    """Distinct bytes on which the grid's atomics work."""
+    """Distinct bytes on which atomics of programs that run together work."""
     atomic_turns: float = 1.0
     """At L2, of a word of an atomic that lies anywhere: lanes of a warp that meet on a sector take as many as its
     busiest word has."""
@@ -279,6 +279,8 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
     slots = max(int(arch.sm_count * resident), 1)
     on_sm, changed = loads.waves(max(int(resident), 1)), sum(atomics.distinct().values())
     turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes)
+    if not atomics.anywhere(slots):  # what programs that run together add to lies together
+        busy_bytes = min(busy_bytes, atomics.waves(slots).live_bytes)
     return {
         "read_bytes": sum(reads.distinct().values()),
         "written_bytes": sum(touched.writes.distinct().values()) + changed,
