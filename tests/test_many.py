@@ -25,7 +25,7 @@ from carver.cost.constants import resolve
 from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space
-from carver.kernels.scope import size_scope
+from carver.kernels.scope import size_scope, static_scope
 from carver.kernels.trace import Code, Trace, loops, mapped
 from carver.ops.template import Template
 from carver.problem.problem import Problem
@@ -165,13 +165,23 @@ def test_kernels_of_one_pass_are_priced_as_each_alone(dtype: str, m: int) -> Non
             assert np.array_equal(one * np.ones(len(rows)), other * np.ones(len(rows)))
 
 
+STREAMED = (
+    carver.GEMVTemplate(3000, 520), carver.GEMVTemplate(3000, 520, trans_A=True), carver.TransposeTemplate(9, 100_000),
+    carver.ElementwiseTemplate((77, 8192), inputs=2), carver.ReductionTemplate("softmax", (4096, 1000)),
+    carver.ReductionTemplate("sum", (4096, 1000), axis=0), carver.OpTemplate("Y[r,c] = X[r,c] + B[c]", r=640, c=72),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("device", ["h200", "b200", "rtx_4090", "v100", "mi300x"])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
-def test_traced_code_computes_what_the_formulas_do(device: str, dtype: str) -> None:
+@pytest.mark.parametrize("op", [
+    *(carver.MatmulTemplate(1000, 1008, 4096, in_dtype=dtype) for dtype in ("float16", "float32", "int8")), *STREAMED,
+], ids=lambda op: str(op.problem))  # fmt: skip
+def test_traced_code_computes_what_the_formulas_do(device: str, op: Template) -> None:
     """To the last bit: of carver's own candidates, and of the same ones as a user gives them, which are not traced."""
-    arch, problem = carver.load_arch(device), carver.MatmulTemplate(1000, 1008, 4096, in_dtype=dtype).problem
+    arch, problem = carver.load_arch(device), op.problem
     seen = 0
-    for kernel in (k for k in KERNELS if k.operator == "matmul" and k.device_kind == "gpu"):
+    kernels = (k for k in KERNELS if k.operator == problem.operator and k.device_kind == "gpu")
+    for kernel in (k for k in kernels if model_of(k).variant and not k.unmet(static_scope(problem, arch))):
         for own in every_one(problem, arch, [kernel]):
             rows = np.arange(len(own.space))[:: max(1, len(own.space) // 200)]
             given = price(own.space.where(rows))

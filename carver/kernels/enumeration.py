@@ -173,18 +173,17 @@ class Tables:
         sizes = {name: self.trace.size(name, n) for name, n in size_scope(self.problem).items()}
         out = []
         for t in self.tables:
-            known: dict[str, Any] = sizes | {**t.scope}
+            scope, made = sizes | {**t.scope}, dict[str, Any]()
 
-            def compute(name: str, t: Fixed = t, known: dict[str, Any] = known) -> Any:
-                if name in t.columns:
-                    known[name] = self.wide(name)
-                elif name not in known:
-                    known |= {each: compute(each) for each in t.sized[name].names}
-                    known[name] = t.sized[name](known)
-                return known[name]
+            def compute(name: str, t: Fixed = t, scope: Mapping[str, Any] = scope, made: dict[str, Any] = made) -> Any:
+                if name not in made and name in t.sized:
+                    made[name] = t.sized[name]({each: compute(each) for each in t.sized[name].names})
+                elif name not in made:
+                    made[name] = self.wide(name) if name in t.columns else scope[name]
+                return made[name]
 
             columns = {**t.columns, **{name: compute(name) for name in t.sized}}
-            out.append(Space(t.problem, t.arch, t.kernel, sizes | {**t.scope}, columns, t.index))
+            out.append(Space(t.problem, t.arch, t.kernel, scope, columns, t.index))
         return out
 
     def wide(self, name: str) -> Any:

@@ -158,6 +158,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         "elements": prod(problem.sizes.values()),
         "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
         "write_bytes": problem.elements[out] * problem.itemsize(out),
+        "compulsory_bytes": problem.compulsory_bytes,
     }
     sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
     return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})

@@ -142,7 +142,8 @@ class Trace:
         symbols = [arg for arg in args if isinstance(arg, Symbol)]
         if isinstance(op, str) and not symbols:
             return self.told(getattr(np, op)(*args))
-        if (op == "multiply" and 0 in map(_number, args)) or (op == "divide" and _number(args[0]) == 0):
+        nothing = (op == "multiply" and 0 in map(_number, args)) or (op == "divide" and _number(args[0]) == 0)
+        if nothing and not any(symbol.high for symbol in symbols):
             return 0.0
         if op in ("logical_and", "logical_or") and (truths := [arg for arg in args if isinstance(arg, bool)]):
             return truths[0] if truths[0] == (op == "logical_or") else symbols[0]

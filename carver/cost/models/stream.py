@@ -10,6 +10,7 @@ import numpy as np
 from ...arch.occupancy import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
+from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from .. import spills
 from ..model import Model, Part
@@ -50,6 +51,7 @@ class Stream:
     elements: FloatArray = given("elements", "elements of the whole statement: the product of all extents")
     read_bytes: FloatArray = given("bytes", "size of all inputs")
     write_bytes: FloatArray = given("bytes", "size of the output")
+    compulsory_bytes: FloatArray = given("bytes", "what must move: each input once and the output once")
     in_bytes: FloatArray = given("bytes", "size of an element of the first input")
     inputs: FloatArray = given("", "tensors that are read")
     flops_per_element: FloatArray = given("", "arithmetic operations per element")
@@ -97,7 +99,7 @@ class Stream:
     registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill", 32)
 
 
-def stream(space: Space, k: Mapping[str, float]) -> Work:
+def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     """Demands of each candidate. One step is one tile of a block, with all passes over it."""
     arch, n, problem, c = space.arch, len(space), space.problem, read_columns(Stream, space)
     warps, blocks, steps, tile = c.warps, c.blocks, c.steps, c.tile_elements
@@ -171,11 +173,11 @@ def stream(space: Space, k: Mapping[str, float]) -> Work:
         slowdown=spill_slowdown(arch, warps, registers, instructions / issue_per_clk(arch), k),
         facts={
             "dram_bytes": dram * trips,
-            "compulsory_bytes": float(problem.compulsory_bytes),
+            "compulsory_bytes": c.compulsory_bytes,
             "l2_hit_rate": kept * (1 - 1 / np.maximum(fetches, 1.0)),
             "padding": np.maximum(tile * trips / elements, 1.0),  # tiles may leave out the ends of rows
         },
     )
 
 
-STREAM = Model(stream, (Part(Stream, READS | spills.READS),))
+STREAM = Model(stream, (Part(Stream, READS | spills.READS),), variant=lambda kernel, _: kernel)
