@@ -15,7 +15,7 @@ import carver
 from carver.arch.devices import load
 from carver.base.errors import CompileError, DeviceError
 from carver.compiled.binary import Binary
-from carver.compiled.execution.facts import Execution, facts_of_binary
+from carver.compiled.execution.facts import Execution, facts_of_binary, waited
 from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.program import Program
@@ -206,6 +206,14 @@ extern "C" __global__ void pointers(const float* table, const int* at, float* y)
     __syncthreads();
     y[threadIdx.x] = *held[31 - threadIdx.x];
 }
+extern "C" __global__ void pulled(const float* x, float* y, int n) {
+    float total = y[blockIdx.x * 64 + threadIdx.x];
+#pragma unroll 1
+    for (int i = 0; i < n; i += 2)
+#pragma unroll
+        for (int j = 0; j < 8; ++j) total += x[4 * i + j];
+    y[blockIdx.x * 64 + threadIdx.x] = total;
+}
 extern "C" __global__ void narrow(const unsigned char* x, float* y, int rows) {
     float total = 0;
 #pragma unroll 1
@@ -364,7 +372,7 @@ def test_what_neighbours_load_again_is_asked_for_once(cubin: tuple[str, bytes]) 
     of = executed(cubin, "smoothed", 1000, 256, f32(256 * 1000 + 2), f32(256 * 1000 + 2))
     assert moved(of)["load", "arg0"] == 3 * 4 * 256 * len(of.detail.block_ids)
     facts = of.facts()
-    assert facts.bytes_of("load") == pytest.approx(4 * 256, rel=0.02)  # L1 answers the others
+    assert facts.bytes_of("load") == pytest.approx(33 * 32, rel=0.01)  # sectors; L1 answers the others
     assert facts.read_bytes == pytest.approx(4 * 256 * 1000, rel=0.01)
 
 
@@ -495,7 +503,17 @@ def test_loads_beside_each_other_share_sectors(cubin: tuple[str, bytes]) -> None
     of = executed(cubin, "narrow", 32, 16, carver.Tensor("uint8", (100, 4096)), f32(512), i32(100))
     loads = [access for access in of.facts().accesses if access.kind == "load"]
     assert [access.run_bytes for access in loads] == [16.0] * 8
-    assert {access.span_bytes for access in loads} == {128.0}
+    first = [load.program_bytes for load in loads if load.program_bytes]
+    assert first == [16.0 * 100] * 4  # of two that share a sector one fetches it
+
+
+def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "pulled", 4, 64, f32(4096, 4), f32(256), i32(4096))
+    loads = [access for access in of.facts().accesses if access.loop >= 0]
+    # of eight loads that are issued together one fetches their sector, and all wait for it
+    assert sum(load.program_bytes for load in loads) == pytest.approx(4 * 4096 / 2, rel=0.02)
+    assert {load.stride_bytes for load in loads} == {32.0}
+    assert waited([(10.0, 8.0, [1.0] + [0.0] * 7)]) == 1 / 8  # where each waits for the one before it
 
 
 def test_rows_at_loaded_places_are_of_a_tensor(cubin: tuple[str, bytes]) -> None:

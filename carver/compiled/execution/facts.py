@@ -23,7 +23,7 @@ from ..isa.banks import mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction
 from ..isa.matrix import Matrix
 from ..isa.summary import width_bytes
-from ..machine import Span, matrix_rates
+from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
@@ -31,6 +31,7 @@ from .lanes import Array, told
 from .launch import Launch
 from .leaps import Event
 from .program import ACCESSES, Program
+from .reuse import fetched_shares
 from .roles import Reader, Role
 from .run import Run
 from .sass import decoded
@@ -135,10 +136,12 @@ class Execution:
         straight = replace(lead.straight, **reader.demand(reader.straight, 1.0, count))
         spans = [*((loop.trips, loop.span) for loop in loops), *asides, (1.0, straight)]
         flops = sum(t * (count * sum(s.matrix.values()) + sum(s.block_matrix.values())) for t, s in spans)
-        trace, accesses = self._trace()
         held = self.code.resources
         warps, registers = reader.warps, max(held.registers, 1)
         resident = blocks_that_fit(self.arch, warps, self.shared_bytes, registers) / self.arch.sms_per_block
+        rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
+        waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
+        trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits)
         slots = max(int(self.arch.sm_count * resident), 1)
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         run = self.even or self.wide
@@ -225,8 +228,9 @@ class Execution:
                 found[index] = sectors_of(code.instructions[index], address[mine])
         return found
 
-    def _trace(self) -> tuple[Trace, list[AccessFacts]]:
-        """Where tiles lie in all blocks of the wide run, and what a mean block asks for."""
+    def _trace(self, room_bytes: float, waits: Mapping[int, tuple[float, float]]) -> tuple[Trace, list[AccessFacts]]:
+        """Where tiles lie in all blocks of the wide run, and what a mean block asks for. `room_bytes`: of L1; `waits`:
+        passes of each loop, and how often one waits for memory if L1 holds nothing."""
         loops = self.code.all_loops()
         owner = {i: n for n, loop in enumerate(loops) for i in loop.own}
         heads = {i: self.program.block_of[outer.header] for outer in self.code.loops for inner in outer.loops
@@ -238,6 +242,11 @@ class Execution:
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
+        fresh = fetched_shares(self.detail, self.code, room_bytes)
+        shares: defaultdict[int, list[float]] = defaultdict(list)
+        for index, share in fresh.items():
+            shares[owner.get(index, -1)].append(share)
+        exposed = waited([(*waits[n], shares[n]) for n in waits])
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
@@ -245,7 +254,7 @@ class Execution:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             asked, stride = tile.executions * tile.tile_bytes * tile.whole, math.nan
             density = filled = tile.density
-            apart, covering = shift.get(tile.index, (0, None))
+            apart, _ = shift.get(tile.index, (0, None))
             if lies is not None and tile.place is not None:
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
@@ -266,13 +275,14 @@ class Execution:
                     (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, tile.executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
-            if covering is not None and owner.get(covering.index, -1) == loop:
-                # an earlier load of the same pass brought it to L1: what is new is a small part, and it lies there
-                asked, stride = asked * abs(apart) / tile.span_bytes, 0.0
+            span_bytes = joined.get(tile.index, tile.span_bytes)
+            if (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
+                asked, stride = asked * share, exposed * self.arch.sector_bytes
+                density, filled, span_bytes = tile.density, tile.density, tile.span_bytes
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
-                span_bytes=joined.get(tile.index, tile.span_bytes),
+                span_bytes=span_bytes,
                 density=density, filled=filled, align_bytes=float(tile.align_bytes), anywhere=lies is None,
                 fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None else 1.0,
             ))  # fmt: skip
@@ -363,6 +373,18 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, tuple[int,
         else:
             kept.append((tile, lies))
     return out
+
+
+def waited(loops: Sequence[tuple[float, float, Sequence[float]]]) -> float:
+    """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, and the share
+    that each load has to fetch. Loads that are issued together with one that fetches wait for that as well, so that
+    each pass which fetches has a wait."""
+    all_waits = exposed = 0.0
+    for passes, waits, fresh in loops:
+        if fresh:
+            all_waits += passes * waits
+            exposed += passes * max(waits * float(np.mean(fresh)), min(waits, sum(fresh), 1.0))
+    return exposed / all_waits if all_waits else 1.0
 
 
 def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
