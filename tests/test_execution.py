@@ -206,6 +206,11 @@ extern "C" __global__ void pointers(const float* table, const int* at, float* y)
     __syncthreads();
     y[threadIdx.x] = *held[31 - threadIdx.x];
 }
+extern "C" __global__ void hashed(const float* x, float* y, unsigned mask) {
+    unsigned i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[(i * 2654435761u ^ i * 40503u >> 3) & mask];
+}
+extern "C" __global__ void counted(int* counts) { atomicAdd(counts + (blockIdx.x * 7 + threadIdx.x * 5) % 16, 1); }
 extern "C" __global__ void pulled(const float* x, float* y, int n) {
     float total = y[blockIdx.x * 64 + threadIdx.x];
 #pragma unroll 1
@@ -505,6 +510,19 @@ def test_loads_beside_each_other_share_sectors(cubin: tuple[str, bytes]) -> None
     assert [access.run_bytes for access in loads] == [16.0] * 8
     first = [load.program_bytes for load in loads if load.program_bytes]
     assert first == [16.0 * 100] * 4  # of two that share a sector one fetches it
+
+
+def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:
+    count = 1 << 20
+    of = executed(cubin, "hashed", count // 256, 256, f32(count), f32(count), np.uint32(count - 1))
+    [load] = [access for access in of.facts().accesses if access.kind == "load"]
+    assert (load.anywhere, load.run_bytes, load.program_bytes, load.fetched) == (True, 4.0, 1024.0, 8.0)
+
+
+def test_adds_that_meet_are_asked_for_each(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "counted", 64, 256, i32_(256))
+    [add] = [access for access in of.facts().accesses if access.kind == "atomic"]
+    assert (add.program_bytes, add.run_bytes) == (1024.0, 4.0)  # 256 threads, on 16 counters
 
 
 def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> None:

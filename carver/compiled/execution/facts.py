@@ -27,7 +27,7 @@ from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
-from .lanes import Array, told
+from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
 from .program import ACCESSES, Program
@@ -219,13 +219,19 @@ class Execution:
         return passes
 
     def _sectors(self, code: Code) -> dict[int, int]:
-        """Sectors that a warp's atomics touch, by instruction, of the first warp."""
+        """Sectors that a warp's atomics touch, by instruction, of the first warp. Lanes that differ in nothing but
+        what is not known lie in rows of their own."""
         found = {}
         for index, events in by_instruction(self.detail, ("global",)).items():
+            column = events[0].values[0]
+            if self.program.ops[index].access != "atomic" or column is None:
+                continue
             lanes, address = spread(events[0])
-            if self.program.ops[index].access == "atomic" and len(lanes):
-                mine = self.detail.warp[lanes] == self.detail.warp[lanes[0]]
-                found[index] = sectors_of(code.instructions[index], address[mine])
+            if lost := not len(lanes):  # with 0 for what is not known
+                lanes, address = spread(events[0]._replace(values=(Column(column.bits),)))
+            mine = address[self.detail.warp[lanes] == self.detail.warp[lanes[:1]]]
+            if len(mine) and not (lost and (mine == mine[0]).all()):  # where they differ in nothing, each lies anywhere
+                found[index] = sectors_of(code.instructions[index], mine)
         return found
 
     def _trace(self, room_bytes: float, waits: Mapping[int, tuple[float, float]]) -> tuple[Trace, list[AccessFacts]]:
@@ -276,7 +282,7 @@ class Execution:
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
             span_bytes = joined.get(tile.index, tile.span_bytes)
-            if (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
+            if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
                 asked, stride = asked * share, exposed * self.arch.sector_bytes
                 density, filled, span_bytes = tile.density, tile.density, tile.span_bytes
             told.append(AccessFacts(

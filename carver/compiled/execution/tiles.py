@@ -21,6 +21,8 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP = 32, 32
+OTHER_FORM = 0.25
+"""Share of blocks whose tile may have another form than the one that was looked at."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,11 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     ends = (0, min(len(threads) // 2 + WARP // 2, last), last)
     picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
     whole = np.array([picks.keys() <= set(each.tolist()) for each, _ in seen])
+    if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
+        return Tile(
+            index, kind, "pointer", place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
+            align_bytes=width, sectors=sectors / warps, executions=executions / len(run.block_ids), anywhere=True,
+        )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     shares = np.array(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
     return Tile(
@@ -189,7 +196,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
         executions += times(event) * len(np.unique(run.slot[here]))
         if place is None and len(here) and (column := event.values[0]) is not None:
             address = np.broadcast_to(column.bits, len(event.lanes))[np.broadcast_to(event.detail, len(event.lanes))]
-            first = np.sort(address[run.warp[here] == run.warp[here[0]]])
+            first = np.sort(address[run.slot[here] == run.slot[here[0]]])
             # with 0 for what is not known it may lie before its tensor
             place, row = launch.place_of(int(first[0]) + SPACE // 2), _distinct(first, width)
     size = float(lanes * width) / max(executions, 1)
@@ -219,7 +226,15 @@ class Walks:
 
 
 def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
-    """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins."""
+    """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
+    where nothing is known, or the tiles of many blocks are not of one form."""
+    if events and tile.path == "pointer" and (first := _starts(tile, events[0][0], run)) is not None and len(first[0]):
+        slot, start = run.slot[first[0]], first[1]
+        order = np.lexsort((start, slot))
+        cut = np.flatnonzero(np.diff(slot[order], prepend=-1))
+        low, high = (f.reduceat(start[order], cut) for f in (np.minimum, np.maximum))
+        if (low != high).mean() > OTHER_FORM:
+            return None
     rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head)]
     if not rows:
         return None
