@@ -144,6 +144,14 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         return op("alu", lambda thread: thread.set(parts[0], TRUE), parts[:1])
     if kind == "FCHK":  # whether a division needs its slow path, as it does for few arguments
         return op("alu", lambda thread: thread.set(parts[0], FALSE), parts[:1])
+    if kind == "UTCATOMSWS":  # takes columns of tensor memory, of which there are enough
+        targets = [part for part in parts[:2] if real(part)] if "FIND_AND_SET" in mods else []
+
+        def taken(thread: Thread) -> None:
+            for name in targets:
+                thread.set(name, TRUE if "P" in name else ZERO)
+
+        return op("alu", taken, targets)
     if kind == "ELECT":
         names = [part for part in parts if re.match(r"^(UR|U?P)\d+$", part)]
 
@@ -195,8 +203,8 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         o.reads = set(read)
 
         def poison(thread: Thread) -> None:
-            # products of matrices are data, and so is what comes of data
-            if not kind.endswith("MMA") and all(told(thread.get(name)) for name in read):
+            # products of matrices are data, and so are tensor memory and what comes of data
+            if not kind.endswith(("MMA", "LDTM")) and all(told(thread.get(name)) for name in read):
                 thread.lost(each.opcode, written)
             for name in written:
                 thread.set(name, None)
