@@ -284,7 +284,8 @@ class Execution:
             span_bytes = joined.get(tile.index, tile.span_bytes)
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
                 asked, stride = asked * share, exposed * self.arch.sector_bytes
-                density, filled, span_bytes = tile.density, tile.density, tile.span_bytes
+                density = filled = tile.density
+                span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
