@@ -9,7 +9,7 @@
 it launches the cubins, compares what they write with a result in double precision on random inputs, and times each 25
 times in two passes of random order, with a buffer of 128 MiB read before each launch. It writes a line for each
 configuration as it is done. With `--counters N` Nsight Compute counts N launches a problem after that, if it is there.
-`join` adds what was measured to the problems of FOLDER.
+`join` adds what was measured to the problems of FOLDER: `tests/data/h100/languages.jsonl.gz`, say.
 """
 
 from __future__ import annotations
@@ -865,16 +865,22 @@ def codes(folder: Path) -> dict[str, bytes]:
 
 
 def join(folder: Path, out: Path) -> None:
+    """What `time` wrote, or a table of it by configuration, added to the problems of a folder."""
     with gzip.open(folder / "problems.json.gz") as file:
         every = json.load(file)
-    by_name = {given["problem"]: given for given in every}
-    for row in map(json.loads, out.read_text().splitlines()):
+    by_place = {(given["problem"], i): config for given in every for i, config in enumerate(given["configs"])}
+    by_config = {(name, json.dumps(config["config"])): config for (name, _), config in by_place.items()}
+    text = gzip.decompress(out.read_bytes()) if out.suffix == ".gz" else out.read_bytes()
+    for row in map(json.loads, text.decode().splitlines()):
         if "i" in row:
-            by_name[row["problem"]]["configs"][row["i"]] |= {
-                key: row[key] for key in ("ms", "error", "spread") if key in row
-            }
-    for (name, i), counters in launches_counted(out):
-        by_name[name]["configs"][i]["ncu"] = counters
+            config = by_place[row["problem"], row["i"]]
+        elif "config" in row:
+            config = by_config[row["problem"], json.dumps(row["config"])]
+        else:
+            continue
+        config |= {key: row[key] for key in ("ms", "error", "spread", "ncu") if key in row}
+    for place, counters in launches_counted(out):
+        by_place[place]["ncu"] = counters
     with gzip.open(folder / "problems.json.gz", "wt") as file:
         json.dump(every, file)
 
