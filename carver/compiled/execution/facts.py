@@ -250,8 +250,8 @@ class Execution:
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
         fresh = fetched_shares(self.detail, self.code, room_bytes)
         shares: defaultdict[int, list[float]] = defaultdict(list)
-        for index, share in fresh.items():
-            shares[owner.get(index, -1)].append(share)
+        for index, part in fresh.items():
+            shares[owner.get(index, -1)].append(part)
         exposed = waited([(*waits[n], shares[n]) for n in waits])
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
@@ -259,19 +259,17 @@ class Execution:
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             asked, stride = tile.executions * tile.tile_bytes * tile.whole, math.nan
-            density = filled = tile.density
-            apart, _ = shift.get(tile.index, (0, None))
             if lies is not None and tile.place is not None:
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
-                    lies.start - float(apart), lies.stride.astype(float), lies.count.astype(float), lies.kept,
-                    lies.slot, lies.round.astype(float), lies.times.astype(float), counted=True,
+                    lies.start - float(shift.get(tile.index, 0)), lies.stride.astype(float),
+                    lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float),
+                    lies.times.astype(float), counted=True,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
                 asked *= often[self.program.block_of[tile.index]]
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
-                density, filled = self._filled(tile, lies, [t for t in self.tiles if owner.get(t.index, -1) == loop])
             if lies is None and tile.place is not None and tile.path == "pointer":  # it is known of which tensor
                 whole = np.full(blocks, math.nan)
                 width = self.program.ops[tile.index].width_bytes
@@ -284,35 +282,16 @@ class Execution:
             span_bytes = joined.get(tile.index, tile.span_bytes)
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
                 asked, stride = asked * share, exposed * self.arch.sector_bytes
-                density = filled = tile.density
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
-                span_bytes=span_bytes,
-                density=density, filled=filled, align_bytes=float(tile.align_bytes), anywhere=lies is None,
+                span_bytes=span_bytes, density=tile.density, filled=tile.density,
+                align_bytes=float(tile.align_bytes), anywhere=lies is None,
                 fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None else 1.0,
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
-
-    def _filled(self, tile: Tile, lies: Walks, beside: Sequence[Tile]) -> tuple[float, float]:
-        """Share of the stretches that is used by this load and others of its loop that read what it leaves out, and by
-        all passes of a block."""
-        if tile.density == 1.0 or tile.kind != "load":
-            return tile.density, tile.density
-        pitch = max(int(tile.pitch_bytes), 1)
-        alike = {
-            other.start % pitch for other in beside
-            if (other.kind, other.place, other.tile_bytes) == (tile.kind, tile.place, tile.tile_bytes)
-            and other.start // pitch == tile.start // pitch
-        }  # fmt: skip
-        once = min(1.0, tile.density * max(len(alike), 1))
-        first = lies.slot == lies.slot[0]
-        places = set(alike)
-        for start, stride, count in zip(lies.start[first], lies.stride[first], lies.count[first], strict=True):
-            places.update(((start + stride * np.arange(min(count, pitch))) % pitch).tolist())
-        return once, max(once, min(1.0, tile.density * len(places)))
 
     def _notes(self, reader: Reader, roles: Sequence[Role], lead: Role, critical: Sequence[int]) -> Iterator[str]:
         if len(roles) > 1:
@@ -361,10 +340,10 @@ def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> flo
     return max(float(np.where(apart, 1.0, 0.25).sum()), least) / least
 
 
-def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, tuple[int, Tile]]:
-    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, and that one, where earlier ones
-    cover them but for a small part, as the neighbours of a stencil do. They count as the earlier ones."""
-    out: dict[int, tuple[int, Tile]] = {}
+def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
+    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where earlier ones cover them but
+    for a small part, as the neighbours of a stencil do. They count as the earlier ones."""
+    out: dict[int, int] = {}
     kept: list[tuple[Tile, Walks]] = []
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
@@ -376,7 +355,7 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, tuple[int,
                 if abs(apart) <= OVERLAP * min(tile.span_bytes, other.span_bytes):
                     near.append((abs(apart), apart, other))
         if sum(other.density for _, _, other in near) > COVERED:
-            out[tile.index] = min(near, key=lambda each: each[0])[1:]
+            out[tile.index] = min(near, key=lambda each: each[0])[1]
         else:
             kept.append((tile, lies))
     return out

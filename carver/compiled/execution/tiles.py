@@ -32,7 +32,7 @@ class Tile:
     kind: "load", "store" or "atomic"; path: "pointer" or "descriptor"
     place: the tensor; None where nothing is known of the addresses
     tile_bytes: distinct bytes of the largest tile that was seen
-    run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector; pitch_bytes: of the runs
+    run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector
     density: share of the stretches that is used
     start: the first byte, as an example; offsets: of threads that stand for all, how far each is from the first byte
     whole, part: bytes of a mean tile over `tile_bytes`, of those that hold all threads of `offsets` and of the others,
@@ -50,7 +50,6 @@ class Tile:
     part: float = 1.0
     run_bytes: float = SECTOR_BYTES
     span_bytes: float = SECTOR_BYTES
-    pitch_bytes: float = 1.0
     density: float = 1.0
     align_bytes: float = ALIGN_LIMIT
     start: int = 0
@@ -160,7 +159,6 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     gaps = np.diff(tile)
     edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
     spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
-    holes = gaps[(gaps > width) & (gaps < SECTOR_BYTES + width)]
     starts = np.concatenate([[address[0] for _, address in seen], tile[edges[:-1]]])
     address = seen[int(np.argmax(sizes))][1]
     last = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
@@ -178,7 +176,6 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         index, kind, "pointer", place, size, float(shares[whole].mean()),
         float(shares[~whole].mean()) if not whole.all() else float(shares.mean()),
         run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
-        pitch_bytes=float(np.median(holes)) if len(holes) else float(width),
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         sectors=sectors / warps, executions=executions / len(run.block_ids),
