@@ -210,6 +210,10 @@ extern "C" __global__ void hashed(const float* x, float* y, unsigned mask) {
     unsigned i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[(i * 2654435761u ^ i * 40503u >> 3) & mask];
 }
+extern "C" __global__ void checked(const int* at, float* y) {
+    if (at[blockIdx.x] < 0) __trap();
+    y[threadIdx.x] = 1;
+}
 extern "C" __global__ void counted(int* counts) { atomicAdd(counts + (blockIdx.x * 7 + threadIdx.x * 5) % 16, 1); }
 extern "C" __global__ void pulled(const float* x, float* y, int n) {
     float total = y[blockIdx.x * 64 + threadIdx.x];
@@ -517,6 +521,28 @@ def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:
     of = executed(cubin, "hashed", count // 256, 256, f32(count), f32(count), np.uint32(count - 1))
     [load] = [access for access in of.facts().accesses if access.kind == "load"]
     assert (load.anywhere, load.run_bytes, load.program_bytes, load.fetched) == (True, 4.0, 1024.0, 8.0)
+
+
+def test_a_check_that_stops_the_kernel_holds(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "checked", 1, 32, i32_(1), f32(32))
+    assert (of.detail.assumed, moved(of)["store", "arg1"]) == (set(), 128)
+
+
+def test_columns_of_tensor_memory_are_taken() -> None:
+    class Registers(dict[str, Column]):
+        notes, taken = True, 0
+
+        def set(self, name: str, value: Column | None) -> None:
+            self[name] = value  # type: ignore[assignment]
+
+        def takes_columns(self, runs: Column) -> None:
+            self.taken = 32 * int(runs.bits[0])
+
+    held = Registers({"UR5": number(2)})
+    operation = decode(Instruction(0, "", "UTCATOMSWS.FIND_AND_SET.ALIGN", "UP0, UR6, UR5"))
+    assert operation.run is not None
+    operation.run(held)
+    assert (held.taken, bool(held["UP0"].bits[0])) == (64, True)
 
 
 def test_adds_that_meet_are_asked_for_each(cubin: tuple[str, bytes]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...arch.descriptor import Arch
-from ...arch.occupancy import blocks_that_fit
+from ...arch.occupancy import TMEM_COLUMNS, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
@@ -138,7 +138,8 @@ class Execution:
         flops = sum(t * (count * sum(s.matrix.values()) + sum(s.block_matrix.values())) for t, s in spans)
         held = self.code.resources
         warps, registers = reader.warps, max(held.registers, 1)
-        resident = blocks_that_fit(self.arch, warps, self.shared_bytes, registers) / self.arch.sms_per_block
+        fitting, columns = blocks_that_fit(self.arch, warps, self.shared_bytes, registers), self.detail.tensor_columns
+        resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
         rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
         trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits)
@@ -147,6 +148,7 @@ class Execution:
         run = self.even or self.wide
         return Facts(
             grid=self.launch.grid, warps=count, ctas=self.launch.cluster, shared_bytes=self.shared_bytes,
+            tensor_columns=columns,
             registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
             straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
             unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count), dot_flops=flops,

@@ -36,6 +36,9 @@ class Thread(Protocol):
     def lost(self, opcode: str, names: Sequence[str]) -> None:
         """That an instruction is not known: what it writes is unknown, and it is counted."""
 
+    def takes_columns(self, runs: Value) -> None:
+        """Of tensor memory, in runs of 32."""
+
     def ballot(self, holds: Array) -> Array: ...
     def matched(self, values: Array) -> Array: ...
     def leader(self) -> Array: ...

@@ -79,6 +79,8 @@ class Run:
         """Words of shared memory that are known, by place and block, and of the stack, by place and thread."""
         self.guessed: dict[int, int] = {}
         """Words that are not known, with 0 for what is not known of them: they tell tensors."""
+        self.tensor_columns = 0
+        """That a block takes at a time."""
         self.kept_at = 0
         """Length of the log when one was last stored."""
         self.blocks = program.sliced(kinds)
@@ -303,6 +305,10 @@ class Fiber:
                 Column(each.bits, self.among if each.known is None else each.known & self.among) for each in values
             )
         self.run.log.append(Event("note", self.at if address == HERE else address, self.lanes, values, how))
+
+    def takes_columns(self, runs: Value) -> None:
+        if runs is not None and runs.known is None:
+            self.run.tensor_columns = max(self.run.tensor_columns, 32 * int(runs.bits.max()))
 
     def lost(self, opcode: str, names: Iterable[str]) -> None:
         self.run.unknown[opcode] += 1

@@ -8,7 +8,7 @@ and is counted by name if it writes what a branch or an address depends on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -55,6 +55,8 @@ CODE_BYTES = 16
 LOADS, STORES = ("LDG", "LD", "LDS", "LDL"), ("STS", "STL")
 PROLOGUE = 2
 """Writes of the stack pointer where functions are not called: it is loaded, and room is taken."""
+CHECK = 4
+"""Instructions of a check's failure before the one that stops the kernel, or calls what does, at most."""
 SCRATCH = (*(f"R{n}" for n in range(16) if n != 1), *(f"P{n}" for n in range(7)))
 """What a function may write that is called by the rules for all compilers."""
 NO_REGISTER = ("STG", "STS", "STL", "ST", "RED", "REDG", "LDGSTS", "STSM")
@@ -76,7 +78,22 @@ def decoded(code: Code) -> list[Op]:
         some = end > i and (ops[i].guard or ops[i].conditions)
         if some and sass.rare(opcodes[i + 1 : end], any(i < j < end for j in back)):
             ops[i] = replace(ops[i], rare=True)
+        if ops[i].guard or ops[i].conditions:  # checks hold
+            if _traps(code.instructions, end, index):
+                ops[i] = Op(ops[i].address, "none")
+            elif _traps(code.instructions, i + 1, index):
+                ops[i] = Op(ops[i].address, "branch", target=ops[i].target)
     return ops
+
+
+def _traps(code: Sequence[Instruction], start: int, index: Mapping[int, int]) -> bool:
+    """Whether code stops the kernel at once, itself or by a function that does."""
+    for each in code[start : start + CHECK]:
+        if each.mnemonic == "BPT":
+            return True
+        if each.target is not None:
+            return each.mnemonic == "CALL" and code[index.get(each.target, start)].mnemonic == "BPT"
+    return False
 
 
 def decode(each: Instruction) -> Op:
@@ -144,10 +161,11 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         return op("alu", lambda thread: thread.set(parts[0], TRUE), parts[:1])
     if kind == "FCHK":  # whether a division needs its slow path, as it does for few arguments
         return op("alu", lambda thread: thread.set(parts[0], FALSE), parts[:1])
-    if kind == "UTCATOMSWS":  # takes columns of tensor memory, of which there are enough
-        targets = [part for part in parts[:2] if real(part)] if "FIND_AND_SET" in mods else []
+    if kind == "UTCATOMSWS" and "FIND_AND_SET" in mods:  # takes columns of tensor memory, of which there are enough
+        targets, runs = [part for part in parts[:2] if real(part)], o.get(parts[2])
 
         def taken(thread: Thread) -> None:
+            thread.takes_columns(runs(thread))
             for name in targets:
                 thread.set(name, TRUE if "P" in name else ZERO)
 
