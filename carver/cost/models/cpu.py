@@ -14,6 +14,7 @@ from ...arch.descriptor import Arch
 from ...base.dtypes import BYTES
 from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
+from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..model import Model, Part
 from ..work import Work
@@ -64,7 +65,7 @@ class CpuContraction:
     l2_bytes: FloatArray = column("bytes", "size of a task's packed operands and sums, in its core's private cache")
 
 
-def cpu_contraction(space: Space, k: Mapping[str, float]) -> Work:
+def cpu_contraction(space: Space | Tables, k: Mapping[str, float]) -> Work:
     """A packed, register-tiled matmul as in BLIS (Van Zee and van de Geijn, 2015).
 
         clocks of the micro-kernel per k = max(mr * vectors / fma_per_clk, (mr + vectors) / loads_per_clk, fma_latency)
@@ -158,7 +159,7 @@ class CpuStream:
     partial_bytes: FloatArray = column("bytes", "size of the partial results that are added up at the end", 0)
 
 
-def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
+def cpu_stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     """Passes over memory, divided into tasks for the cores: bandwidth, instruction issue, and the cost of a task."""
     arch, n, c = space.arch, len(space), read_columns(CpuStream, space)
     tasks, lanes, unroll = c.tasks, c.lanes, c.unroll
@@ -214,5 +215,7 @@ def cpu_stream(space: Space, k: Mapping[str, float]) -> Work:
     )
 
 
-CPU_CONTRACTION = Model(cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),))
-CPU_STREAM = Model(cpu_stream, (Part(CpuStream, STREAM_READS),))
+CPU_CONTRACTION = Model(
+    cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),), variant=lambda kernel, _: kernel
+)
+CPU_STREAM = Model(cpu_stream, (Part(CpuStream, STREAM_READS),), variant=lambda kernel, _: kernel)
