@@ -757,13 +757,14 @@ def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
 
 
 def test_sectors_that_are_stored_in_parts_move_again() -> None:
+    """Half of each sector is left out: 3.6 halves are moved besides, and the bus turns less often for it."""
     args = {"x": half(4096, 4096), "y": half(4096, 4096), "rows": 4096, "columns": 4096}
     moved = []
     for rows in (8, 16, 32):
         config = {"BR": rows, "BC": 64}
         facts = carver.inspect(kernels.turned, args=args, config=config, arch=H100, grid=(4096 // rows, 64))
         moved.append(price_compiled([facts], H100)[0].facts["dram_bytes"][0])
-    assert moved[1] == moved[2] and 1.8 < moved[0] / moved[1] < 2.0
+    assert moved[1] == moved[2] and 2.3 < moved[0] / moved[1] < 2.6
 
 
 @pytest.mark.parametrize(
