@@ -1,7 +1,7 @@
 """Packaging. The settings of tools are in pyproject.toml.
 
-Queries are three times faster with an extension in C. Where it cannot be built, or CARVER_PURE is set, the package is
-made without it, and gives the same answers.
+Queries are more than twice as fast with an extension in C. Where it cannot be built, or CARVER_PURE is set, the package
+is made without it, and gives the same answers.
 """
 
 import os
