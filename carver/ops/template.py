@@ -142,7 +142,7 @@ def recommend_many(
 ) -> list[Ranking]:  # fmt: skip
     """`with_arch(arch).recommend_hints(topk, backend, profile=profile)` of every template, in the order given.
 
-    Raises what a single query would raise, for the first template that has no answer.
+    Raises what a single query would raise, for one of the templates that have no answer.
     """
     if not isinstance(templates, Iterable):
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(templates)}")
