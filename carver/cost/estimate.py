@@ -171,11 +171,15 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     port = resident * np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, work.l2_bytes * busy / l2)
     reads = everywhere * work.dram_bytes / dram
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * work.warps)
-    issue = resident * np.maximum(work.issue_clk / pipes, dispatch / work.steps)
+    code, blocks = resident * work.issue_clk / pipes, resident * dispatch / work.steps
+    issue = np.maximum(code, blocks)
     fed = resident * work.smem_clk
     rows = (shared, fed, port, reads, issue)
     body = (shared, fed) if work.body_overlap is None else (joined(shared, fed, work.body_overlap),)
-    core = norm((*body, port, issue), work.once_overlap) + k["step_sync_clk"]
+    core = norm((*body, port, issue))
+    if work.once_overlap is not None:  # blocks are dealt out while warps of others work
+        core = np.where(work.once_overlap > 0, norm((norm((*body, port, code), work.once_overlap), blocks)), core)
+    core = core + k["step_sync_clk"]
     latency = loaded_latency(work, arch, k)
     before = work.chain_clk * np.maximum(k["chain_latency"], work.products_apart)
     covered = latency + before + work.fill_bytes / arch.l2_bytes_per_clk_per_sm
