@@ -25,6 +25,8 @@ from carver.compiled.isa.code import Instruction
 from carver.integrations.source import binary
 from carver.run.compile import hip_compiler
 
+TRAP = "#define __trap __builtin_trap\n"
+"""What CUDA has a function for."""
 MORE = """
 extern "C" __global__ void folded(const float* x, float* y, int n) {
     extern __shared__ float held[];
@@ -80,7 +82,7 @@ def arch(request: pytest.FixtureRequest) -> Any:
 
 
 def compiled(arch: Any, entry: str, grid: Any, block: Any, *args: Any, shared_bytes: int = 0, **more: Any) -> Binary:
-    kernel = carver.Kernel(SOURCE + MORE, entry, shared_bytes=shared_bytes)
+    kernel = carver.Kernel(TRAP + SOURCE + MORE, entry, shared_bytes=shared_bytes)
     made = binary(kernel, {}, args=args, grid=grid, block=block, arch=arch)
     fields = {name: more.get(name, getattr(made, name)) for name in ("constants", "names")}
     return Binary(made.code, made.entry, made.args, made.grid, made.block, shared_bytes, **fields)
