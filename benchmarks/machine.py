@@ -1,7 +1,7 @@
 """Kernels of several languages, ranked from their machine code, against their measured times and the chip's counters.
 
     python benchmarks/machine.py predict FOLDER --out FILE.jsonl [--arch h100] [--only NAME] [--every N]
-    python benchmarks/machine.py score FILE.jsonl [--half even|odd]
+    python benchmarks/machine.py score FILE.jsonl [--half even|odd] [--measured TABLE.jsonl.gz]
     python benchmarks/machine.py triton --out FILE.jsonl [--arch h100] [--only NAME,...] [--configs 1] [--limit 540]
 
 FOLDER has `problems.json.gz` and `cubins.tar.xz` (`adapters/machine_table.py`). `predict` prices every N-th
@@ -20,10 +20,12 @@ after `--limit` seconds, and sums up what the file has.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +123,16 @@ def predict(folder: Path, out: Path, arch: Any, only: str, every: int, blind: bo
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def measured(rows: Sequence[Mapping[str, Any]], table: Path) -> list[dict[str, Any]]:
+    """Predictions with the times of a table of `languages.py time`, of what ran."""
+    times = {(row["problem"], json.dumps(row["config"])): row.get("ms") for row in read(table) if "problem" in row}
+    places = {name: place for place, name in enumerate(sorted({row["problem"] for row in rows}))}
+    keyed = [(row, times.get((row["problem"], json.dumps(row["config"])))) for row in rows]
+    return [{**row, "place": places[row["problem"]], "ms": ms} for row, ms in keyed if ms]
 
 
 def random_of(times: np.ndarray[Any, Any], picks: int) -> float:
@@ -146,9 +157,9 @@ def score(rows: list[dict[str, Any]], half: str) -> None:
         first.append(ratio[order[0]])
         chance1.append(random_of(ms, 1))
         chance3.append(random_of(ms, 3))
-        cpu += [row["cpu_s"] for row in mine]
+        cpu += [row["cpu_s"] for row in mine if "cpu_s" in row]
         quartiles = " ".join(f"{q:.2f}" for q in np.quantile(ratio, [0.25, 0.5, 0.75]))
-        lost = sum(bool(row["notes"]) for row in mine)
+        lost = sum(bool(row.get("notes")) for row in mine)
         unknown = f"  ({lost} with something not known)" if lost else ""
         print(f"{name:40} {len(mine):5}  {slow1[-1]:.3f}  {slow3[-1]:.3f}  {chance1[-1]:.2f}, {chance3[-1]:.2f}    "
               f"{first[-1]:.2f}  {quartiles}{unknown}")  # fmt: skip
@@ -160,8 +171,9 @@ def score(rows: list[dict[str, Any]], half: str) -> None:
     total = f"{mean(slow1):.3f}  {mean(slow3):.3f}  {mean(chance1):.2f}, {mean(chance3):.2f}"
     print(f"{'geometric mean':40} {'':5}  {total}")
     print(f"first picks within 0.8 to 1.25 of the measured time: {near} of {len(first)}")
-    print(f"seconds of CPU a configuration: median {np.median(cpu):.2f}, mean {np.mean(cpu):.2f}")
-    counters(rows, half)
+    if cpu:
+        print(f"seconds of CPU a configuration: median {np.median(cpu):.2f}, mean {np.mean(cpu):.2f}")
+        counters(rows, half)
 
 
 def counters(rows: list[dict[str, Any]], half: str) -> None:
@@ -249,6 +261,7 @@ def main() -> None:
     each = commands.add_parser("score")
     each.add_argument("file", type=Path)
     each.add_argument("--half", choices=("even", "odd"), default="")
+    each.add_argument("--measured", type=Path, help="times of predictions that were made before")
     each = commands.add_parser("triton")
     each.add_argument("--out", type=Path, required=True)
     each.add_argument("--arch", default="h100")
@@ -262,7 +275,8 @@ def main() -> None:
         names = set(filter(None, given.only.split(",")))
         triton(given.out, load(given.arch), names, given.configs, given.limit)
     else:
-        score(read(given.file), given.half)
+        rows = read(given.file)
+        score(measured(rows, given.measured) if given.measured else rows, given.half)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,6 @@ def join(part_ptr, lse_ptr, out_ptr, HEAD: tl.constexpr, SPLIT_KV: tl.constexpr)
     tl.store(out_ptr + row * HEAD + dims, (tl.sum(each * weight[:, None], 0) / tl.sum(weight, 0)).to(tl.float16))
 
 
-
 @triton.jit
 def keys_backward(
     q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, scale, seq,
