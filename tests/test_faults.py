@@ -160,7 +160,7 @@ def test_an_interrupt_does_not_shift_the_replies(monkeypatch: pytest.MonkeyPatch
     with worker() as w:
         first = w.call({"do": "pid"}, 20).data["pid"]
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(w, "_listen", interrupted)
+            patch.setattr(w, "_take", interrupted)
             w.call({"do": "print"}, 20)
         assert w.call({"do": "pid"}, 20).data["pid"] != first
 

@@ -103,11 +103,10 @@ class Child:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | _Forked | None = None
         self._buffer = self._head = self._tail = b""
-        self._ready = False
         self._folder = ""
         """Of the child's temporary files, which go with it."""
         self._asked: list[str] = []
-        """Tokens of what `send` asked and `read` has not answered."""
+        """Tokens of what has no reply yet: "ready", which is asked of a new process, then those of jobs."""
         self.since = 0.0
         """When the last job was sent. [s]"""
         self._mark = ""
@@ -153,11 +152,10 @@ class Child:
         for _ in range(STARTS):
             if self._process is None:
                 self._launch()
-            if self._ready:
+            if self._asked[:1] != ["ready"]:
                 return
-            self._ready = True
             with self._whole():
-                ready = self._receive("ready", self._start_timeout_s, "starting")
+                ready = self._reply(self._start_timeout_s, "starting")
             if not ready.transient or self.stopped:
                 break
         if "raise" in ready.data:
@@ -169,7 +167,7 @@ class Child:
 
     def _launch(self) -> None:
         self._buffer = self._head = self._tail = b""
-        self.set_up, self._ready, self.owners, self._asked = None, False, set(), []
+        self.set_up, self.owners, self._asked = None, set(), ["ready"]
         self._folder = tempfile.mkdtemp(prefix="carver-")
         self._process = self._new()
         for pipe in self.pipes:  # what was ready may have been read since
@@ -195,17 +193,25 @@ class Child:
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         """Run one job. Raises for nothing that a kernel does; a hang past `timeout_s` kills the process."""
         self.start()
-        assert self._process is not None and self._process.stdin is not None
-        token = secrets.token_hex(8)  # a line that a candidate wrote into the pipe is no reply
         with self._whole():
-            try:
-                self._process.stdin.write(json.dumps({"token": token, "job": dict(job)}).encode() + b"\n")
-            except BrokenPipeError:
-                return self._lost()
-            reply = self._receive(token, timeout_s, f"running {job.get('do', 'a job')}")
+            self.send(job)
+            reply = self._reply(timeout_s, f"running {job.get('do', 'a job')}")
         if reply.outcome in ("crash", "out_of_memory"):
             self._end(0.0)
         return reply
+
+    def stream(self, job: Mapping[str, Any], timeout_s: float) -> Iterator[Reply]:
+        """The replies to a job whose handler gives several, each within the timeout; the last may say why it ended."""
+        self.start()
+        with self._whole():
+            self.send(job)
+            asked = list(self._asked)
+            while (reply := self._reply(timeout_s, "at work")).outcome == "ok" and reply.data:
+                self._asked = list(asked)
+                yield reply
+        if reply.outcome != "ok":
+            self._end(0.0)
+            yield reply
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
@@ -216,37 +222,46 @@ class Child:
             self._end(0.0)
             raise
 
-    def _receive(self, token: str, timeout_s: float, doing: str) -> Reply:
-        assert self._process is not None and self._process.stdout is not None
-        deadline, out = time.monotonic() + timeout_s, self._process.stdout.fileno()
-        while b"\n" not in self._buffer and len(self._buffer) < _REPLY_BYTES:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                self._end(0.0)
-                return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
-            if self._listen(out, left):
-                chunk = os.read(out, 1 << 20)
-                if not chunk:
-                    return self._lost()
-                self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        if (reply := _parsed(line, token)) is None:
-            self._end(0.0)
-            return Reply("crash", f"what it wrote into the pipe of replies is none: {line[:80]!r}")
+    def _reply(self, timeout_s: float, doing: str) -> Reply:
+        """Wait for the reply to what was asked first; of what the child prints meanwhile the end is kept."""
+        deadline = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            for pipe in self.pipes:
+                selector.register(pipe, selectors.EVENT_READ)
+            while (reply := self._answer()) is None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    self._end(0.0)
+                    return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
+                for key, _ in selector.select(left):
+                    ready: Any = key.fileobj
+                    if (lost := self._take(ready)) is not None:
+                        return lost
+                    if ready.closed:
+                        selector.unregister(ready)
         return reply
 
-    def _listen(self, out: int, seconds: float) -> bool:
-        """Whether the child has said something on `out`; of what it prints meanwhile the end is kept."""
-        assert self._process is not None and self._process.stderr is not None
-        printed = -1 if self._process.stderr.closed else self._process.stderr.fileno()
-        with selectors.DefaultSelector() as pipes:
-            for fd in (out, printed):
-                if fd >= 0:
-                    pipes.register(fd, selectors.EVENT_READ)
-            ready = {key.fd for key, _ in pipes.select(seconds)}
-        if printed in ready:
-            self._print(self._process.stderr)
-        return out in ready
+    def _answer(self, transient: bool = False) -> Reply | None:
+        """The reply to what was asked first, once it is whole. `transient`: whether what is none is a mishap."""
+        if b"\n" not in self._buffer and len(self._buffer) < _REPLY_BYTES:
+            return None
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        if (reply := _parsed(line, self._asked.pop(0) if self._asked else "")) is None:
+            self._end(0.0)
+            return Reply("crash", f"what it wrote into the pipe of replies is none: {line[:80]!r}", transient=transient)
+        return reply
+
+    def _take(self, pipe: IO[bytes]) -> Reply | None:
+        """Take what is in one of `pipes`; the reply of a child that is gone, where that is what it says."""
+        assert self._process is not None
+        if pipe is not self._process.stdout:
+            self._print(pipe)
+            return None
+        with contextlib.suppress(BlockingIOError):
+            if not (chunk := os.read(pipe.fileno(), 1 << 20)):
+                return self._lost()
+            self._buffer += chunk
+        return None
 
     def _print(self, pipe: IO[bytes]) -> None:
         """Keep the beginning and the end of what the child prints."""
@@ -259,33 +274,15 @@ class Child:
         if not chunk:
             pipe.close()
 
-    def stream(self, job: Mapping[str, Any], timeout_s: float) -> Iterator[Reply]:
-        """The replies to a job whose handler gives several, each within the timeout; the last may say why it ended."""
-        self.start()
-        assert self._process is not None and self._process.stdin is not None
-        token = secrets.token_hex(8)
-        with self._whole():
-            try:
-                self._process.stdin.write(json.dumps({"token": token, "job": dict(job)}).encode() + b"\n")
-            except BrokenPipeError:
-                yield self._lost()
-                return
-            while (reply := self._receive(token, timeout_s, "at work")).outcome == "ok" and reply.data:
-                yield reply
-        if reply.outcome != "ok":
-            self._end(0.0)
-            yield reply
-
     def send(self, job: Mapping[str, Any]) -> None:
         """Ask, and do not wait: what comes out of `pipes` is for `read`."""
         if self._process is None:
             self._launch()
-            self._ready, self._asked = True, ["ready"]
         assert self._process is not None and self._process.stdin is not None
-        self._head, self._tail, self.since = b"", b"", time.monotonic()
-        self._asked.append(secrets.token_hex(8))
+        self.since, token = time.monotonic(), secrets.token_hex(8)
+        self._asked.append(token)  # a line that a candidate wrote into the pipe is no reply
         with contextlib.suppress(BrokenPipeError):  # it is gone: the end of its other pipe says so
-            self._process.stdin.write(json.dumps({"token": self._asked[-1], "job": dict(job)}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"token": token, "job": dict(job)}).encode() + b"\n")
 
     @property
     def pipes(self) -> list[IO[bytes]]:
@@ -297,27 +294,11 @@ class Child:
 
     def read(self, pipe: IO[bytes]) -> Reply | None:
         """Take what is in one of `pipes`; the reply to the job that was sent, once it is whole."""
-        assert self._process is not None and self._process.stdout is not None
-        if pipe is not self._process.stdout:
-            self._print(pipe)
-            return None
-        try:
-            chunk = os.read(pipe.fileno(), 1 << 20)
-        except BlockingIOError:
-            return None
-        if not chunk:
-            return self._lost()
-        self._buffer += chunk
-        while b"\n" in self._buffer or len(self._buffer) >= _REPLY_BYTES:
-            line, _, self._buffer = self._buffer.partition(b"\n")
-            token = self._asked.pop(0) if self._asked else ""
-            reply = _parsed(line, token)
-            if reply is None:
-                self._end(0.0)
-                return Reply("crash", f"what it wrote into the pipe of replies is none: {line[:80]!r}", transient=True)
-            if token != "ready" or reply.outcome != "ok":
-                return reply
-        return None
+        if (lost := self._take(pipe)) is not None:
+            return lost
+        starting = self._asked[:1] == ["ready"]
+        reply = self._answer(transient=True)
+        return self._answer(transient=True) if starting and reply and reply.outcome == "ok" else reply
 
     def late(self, doing: str) -> Reply:
         """End a child that took too long; its reply."""
@@ -326,16 +307,17 @@ class Child:
         return Reply("timeout", f"not {doing} within {took_s:.0f} s", transient=True)
 
     def printed(self) -> str:
-        """What the child printed since it was last asked: the beginning and the end."""
-        if self._process is not None:
-            for pipe in self.pipes[1:]:
-                with selectors.DefaultSelector() as ready:
-                    ready.register(pipe, selectors.EVENT_READ)
-                    while not pipe.closed and ready.select(0.0):
-                        self._print(pipe)
-                        if pipe.closed:
-                            break
-        return (self._head if self._tail in self._head else self._head + b"\n" + self._tail).decode(errors="replace")
+        """What the child printed since it was last asked for that: the beginning and the end."""
+        self._drain()
+        head, tail, self._head, self._tail = self._head, self._tail, b"", b""
+        return (head if tail in head else head + b"\n" + tail).decode(errors="replace")
+
+    def _drain(self) -> None:
+        """Take what the child has printed by now."""
+        for pipe in self.pipes[1:]:
+            for _ in range(64):  # more than a pipe holds
+                if not pipe.closed:
+                    self._print(pipe)
 
     def _lost(self) -> Reply:
         """The reply of a child that is gone."""
@@ -344,7 +326,8 @@ class Child:
             code = self._process.wait(KILL_S)
         except subprocess.TimeoutExpired:
             code = None
-        said = self._said()
+        self._drain()
+        said = self._tail.decode(errors="replace").strip() or "nothing"
         self._end(0.0)
         if code is None:
             return Reply("crash", f"the worker process closed its pipe; it said: {said}")
@@ -354,13 +337,6 @@ class Child:
         if code < 0:
             return Reply("crash", f"the worker process died of {signal_name(-code)}")
         return Reply("crash", f"the worker process ended with status {code}; it said: {said}")
-
-    def _said(self) -> str:
-        """The end of what the child printed."""
-        assert self._process is not None and self._process.stderr is not None
-        for _ in range(64):  # more than a pipe holds
-            self._listen(-1, 0.0)
-        return self._tail.decode(errors="replace").strip() or "nothing"
 
     def _end(self, grace_s: float) -> None:
         process, self._process, self.owners = self._process, None, set()
