@@ -6,28 +6,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, ConfigError
+from ..base.errors import ConfigError
 from ..compiled.binary import Binary
-from ..compiled.facts import Facts
 from ..compiled.pool import SECONDS
 from ..export.kernel_tuner import SeededStrategy
 from ..problem.problem import counted
 from ..ranking.ranking import Ranking
 from ..ranking.search import searched
-from ..ranking.space import Choices, Config
+from ..ranking.space import Choices
 from ..run.spec import Kernel
 from . import source
 from .enable import TOPK, Chosen, Enabled, device_of
-from .kernels import facts_of, rank_made
+from .kernels import Made, rank_made
 
 WHOLE = 96
 """Configurations of a space that is ranked as a list. A larger one is searched."""
@@ -144,41 +142,22 @@ class Explored:
         return [tuple(hint.config[name] for name in self.names) for hint in self.ranking[:count]]
 
 
-@dataclass(frozen=True)
-class _Compiled:
-    """Facts of configurations, for a search."""
-
-    instances: Instances
-    arch: Arch
-    backend: str = "kernel_tuner"
-    source: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return str(self.instances.options.kernel_name)
-
-    def programs(self, config: Config) -> float:
-        return float(math.prod(self.instances.launch(config)[1]))
-
-    def facts(self, configs: Sequence[Config], seconds: float = SECONDS) -> list[Facts | CarverError]:
-        make = lambda place: self.make(configs[place])  # noqa: E731
-        return facts_of(make, range(len(configs)), self.arch, seconds=seconds, hurry=True)
-
-    def make(self, config: Config) -> Binary:
-        return self.instances.binary(dict(config), self.arch)
-
-
 def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
     """All of a small space; of a large one what a search by predicted times compiles of it."""
     names = list(space.tune_params)
     every = [dict(zip(names, config, strict=True)) for config in space.list]
-    compiled = _Compiled(instances, arch)
+    name = str(instances.options.kernel_name)
+
+    def make(config: Mapping[str, Any]) -> Binary:
+        return instances.binary(dict(config), arch)
+
     if len(every) > WHOLE:
-        found = searched(compiled, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
+        grid = lambda config: instances.launch(config)[1]  # noqa: E731
+        kernels = Made(make, {}, grid, None, {}, {}, arch, name=name, backend="kernel_tuner", hurry=True)
+        found = searched(kernels, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
         return Explored(names, found)
-    make = lambda place: compiled.make(every[place])  # noqa: E731
-    return Explored(names, rank_made(compiled.name, arch, every, make, backend=compiled.backend))
+    ranking = rank_made(name, arch, every, lambda place: make(every[place]), backend="kernel_tuner")
+    return Explored(names, ranking)
 
 
 def patch(log: Enabled) -> Callable[[], None]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from inspect import getsource
+from math import prod
 from typing import Any
 
 from ..arch.descriptor import Arch
@@ -23,7 +24,7 @@ from ..compiled.execution.facts import facts_of_binary
 from ..compiled.facts import Facts
 from ..compiled.forks import Copies
 from ..compiled.pool import SECONDS, Compilers, Reply
-from ..compiled.triton import plain_config
+from ..compiled.triton import called, plain_config
 from ..kernels.foreign import listed as combined
 from ..ranking import kernel as triton
 from ..ranking.kernel import SCREENED, described, facts_within, in_turns, rank_facts
@@ -74,7 +75,7 @@ def rank_kernel(
             raise ConfigError(f"{len(kernel)} binaries, but {len(every)} configurations")
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
-        backend, source, known = "binary", "", {}
+        backend, source, known = "binary", "", described({}, values or {})
     elif not other:
         if block is not None:
             raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
@@ -85,16 +86,15 @@ def rank_kernel(
         )  # fmt: skip
     else:
         every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
-        maker = Maker(kernel, args, grid, block, device)
-        make = lambda place: maker({**(constants or {}), **every[place]})  # noqa: E731
-        name, backend, source = name_of(kernel), language_of(kernel, device), source_of(kernel)
-        known = {**args, **(constants or {})} if isinstance(args, Mapping) else {}
+        made = Made(kernel, args, grid, block, constants or {}, values or {}, device)
+        make = lambda place: made.binary(every[place])  # noqa: E731
+        name, backend, source, known = made.name, made.backend, made.source, made.arguments
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
     watched = is_watched() if progress is None else progress
     bounds: dict[str, Any] = {"processes": processes, "seconds": seconds, "progress": watched}
     return _ranked(
         name, device, every, places, compile, lambda some: facts_of(make, some, device, values, **bounds),
-        backend=backend, source=source, arguments=described(known, values or {}), profile=profile, launch=launch,
+        backend=backend, source=source, arguments=known, profile=profile, launch=launch,
     )  # fmt: skip
 
 
@@ -142,6 +142,40 @@ def facts_of(
             found[key] = _told(reply)
             step()
     return [found[str(place)] for place in wanted]
+
+
+class Made:
+    """Facts of what a front end makes of configurations, for a search (`carver.ranking.search.Kernels`).
+
+    `name` and `backend` are the kernel's own unless given.
+    """
+
+    def __init__(
+        self, kernel: Any, args: Any, grid: Any, block: Any, constants: Mapping[str, Any], values: Mapping[str, Any],
+        arch: Arch, processes: int | None = None, *, name: str = "", backend: str = "", hurry: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.backend = name or name_of(kernel), backend or language_of(kernel, arch)
+        self.source = source_of(kernel)
+        self.arguments = described({**args, **constants} if isinstance(args, Mapping) else {}, values)
+        self._maker, self._constants, self._values = Maker(kernel, args, grid, block, arch), constants, values
+        self._how: dict[str, Any] = {"processes": processes, "hurry": hurry}
+
+    def binary(self, config: Mapping[str, Any]) -> Binary:
+        """Raises CompileError where the compiler refuses the configuration."""
+        return self._maker({**self._constants, **config})
+
+    def programs(self, config: Mapping[str, Any]) -> float:
+        """Of the grid, known without compiling; 1 where it is not."""
+        grid, args = self._maker.grid, self._maker.args
+        if not callable(grid):
+            return 1.0
+        known = {**(args if isinstance(args, Mapping) else {}), **self._constants, **config}
+        sizes = called("the grid", grid, known)
+        return float(prod(sizes if isinstance(sizes, Sequence) else [sizes]))
+
+    def facts(self, configs: Sequence[Mapping[str, Any]], seconds: float) -> list[Facts | CarverError]:
+        make = lambda place: self.binary(configs[place])  # noqa: E731
+        return facts_of(make, range(len(configs)), self._maker.arch, self._values, seconds=seconds, **self._how)
 
 
 def rank_made(
@@ -195,9 +229,8 @@ def inspect(
     if not here or (isinstance(kernel, Kernel) and args is None):
         given = {} if grid is None else {"grid": grid}
         return inspect_other(kernel, arch=device, args=args, config=config, constants=constants, values=values, **given)
-    maker = Maker(kernel, {} if args is None else args, grid, block, device)
-    binary = kernel if isinstance(kernel, Binary) else maker({**(constants or {}), **plain_config(config or {})})
-    return evaluated(binary, device, values)
+    made = Maker(kernel, {} if args is None else args, grid, block, device)
+    return evaluated(made({**(constants or {}), **plain_config(config or {})}), device, values)
 
 
 def inner_of(kernel: Any) -> Any:

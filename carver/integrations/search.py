@@ -27,8 +27,8 @@ from ..ranking.ranking import Ranking
 from ..ranking.search import MOST, PATIENCE, Kernels, searched
 from ..ranking.space import Choices, Config, Space
 from ..ranking.steps import Search
-from .kernels import facts_of, language_of, name_of, source_of
-from .languages import Maker, front_end, makes
+from .kernels import Made
+from .languages import front_end, makes
 
 TOPK, HINTS = 10, 8
 """Configurations that are measured by default, and hints of a template that a search starts from."""
@@ -74,7 +74,7 @@ def search(
             shared = pool or open_.enter_context(Pool(processes))
             kernels = _Triton(kernel, args, grid, constants, values, device, shared)
         else:
-            kernels = _Made(kernel, args, grid, block, constants, values, device, processes)
+            kernels = Made(kernel, args, grid, block, constants, values, device, processes)
         bars = open_.enter_context(progress_bars(is_watched() if progress is None else progress, transient=True))
         step, drawn = bars.bar("searching", most), 0
 
@@ -149,29 +149,3 @@ class _Triton:
             return triton_facts(self._kernel, bound, self._arch, self._values, **how)
         except ProblemError as lost:  # of none of these can the program be followed; of others it may be
             return [lost] * len(configs)
-
-
-class _Made:
-    """Facts of what any other front end makes of configurations."""
-
-    def __init__(
-        self, kernel: Any, args: Any, grid: Any, block: Any, constants: Mapping[str, Any], values: Mapping[str, Any],
-        arch: Arch, processes: int | None,
-    ) -> None:  # fmt: skip
-        self.name, self.backend, self.source = name_of(kernel), language_of(kernel, arch), source_of(kernel)
-        self.arguments = described({**args, **constants} if isinstance(args, Mapping) else {}, values)
-        self._maker, self._grid, self._args = Maker(kernel, args, grid, block, arch), grid, args
-        self._constants, self._values, self._arch, self._processes = constants, values, arch, processes
-
-    def programs(self, config: Config) -> float:
-        if not callable(self._grid):
-            return 1.0
-        known = {**(self._args if isinstance(self._args, Mapping) else {}), **self._constants, **config}
-        sizes = called("the grid", self._grid, known)
-        return float(math.prod(sizes if isinstance(sizes, Sequence) else [sizes]))
-
-    def facts(self, configs: Sequence[Config], seconds: float) -> list[Facts | CarverError]:
-        return facts_of(
-            lambda place: self._maker({**self._constants, **configs[place]}), range(len(configs)), self._arch,
-            self._values, processes=self._processes, seconds=seconds,
-        )  # fmt: skip
