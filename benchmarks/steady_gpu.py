@@ -8,8 +8,9 @@ The lists are those of flash-linear-attention (`fla-core` 0.6.0, einops) in `tes
 each kernel, with the arguments written there and random values. Ways: Triton's own tuner, `enable_triton(3)`, pinned
 (two runs that choose by themselves, and the others from the table of the first). All processes start at once, import
 what they need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which is
-made before, four lists at a time. Then all configurations are timed well: rounds in another order each, L2 cleared
-before each run. Every line is written as it comes. `picks` adds what pinned mode takes, computed without a GPU.
+made before, four lists at a time. With `--gpus 4` as many measure at a time, each on its own GPU, as the ranks of a
+distributed program do. All configurations are also timed well: rounds in another order each, L2 cleared before each
+run. Every line is written as it comes. `picks` adds what pinned mode takes, computed without a GPU.
 
 With `--layers 20` there follow decoders of so many layers, compiled by PyTorch: in deterministic mode, with
 `carver.export.inductor.pinned` (two processes), and with max-autotune. They are compiled side by side, and measured one
@@ -22,6 +23,7 @@ import argparse
 import contextlib
 import functools
 import importlib
+import itertools
 import json
 import os
 import random
@@ -204,7 +206,8 @@ def one(options: argparse.Namespace) -> None:
         return
     import torch
 
-    wanted = chosen(options.lists)[options.run :: SIDE] if options.way == EMPTY else chosen(options.lists)
+    parts = {EMPTY: SIDE, "timed": options.gpus}.get(options.way, 0)
+    wanted = chosen(options.lists)[options.run :: parts] if parts else chosen(options.lists)
     for row in wanted:
         importlib.import_module(row["kernel"].rpartition(".")[0])
     torch.ones(1, device="cuda").sum().item()
@@ -271,20 +274,22 @@ def run(options: argparse.Namespace) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as home:
         shared = os.environ | {"TRITON_CACHE_DIR": f"{home}/triton", "CARVER_CACHE_DIR": f"{home}/carver"}
-        ways = [*((EMPTY, i, "") for i in range(SIDE)), ("timed", 0, "")]
-        for i in range(options.times):
-            ways += [("triton", i, ""), ("carver", i, "")]
-            ways += [("pinned", i, f"pins{i}")] if i < 2 else [("pinned, table", i, "pins0")]
+        times = range(options.times)
+        ways = [*((EMPTY, i, "") for i in range(SIDE)), *(("timed", i, "") for i in range(options.gpus))]
+        ways += [*(("triton", i, "") for i in times), *(("carver", i, "") for i in times)]
+        ways += [("pinned", i, f"pins{i}") if i < 2 else ("pinned, table", i, "pins0") for i in times]
         arms = [(LAYERS + arm, 0, "") for arm in ARMS] if options.layers else []
         started = []
         for way, i, table in ways + arms:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
                        str(options.out.resolve()), "--lists", str(options.lists), "--table", f"{home}/{table}",
                        "--rounds", str(options.rounds), "--limit", str(3 * options.lists),
-                       "--layers", str(options.layers)]  # fmt: skip
+                       "--layers", str(options.layers), "--gpus", str(options.gpus)]  # fmt: skip
             command += ["--margin", str(options.margin)] if options.margin is not None else []
-            pipe = subprocess.PIPE
-            started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=shared))
+            pipe, env = subprocess.PIPE, dict(shared)
+            if options.gpus > 1:
+                env["CUDA_VISIBLE_DEVICES"] = str(i % options.gpus)
+            started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env))
         for process in started:
             assert process.stdout is not None
             process.stdout.readline()
@@ -299,11 +304,15 @@ def run(options: argparse.Namespace) -> None:
                 process.wait()
             print(what, "ended with", process.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
 
-        first = started[:SIDE]
-        for process in first:
-            go(process)
-        for process, (way, i, _) in zip(started, ways, strict=False):
-            ended(process, f"{way} {i}", options.limit - (options.kept if decoders else 0.0))
+        turns = [list(turn) for _, turn in itertools.groupby(range(len(ways)), key=lambda at: ways[at][0])]
+        for turn in turns:
+            side = SIDE if ways[turn[0]][0] == EMPTY else options.gpus
+            for together in (turn[at : at + side] for at in range(0, len(turn), side)):
+                for at in together:
+                    go(started[at])
+                for at in together:
+                    left = options.limit - (options.kept if decoders else 0.0)
+                    ended(started[at], f"{ways[at][0]} {ways[at][1]}", left)
         for process in decoders:
             go(process)
         late = threading.Timer(
@@ -330,6 +339,7 @@ def main() -> None:
         made.add_argument("--times", type=int, default=3)
         made.add_argument("--rounds", type=int, default=3)
         made.add_argument("--limit", type=float, default=110.0, help="seconds for all")
+        made.add_argument("--gpus", type=int, default=1, help="processes that measure at a time, each on its own GPU")
         made.add_argument("--margin", type=float)
         made.add_argument("--layers", type=int, default=0, help="of decoders that are compiled; 0 is none")
         made.add_argument("--kept", type=float, default=50.0, help="seconds of all that are kept for them")
