@@ -16,6 +16,7 @@ from carver.compiled.triton import Target
 pytest.importorskip("helion", reason="needs helion==1.5.1", exc_type=ImportError)
 
 import helion
+import helion.language as hl
 import torch
 
 from benchmarks.helion_kernels import attention, layer_norm, matmul
@@ -49,6 +50,27 @@ def test_pytorch_is_as_it_was_afterwards() -> None:
     assert torch.cuda.is_available() == before and driver.__dict__.get("_active") is cuda
     with pytest.raises(carver.CarverError, match="NVIDIA"), ours.absent("mi300x"):
         pass
+
+
+@helion.kernel(static_shapes=True)
+def gated(x: torch.Tensor) -> torch.Tensor:
+    rows, both = x.size()
+    left, right = x[:, : both // 2], x[:, both // 2 :]
+    out = torch.empty([rows, both // 2], dtype=x.dtype, device=x.device)
+    for m, n in hl.tile([rows, both // 2]):
+        out[m, n] = left[m, n] * right[m, n]
+    return out
+
+
+def test_a_kernel_may_index_its_arguments_before_its_loops(tensor: Any) -> None:
+    args = (tensor(SIZE, 2 * SIZE, dtype=torch.float16),)
+    bound = gated.bind(args)
+    default = ours.flat(bound.config_spec.default_config())
+    [seconds] = ours.priced(ours.HelionKernels(bound, args, H100), [default], H100)
+    assert 0 < seconds < 1e-3
+    x = torch.arange(120).reshape(2, 3, 4, 5)
+    for places in ((1,), (slice(1), ..., 2), (..., None, slice(1, 4, 2)), (None, 0, slice(None), -1), (...,)):
+        assert torch.equal(ours._viewed(x, places), x[places])
 
 
 def test_a_search_beats_the_default_and_is_repeatable(args: Any) -> None:

@@ -87,8 +87,16 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
     )  # fmt: skip
     before = driver.__dict__.get("_active")
 
+    from torch.overrides import TorchFunctionMode
+
     class Tensor(torch.Tensor):  # type: ignore[misc, unused-ignore]
         device = property(lambda self: torch.device("cuda:0"))
+
+    class Indexed(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.__getitem__ and args[0].device.type == "cuda":
+                return _viewed(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
+            return function(*args, **(kwargs or {}))
 
     def tensor(*shape: int, dtype: Any) -> Any:
         return torch.empty(shape, dtype=dtype).as_subclass(Tensor)
@@ -102,11 +110,35 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
         patch.start()
     driver.set_active(gone)
     try:
-        yield tensor
+        with Indexed():
+            yield tensor
     finally:
         driver._active = before
         for patch in reversed(patches):
             patch.stop()
+
+
+def _viewed(x: Any, places: tuple[Any, ...]) -> Any:
+    """`x[places]` by PyTorch's views, which do not ask for the device as indexing in Python does."""
+    import torch
+
+    if any(isinstance(place, torch.Tensor | list) for place in places):
+        return x.__getitem__(places)
+    whole = [place for place in places if place is not None and place is not ...]
+    at = places.index(...) if ... in places else len(places)
+    filled = (*places[:at], *[slice(None)] * (x.dim() - len(whole)), *places[at + 1 :])
+    axis = 0
+    for place in filled:
+        if place is None:
+            x = x.unsqueeze(axis)
+        elif isinstance(place, slice):
+            if place != slice(None):
+                x = torch.ops.aten.slice(x, axis, place.start, place.stop, place.step or 1)
+        else:
+            x = x.select(axis, place)
+            continue
+        axis += 1
+    return x
 
 
 @takes(ConfigError, besides="^(bound|args|told)$")
