@@ -100,7 +100,7 @@ def report(options: argparse.Namespace) -> None:
         print(f"{row['kernel']:36}{key:44}{shares[-1]:13.1%}{row['winner_ms']:9.4f}{row['search_ms']:9.4f}"
               f"{losses[-1]:16.3f}")  # fmt: skip
     print(f"{len(rows)} winners: median {statistics.median(shares):.1%} of the draws are predicted to be faster; "
-          f"the search's first is predicted to be as fast as the winner in {sum(x > 0.995 for x in losses)}")  # fmt: skip
+          f"the search's first is predicted as fast as the winner in {sum(x > 0.995 for x in losses)}")  # fmt: skip
 
 
 def main() -> None:
