@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
@@ -52,8 +53,7 @@ def held(key: str) -> Any:
 
 
 def forget(key: str) -> None:
-    with store.to_write().writing() as db:
-        disk._forget(db, key)
+    store.to_write().drop(disk.KIND, [key])
 
 
 # keys
@@ -301,22 +301,21 @@ def test_one_more_candidate_measures_only_that_one(capfd: pytest.CaptureFixture[
 
 
 def damage(how: str, key: str) -> None:
-    files = store.to_write()
+    files, found = store.to_write(), held(key)
     match how:
         case "truncated":
             put(key, store.get(disk.KIND, [key])[key][:200])
         case "no text":
             put(key, b"\xff\x00")
         case "edited":
-            found = held(key)
-            store.to_write().put(disk.KIND, key, json.dumps(found | {"config": {"ways": 7}}).encode())
+            files.put(disk.KIND, key, json.dumps(found | {"config": {"ways": 7}}).encode())
         case "flipped":
             with files.writing() as db:
                 db.execute("UPDATE entries SET body = CAST(body || x'20' AS BLOB) WHERE kind = ?", (disk.KIND,))
         case "binary":
-            files.put(disk.FILE, f"{key}/kernel.so", b"\x7fELF nonsense")
+            put(key, found | {"contents": found["contents"] | {"kernel.so": b64encode(b"\x7fELF nonsense").decode()}})
         case "source gone":
-            files.drop(disk.FILE, [f"{key}/kernel.c"])
+            put(key, found | {"contents": {"kernel.so": found["contents"]["kernel.so"]}})
         case "other key":
             put(key, held(key) | {"key": "f" * 64})
         case "schema":

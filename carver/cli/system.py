@@ -193,7 +193,7 @@ def _clear_cache(
 
     gone = chosen(keys)
     for entry in gone:
-        remove(entry)
+        remove(entry.key)
     if binaries:
         clear()
     print_json({"deleted": len(gone)}) if as_json else click.echo(f"{len(gone)} deleted")

@@ -6,7 +6,6 @@ trusting whoever made it: the kernels in it run with your rights.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from . import cache, profiles
 
 BLOB = "blob"
 """Entries of an archive that are files of a store, by their names there."""
-KINDS = (cache.KIND, cache.FILE, profiles.KIND, compile.KIND, BLOB)
+KINDS = (cache.KIND, profiles.KIND, compile.KIND, BLOB)
 _MOST_ENTRIES = 1 << 16
 _MOST_BYTES = 1 << 30
 """Of an archive."""
@@ -48,11 +47,8 @@ def export(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Mo
 
     Raises ConfigError for a key that there is no entry of.
     """
-    rows = []
-    for entry in cache.chosen(keys):
-        if not entry.problem:
-            rows.append(Row(cache.KIND, entry.key, json.dumps(entry.found).encode()))
-            rows += [Row(cache.FILE, f"{entry.key}/{name}", held) for name, held in entry.files.items()]
+    good = [entry.key for entry in cache.chosen(keys) if not entry.problem]
+    rows = [Row(cache.KIND, key, body) for key, body in store.get(cache.KIND, good).items() if body is not None]
     rows += [Row(profiles.KIND, name, body) for name, body in store.get(profiles.KIND).items() if body is not None]
     for key, body in store.get(compile.KIND).items() if binaries else ():
         if body is not None and (binary := compile.binary_of(body)) is not None:
@@ -74,10 +70,7 @@ def load(path: Path, digest: str | None = None, replace: bool = False) -> Moved:
     rows = store.packed(packed, path, _MOST_ENTRIES, _MOST_BYTES)
     if odd := next((row for row in rows if row.kind not in KINDS), None):
         raise Foreign(f"{path}: {shown(odd.kind)} is none of {', '.join(KINDS)}")
-    files = {row.key: row.body for row in rows if row.kind == cache.FILE}
-    entries = {row.key: cache.entry(row.key, row.body, files) for row in rows if row.kind == cache.KIND}
-    if strange := files.keys() - {f"{key}/{name}" for key, saved in entries.items() for name in saved.files}:
-        raise Foreign(f"{path}: {shown(min(strange))} is no file of an entry")
+    entries = {row.key: cache.entry(row.key, row.body) for row in rows if row.kind == cache.KIND}
     blobs = {row.key: row.body for row in rows if row.kind == BLOB}
     if odd_name := next((n for n, held in blobs.items() if n not in store.names_of(held)), None):
         raise Foreign(f"{path}: {shown(odd_name)} is not the file that was exported")

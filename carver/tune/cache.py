@@ -1,7 +1,7 @@
 """Tuned results: one entry of the store each, or a folder of their own; JSON, source and binary, verified when read.
 
-A result names every file of it with its SHA-256 and the key that it is called by. What does not hold what it says, or
-another user owns, is no result: it is made anew. Nothing is pickled.
+A result names every file of it with its SHA-256 and the key that it is called by; an entry holds their contents, in
+base 64. What does not hold what it says, or another user owns, is no result: it is made anew. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import secrets
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -28,8 +29,7 @@ from ..base.store import regular
 
 SCHEMA = 2
 KIND = "tuned"
-"""Of entries of the store. Their files are rows of their own."""
-FILE = "tuned file"
+"""Of entries of the store."""
 CLEARED = "cleared"
 """What tells measurements after the entry of a key was last removed from those before."""
 
@@ -59,13 +59,16 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Saved:
-    """A verified result: what it says, its files, and where it was."""
+    """A verified result, by its key and where it was: what it says, and its files. `problem`: why it is none."""
 
+    key: str
     where: str
-    found: Mapping[str, Any]
-    files: Mapping[str, bytes]
-    signed: bool
+    size_bytes: int
+    found: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    signed: bool = False
     """Whether this user wrote it here."""
+    problem: str = ""
 
 
 def read(folder: Path) -> Saved:
@@ -74,7 +77,7 @@ def read(folder: Path) -> Saved:
         text = regular(folder / "result.json", given.MOST_BYTES)
     except OSError as e:
         raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
-    return _verified(str(folder), text, lambda name: regular(folder / below(name)))
+    return _verified(str(folder), text, folder)
 
 
 def load(key: str) -> Saved | None:
@@ -84,37 +87,39 @@ def load(key: str) -> Saved | None:
     return entry(key, found[key]) if key in found else None
 
 
-def entry(key: str, body: bytes | None, files: Mapping[str, bytes | None] | None = None) -> Saved:
-    """What an entry holds; `files` are those of an archive, by key and name. Raises Foreign."""
+def entry(key: str, body: bytes | None) -> Saved:
+    """What an entry of the store, or of an archive, holds. Raises Foreign."""
     where = f"the entry {key[:12]}"
     if body is None:
         raise Foreign(f"{where} was changed after it was saved")
-
-    def content(name: str) -> bytes:
-        there = store.get(FILE, [f"{key}/{name}"]) if files is None else files
-        if (held := there.get(f"{key}/{name}")) is None:
-            raise Foreign(f"{where}: its file {name} is missing or was changed")
-        return held
-
-    saved = _verified(where, body, content)
-    if saved.found["key"] != key:
+    saved = _verified(where, body)
+    if saved.key != key:
         raise Foreign(f"{where} is that of another key")
     return saved
 
 
-def _verified(where: str, text: bytes, content: Callable[[str], bytes]) -> Saved:
+def _verified(where: str, text: bytes, folder: Path | None = None) -> Saved:
+    """What the text says, with its files, which are in the folder or in the text."""
+
+    def content(name: str) -> bytes:
+        return b64decode(contents[name], validate=True) if folder is None else regular(folder / below(name))
+
     try:
         found = json_of(text, where, Foreign, finite=False)
         if found["schema"] != SCHEMA:
             raise Foreign(f"{where} has schema {found['schema']!r}; this carver reads {SCHEMA}")
+        contents: dict[str, str] = found.pop("contents", {})
         files = {str(below(name)): content(name) for name in dict(found["files"])}
+        if strange := contents.keys() - files.keys():
+            raise Foreign(f"{where}: {shown(min(strange))} is none of its files")
         if odd := next((name for name, held in files.items() if _digest(held) != found["files"][name]), None):
             raise Foreign(f"{where}: {odd} is not the file that was saved")
         if found["digest"] != _digest_of(found):
             raise Foreign(f"{where} was changed after it was saved")
         if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
             raise Foreign(f"{where}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
-        return Saved(where, found, files, _is_signed(str(found.get("signature")), found["digest"]))
+        is_ours = _is_signed(str(found.get("signature")), found["digest"])
+        return Saved(found["key"], where, len(text) + sum(map(len, files.values())), found, files, is_ours)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Foreign(f"{where} is no saved result: {type(e).__name__}: {e}") from None
 
@@ -141,26 +146,20 @@ def _signature(digest: str) -> str:
     return hmac.new(path.read_bytes(), digest.encode(), "sha256").hexdigest()
 
 
-def signed(result: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
-    """A result as JSON, with the digests of its files and this user's signature."""
+def _signed(result: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """A result with the digests of its files and this user's signature."""
     whole = {**result, "schema": SCHEMA, "files": {str(below(name)): _digest(held) for name, held in files.items()}}
     whole["digest"] = _digest_of(whole)
-    whole["signature"] = _signature(whole["digest"])
-    return json.dumps(whole, indent=1).encode() + b"\n"
+    return {**whole, "signature": _signature(whole["digest"])}
 
 
 def save(key: str, result: Mapping[str, Any], files: Mapping[str, bytes]) -> bool:
-    """Put an entry into the store in one step: readers see the old one or the new one, whole. The last writer stays.
-
-    False where the cache cannot be written. Raises StoreError.
-    """
+    """Put an entry into the store. The last writer stays. False where that cannot be written. Raises StoreError."""
     there = store.to_write()
     if there.path.parent != cache_folder():
         return False
-    rows = [(KIND, key, signed(result, files)), *((FILE, f"{key}/{name}", held) for name, held in files.items())]
-    with there.writing() as db:
-        _forget(db, key)
-        store.insert(db, rows)
+    contents = {str(below(name)): b64encode(held).decode() for name, held in files.items()}
+    there.put(KIND, key, json.dumps({**_signed(result, files), "contents": contents}).encode())
     return True
 
 
@@ -174,7 +173,7 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
         with (staging / "result.json").open("wb") as file:
-            file.write(signed(result, files))
+            file.write(json.dumps(_signed(result, files), indent=1).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         while True:
@@ -194,29 +193,16 @@ def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -
         shutil.rmtree(staging, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class CacheEntry:
-    """One tuned result of the store; `problem` says why it is not usable, empty where it is."""
-
-    key: str
-    size_bytes: int
-    found: Mapping[str, Any]
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    problem: str = ""
-
-
-def entries() -> Iterator[CacheEntry]:
+def entries() -> Iterator[Saved]:
     """Every entry, good or not, by name."""
     for key, body in sorted(store.get(KIND).items()):
         try:
-            saved = entry(key, body)
-            size = len(body or b"") + sum(map(len, saved.files.values()))
-            yield CacheEntry(key, size, saved.found, saved.files)
+            yield entry(key, body)
         except Foreign as e:
-            yield CacheEntry(key, len(body or b""), {}, problem=str(e))
+            yield Saved(key, f"the entry {key[:12]}", len(body or b""), problem=str(e))
 
 
-def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
+def chosen(keys: Collection[str] = ()) -> list[Saved]:
     """The entries whose keys begin with one of these, all without any. Raises ConfigError for a key that there is no
     entry of."""
     every = list(entries())
@@ -225,16 +211,11 @@ def chosen(keys: Collection[str] = ()) -> list[CacheEntry]:
     return [e for e in every if not keys or e.key.startswith(tuple(keys))]
 
 
-def remove(entry: CacheEntry) -> None:
+def remove(key: str) -> None:
     """Delete an entry in one step, and note that: it is tuned anew, from no measurement before."""
     with store.to_write().writing() as db:
-        _forget(db, entry.key)
-        store.insert(db, [(CLEARED, entry.key, uuid.uuid4().hex.encode())])
-
-
-def _forget(db: Any, key: str) -> None:
-    db.execute("DELETE FROM entries WHERE kind = ? AND key = ?", (KIND, key))
-    db.execute("DELETE FROM entries WHERE kind = ? AND substr(key, 1, ?) = ?", (FILE, len(key) + 1, f"{key}/"))
+        db.execute("DELETE FROM entries WHERE kind = ? AND key = ?", (KIND, key))
+        store.insert(db, [(CLEARED, key, uuid.uuid4().hex.encode())])
 
 
 def generation(key: str) -> str:
@@ -243,7 +224,7 @@ def generation(key: str) -> str:
 
 
 def _digest_of(found: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in found.items() if name not in ("digest", "signature")}
+    rest = {name: value for name, value in found.items() if name not in ("contents", "digest", "signature")}
     return _digest(json.dumps(rest, sort_keys=True).encode())
 
 
