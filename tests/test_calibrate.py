@@ -24,12 +24,11 @@ from carver.arch.descriptor import Arch
 from carver.base.child import Reply
 from carver.base.errors import ConfigError, RunError
 from carver.base.given import as_json
-from carver.calibrate import cpu, cuda, keep
 from carver.calibrate import device as calibrating
-from carver.calibrate import kernels as measuring
+from carver.calibrate import keep
 from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
-from carver.calibrate.micro import NOTHING, Microbenchmarks, reading, run_part
+from carver.calibrate.micro import NOTHING, Cpu, Gpu, Microbenchmarks, reading, run_part
 from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.fit import identified
@@ -276,7 +275,7 @@ def test_asked_wrongly(measured_csv: Path, words: tuple[str, ...], complaint: st
 # ---- a CPU, for real
 
 
-def every_part(bench: cpu.Cpu | cuda.Gpu) -> Microbenchmarks:
+def every_part(bench: Cpu | Gpu) -> Microbenchmarks:
     return sum((run_part(bench, name) for name in bench.parts), NOTHING)
 
 
@@ -284,7 +283,7 @@ def every_part(bench: cpu.Cpu | cuda.Gpu) -> Microbenchmarks:
 def processor() -> Microbenchmarks:
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("no C compiler")
-    return every_part(cpu.Cpu(CpuDevice(), most_bytes=1 << 26, effort=0.1))
+    return every_part(Cpu(CpuDevice(), most_bytes=1 << 26, effort=0.1))
 
 
 def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
@@ -314,7 +313,7 @@ def measured_once(whole: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates are timed for half a second, whatever time there is."""
-    monkeypatch.setattr(measuring, "Settings", lambda **given: Settings(**given | {"budget_s": 0.5}))
+    monkeypatch.setattr(calibrating, "Settings", lambda **given: Settings(**given | {"budget_s": 0.5}))
 
 
 @pytest.mark.slow
@@ -534,11 +533,11 @@ def test_a_problem_that_cannot_be_measured_costs_its_times_alone(
             raise RunError(f"{bad.problem} cannot be set up")
         return bench_measure(bench, every, **options)
 
-    bench_measure = measuring.measure
-    monkeypatch.setattr(measuring, "measure", measure)
+    bench_measure = calibrating.measure
+    monkeypatch.setattr(calibrating, "measure", measure)
     with carver.run.records.Records(tmp_path / "records.sqlite") as store:
         here, problems = CpuDevice().arch, {"elementwise": [bad, good]}
-        cases, skipped = measuring.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
+        cases, skipped = calibrating.measured("cpu", here, 10.0, problems, (2, 1, 1), records=store)
     assert [case.problem for case in cases] == [good.problem]
     assert skipped == [f"{bad.problem} cannot be set up"]
 
@@ -639,7 +638,7 @@ class FormulaGpu:
 
 @pytest.fixture(scope="module")
 def gpu() -> Microbenchmarks:
-    return every_part(cuda.Gpu(FormulaGpu()))  # type: ignore[arg-type]
+    return every_part(Gpu(FormulaGpu()))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name, value, within", [
@@ -685,10 +684,10 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
 
 def cuda_sources() -> Iterator[tuple[str, Source]]:
     for isa, name in (("sm_75", "t4"), ("sm_80", "a100"), ("sm_90", "h200")):
-        probe = cuda.Gpu.__new__(cuda.Gpu)
+        probe = Gpu.__new__(Gpu)
         device = FormulaGpu()
         device.arch = carver.load_arch(name)
-        cuda.Gpu.__init__(probe, device)  # type: ignore[arg-type]
+        Gpu.__init__(probe, device)  # type: ignore[arg-type]
         for source in probe.sources():
             yield f"{isa}-{source.path.stem}-{'-'.join(source.defines.values())}", source
 

@@ -21,7 +21,7 @@ from carver.arch import detect
 from carver.arch import devices as arch
 from carver.base import dtypes
 from carver.base.errors import ConfigError, DeviceError, RunError
-from carver.calibrate.cuda import Gpu
+from carver.calibrate.micro import Gpu
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate

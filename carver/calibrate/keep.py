@@ -23,8 +23,7 @@ from ..base.folders import existing, is_writable, publish
 from ..cost.constants import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every
 from ..problem.operator_file import operator_files
-from .cuda import matrix_name, matrix_rows
-from .micro import Microbenchmarks
+from .micro import Microbenchmarks, matrix_name, matrix_rows
 
 DIFFERS = 0.03
 """A rate that is this close to the descriptor's confirms it."""
