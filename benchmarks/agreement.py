@@ -31,8 +31,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import carver  # noqa: E402
-from carver.arch.descriptor import Arch  # noqa: E402
-from carver.arch.occupancy import TMEM_COLUMNS  # noqa: E402
+from carver.arch.descriptor import TMEM_COLUMNS, Arch  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
 from carver.base.shipped import folder  # noqa: E402
 from carver.compiled.arguments import Tensor  # noqa: E402

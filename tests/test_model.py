@@ -9,7 +9,7 @@ import pytest
 from cases import answerable, device_for, offered, template
 
 import carver
-from carver.arch.occupancy import LIMITS, occupancy_limits, resident_blocks
+from carver.arch.descriptor import LIMITS, occupancy_limits, resident_blocks
 from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
 from carver.cost.constants import CONSTANTS, resolve

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.arch.occupancy import resident_blocks
+from carver.arch.descriptor import resident_blocks
 from carver.kernels.declaration import Kernel, kernels
 from carver.kernels.space import given_space
 from carver.ranking.recommend import default_backend

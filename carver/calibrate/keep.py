@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of
-from ..arch.devices import own_folder
-from ..arch.file import to_toml
+from ..arch.devices import own_folder, to_toml
 from ..base.errors import ConfigError
 from ..base.folders import existing, is_writable, publish
 from ..cost.constants import CONSTANTS, resolve

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..arch.occupancy import TMEM_COLUMNS, blocks_that_fit
+from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .footprint import (

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..arch.occupancy import TMEM_COLUMNS
+from ..arch.descriptor import TMEM_COLUMNS, Arch
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
 from ..base.types import BoolArray, IntArray

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..arch.occupancy import LIMITS, occupancy_limits
+from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..base.errors import ConfigError
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.check import constants_of

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arch.descriptor import Arch
-from ..arch.occupancy import blocks_by_limit
+from ..arch.descriptor import Arch, blocks_by_limit
 from ..base.errors import NoCandidates
 from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..cost.constants import resolve

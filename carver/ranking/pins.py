@@ -22,8 +22,7 @@ import numpy as np
 
 from .._version import __version__
 from ..arch.descriptor import Arch
-from ..arch.devices import load
-from ..arch.file import to_toml
+from ..arch.devices import load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from ..base.folders import config_folder, lease, publish
 from ..base.given import check_fields, json_of, number, shown, text_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, overload
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import Arch, blocks_that_fit
 from ..arch.devices import load
-from ..arch.occupancy import blocks_that_fit
 from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..base.table import several

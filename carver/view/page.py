@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..arch.descriptor import Arch
-from ..arch.occupancy import blocks_by_limit, occupancy_limits
+from ..arch.descriptor import Arch, blocks_by_limit, occupancy_limits
 from ..base.table import words
 from ..problem.problem import Problem
 from ..ranking.fleet import Fleet

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arch.descriptor import Arch
-from ...arch.occupancy import TMEM_COLUMNS, blocks_that_fit
+from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness

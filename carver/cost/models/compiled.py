@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arch.descriptor import Arch
-from ...arch.occupancy import TMEM_COLUMNS
+from ...arch.descriptor import TMEM_COLUMNS, Arch
 from ...base.types import FloatArray, IntArray
 from ...compiled.facts import AccessFacts, Facts, Total, added, between
 from ...compiled.isa.matrix import Matrix, rate

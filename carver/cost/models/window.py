@@ -12,8 +12,7 @@ from math import gcd
 
 import numpy as np
 
-from ...arch.descriptor import Arch
-from ...arch.occupancy import resident_blocks
+from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray, IntArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.scope import multiply_dtype
