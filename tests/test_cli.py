@@ -572,6 +572,15 @@ def test_tuning_here_finds_one_of_the_first_hints() -> None:
     assert found["config"] in [dict(hint.config) for hint in hints] and found["latency_ms"] > 0
 
 
+@pytest.mark.slow
+def test_what_is_not_kept_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the cache is full; or other work had the device, which is a note of the same words."""
+    monkeypatch.setattr("carver.tune.cache.save", lambda *args: False)
+    words = ["tune", "elementwise", "256", "1000", "--arch", "cpu", "--topk", "1", "--backend", "cpu", "--fresh"]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == 0 and done.stderr.count("not kept") == 1
+
+
 def test_runs_as_a_module() -> None:
     words = [sys.executable, "-m", "carver", "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)

@@ -56,6 +56,19 @@ def test_a_causal_loop_runs_as_often_as_its_diagonal_says() -> None:
     assert trace.loops[0].trips.tolist() == [2, 4, 6, 7]  # ceil(min(64 (i + 1), 200) / 32)
 
 
+@pytest.mark.parametrize(("where", "said"), [
+    ('loc(#loc3)\n#loc1 = loc("/home/me/k.py":12:4)\n#loc3 = loc("acc"(#loc1))', "k.py:12"),
+    ('loc("acc"("k.py":7:0))', "k.py:7"), ("loc(#loc9)", ""), ("", ""),
+    ('loc(#loc2)\n#loc1 = loc("k.py":3:1)\n#loc0 = loc("h.py":9:1)\n#loc2 = loc(callsite(#loc0 at #loc1))', "h.py:9"),
+])
+def test_a_loop_knows_its_line_of_the_source(where: str, said: str) -> None:
+    """MLIR's locations: of a name that stands for a place, of a place itself, and of a function that was inlined."""
+    at, _, names = where.partition("\n")
+    text = CAUSAL.replace("    }\n", f"    }} {at}\n")
+    trace = evaluate(f"{text}\n{names}", [("k", None), ("seq", 200)], (4, 1, 1))
+    assert [loop.where for loop in trace.loops] == [said]
+
+
 def test_masks_count_what_they_let_through() -> None:
     trace = evaluate(CAUSAL, [("k", None), ("seq", 200)], (4, 1, 1))
     load = trace.accesses[0]

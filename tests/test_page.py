@@ -126,7 +126,12 @@ def test_other_commands_write_a_page_too(tmp_path: Path, words: tuple[str, ...],
     [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     held = json.loads(data)
     assert len(held.get("hints", [])) == (words[0] == "explain")
-    assert [table["title"] for table in held.get("tables", [])] == ([says] if words[0] == "evaluate" else [])
+    titles = [says, "Problems, the worst first pick first"] if words[0] == "evaluate" else []
+    assert [table["title"] for table in held.get("tables", [])] == titles
+    if titles:
+        summary, problems = (table["rows"] for table in held["tables"])
+        assert len(problems) == sum(row[2] for row in summary)
+        assert [row[4] for row in problems] == sorted((row[4] for row in problems), reverse=True)
 
 
 def held_by(file: Path) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_a_template_seeds_a_space_by_the_usual_names_of_its_keys() -> None:
                             num_warps=first["num_warps"])  # fmt: skip
 
 
-def test_what_lacks_shared_memory_is_mended_by_its_own_figure() -> None:
+def test_what_lacks_shared_memory_is_tried_with_fewer_stages() -> None:
     """128 x 64 x 64 halves of 8 stages: 7 buffers of 24 KiB; with BK = 256 one of 96 KiB: two of them fit 227 KiB."""
     space = dict(BM=[128], BN=[64], BK=[256], num_warps=[4], num_stages=[2, 3, 4, 8])
     ranking = carver.search(
@@ -116,9 +116,9 @@ def test_what_lacks_shared_memory_is_mended_by_its_own_figure() -> None:
         seeds=[dict(BM=128, BN=64, BK=256, num_warps=4, num_stages=8)], most=2,
     )  # fmt: skip
     assert ranking.search is not None
-    refused, mended = ranking.search.steps
+    refused, fewer = ranking.search.steps
     assert "bytes of shared memory" in refused.why and refused.predicted_ms is None
-    assert mended.origin == "mended" and mended.predicted_ms and mended.config["num_stages"] < 8
+    assert fewer.origin == "fewer stages" and fewer.predicted_ms and fewer.config["num_stages"] < 8
 
 
 def test_interrupted_it_returns_what_it_has() -> None:

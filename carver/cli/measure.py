@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import expm1
+from math import expm1, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -46,7 +47,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
-    from ..evaluate.summary import Summary
+    from ..evaluate.summary import Score, Summary
     from ..evaluate.tables import Formats, Remark
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
@@ -140,7 +141,9 @@ def tune(
     """
     from ..tune import AutoTuner
 
-    found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
+    with warnings.catch_warnings():  # the notes below say the same
+        warnings.filterwarnings("ignore", ".*not kept")
+        found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
     save_document(_tried(found), html)
     if as_json:
         print_json(found.to_dict())
@@ -516,6 +519,11 @@ def evaluate(
         )
 
 
+def _off(score: Score) -> float | None:
+    """How far predicted times are off, as the median. [%]"""
+    return 100 * score.log_error if isfinite(score.log_error) else None
+
+
 def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) -> dict[str, Any]:
     """What the page of `evaluate` holds."""
     heads = [by, "device", "problems", "configurations", *(f"k={k}" for k in ks), *(f"random k={k}" for k in ks)]
@@ -527,7 +535,16 @@ def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) ->
             "geometric mean over the problems.")  # fmt: skip
     shown = {"title": "Slowdown of the first k picks", "columns": heads, "rows": told, "words": [0, 1], "note": note,
              "bars": [4, 4 + len(ks)]}  # fmt: skip
-    return tables(f"carver evaluate {path}", "rankings compared with measured times", shown)
+    scored = [(row.name, each) for row in rows for each in row.scores]
+    of_each = [
+        [str(each.case.problem), name, len(each.case.configs), 1e3 * each.case.best_s,
+         *(each.slowdown[k] for k in ks), _off(each)]
+        for name, each in sorted(scored, key=lambda pair: -pair[1].slowdown[ks[0]])
+    ]  # fmt: skip
+    heads = ["problem", by, "configurations", "fastest measured, ms", *(f"k={k}" for k in ks), "time off, %"]
+    problems = {"title": "Problems, the worst first pick first", "columns": heads, "rows": of_each, "words": [0, 1],
+                "bars": [4]}  # fmt: skip
+    return tables(f"carver evaluate {path}", "rankings compared with measured times", shown, problems)
 
 
 def tell(remark: Remark) -> None:

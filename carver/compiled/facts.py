@@ -113,6 +113,8 @@ class LoopFacts:
     """Passes of its code in the mean program, and in `most_trips` in the program that has most."""
     most_trips: float
     span: Span
+    where: str = ""
+    """Its line of the source, as "kernels.py:12"; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -248,8 +250,9 @@ def gathered(
     for times, span in zip((*passes.loops, *passes.asides), spans, strict=True):
         work = work + times * span.alone_clk[USUAL_LATENCY]
     loops = tuple(
-        LoopFacts(trace.loops[i].name if i >= 0 else "", m.parent, float(n.mean()), float(n.max()), m.span)
+        LoopFacts(name, m.parent, float(n.mean()), float(n.max()), m.span, where)
         for m, i, n in zip(machine.loops, passes.whose, passes.loops, strict=True)
+        for name, where in [(trace.loops[i].name, trace.loops[i].where) if i >= 0 else ("", "")]
     )
     at_once: dict[int, float] = {}
     for i, loop in enumerate(trace.loops):
@@ -391,6 +394,8 @@ def _lines(facts: Facts) -> Iterator[str]:
     for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop without a counterpart in the program"
         name = f"loop at {loop.name}" if loop.name.startswith("0x") else name
+        name = "while loop" if loop.name == "while" else name
+        name += f" ({loop.where})" if loop.where else ""
         most = f" (at most {loop.most_trips:.4g})" if loop.most_trips > 1.001 * loop.trips else ""
         loops.append((loop.parent, f"{name}: {several(loop.trips, 'pass', 'passes')} per program{most}", loop.span))
     asides = [(f"behind a branch, {several(times, 'time')} per program", span) for times, span in facts.asides]

@@ -221,7 +221,7 @@ class _Evaluator:
         place = self.places.setdefault((id(op), frame.loop), len(self.trace.loops))
         if place == len(self.trace.loops):
             empty = np.zeros(self.trace.programs)
-            self.trace.loops.append(LoopTrace(name, frame.loop, empty, empty.copy()))
+            self.trace.loops.append(LoopTrace(name, frame.loop, empty, empty.copy(), where=op.where))
         np.add.at(self.trace.loops[place].entries, frame.program[entered], frame.weight[entered])
         return place
 

@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePath
 
 from ..base.errors import KernelError
 
 _LOC = re.compile(r'\s*\bloc\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\([^()]*\))*\))*\))*\)')
+_DEFINED = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
+_FILE = re.compile(r'"([^"]*)":(\d+):\d+')
 _NAME = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _RESULTS = re.compile(r"^((?:%[\w$.-]+(?::\d+)?(?:,\s*)?)+)\s*=\s*")
 _OPCODE = re.compile(r'^"?([a-z_]+\.[\w.]+)"?')
@@ -25,6 +28,8 @@ class Op:
     operands: tuple[str, ...]
     text: str
     regions: tuple[Region, ...] = ()
+    where: str = ""
+    """Of one that has regions: the line of the source, as "kernels.py:12"; empty where the text does not say."""
 
     @property
     def types(self) -> str:
@@ -58,6 +63,10 @@ class Function:
 @dataclass
 class _Lines:
     lines: list[str]
+    whole: list[str]
+    """The same with their locations."""
+    places: dict[str, str]
+    """What the text says of the locations that it names."""
     at: int = 0
 
     def next(self) -> str:
@@ -66,11 +75,21 @@ class _Lines:
         self.at += 1
         return self.lines[self.at - 1]
 
+    def where(self) -> str:
+        """The line of the source of what was read last; within a function that was called, its own line."""
+        said = self.whole[self.at - 1].rpartition(" loc(")[2]
+        for _ in range(len(self.places) + 1):
+            if (found := _FILE.search(said)) is not None:
+                return f"{PurePath(found[1]).name}:{found[2]}"
+            said = self.places.get("".join(re.findall(r"#loc\d*", said)[:1]), "")
+        return ""
+
 
 def parse(text: str) -> dict[str, Function]:
     """The functions of a module by name. Raises KernelError for text that is none."""
-    cleaned = (_LOC.sub("", line).strip() for line in text.splitlines())
-    lines = _Lines([line for line in cleaned if line and not line.startswith(("#", "//"))])
+    cleaned = ((_LOC.sub("", line).strip(), line) for line in text.splitlines())
+    kept = [pair for pair in cleaned if pair[0] and not pair[0].startswith(("#", "//"))]
+    lines = _Lines([line for line, _ in kept], [line for _, line in kept], dict(_DEFINED.findall(text)))
     found: dict[str, Function] = {}
     while lines.at < len(lines.lines):
         line = lines.next()
@@ -123,15 +142,16 @@ def _op(line: str, lines: _Lines) -> Op:
     if opcode is None:
         raise KernelError(f"Triton's IR has a line that does not parse: {line[:120]}")
     name, text = opcode[1], line[opcode.end() :].strip()
-    regions = []
+    regions, where = [], ""
     while text.endswith("{"):
         regions.append(_region(lines))
         closing = lines.next()  # "}", "} else {", "} do {", "}) : (types) -> type", "} {attributes}"
         if re.match(r"\}\s*(else|do)\s*\{$", closing) or re.match(r"\},\s*\{$", closing):
             continue
+        where = lines.where()
         text = text[:-1].rstrip() + " " + closing.lstrip("}").lstrip(")")
         break
-    return Op(name, results, tuple(names(text)), text.strip(), tuple(regions))
+    return Op(name, results, tuple(names(text)), text.strip(), tuple(regions), where)
 
 
 def names(text: str) -> list[str]:

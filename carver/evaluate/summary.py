@@ -53,9 +53,11 @@ class Summary:
     """Of the candidates that ran, the share that the rules keep."""
     precision: float
     """Of the candidates that the rules keep, the share that ran."""
+    scores: Sequence[Score] = ()
+    """Of each problem; `to_dict` leaves them out."""
 
     def to_dict(self) -> dict[str, Any]:
-        out = dict(vars(self))
+        out = {name: value for name, value in vars(self).items() if name != "scores"}
         out["slowdown"] = {
             str(k): dict(zip(("mean", "p95", "worst"), v, strict=True)) for k, v in self.slowdown.items()
         }
@@ -136,6 +138,7 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
         covered=_over_numbers(np.mean, [s.covered for s in rows]),
         recall=ran_kept / max(ran_kept + ran_rejected, 1),
         precision=ran_kept / max(ran_kept + failed_kept, 1),
+        scores=rows,
     )
 
 

@@ -2,8 +2,8 @@
 
 Each round draws candidates from the space, some by chance and some near the best so far, and compiles the few that
 promise most (`surrogate.promising`), as `rank_kernel` does with a list. What does not fit for a figure that it names,
-shared memory, is mended by that figure. The order of a search follows from its seed and from the space; a budget only
-says where it ends, so a longer search goes on from what a shorter one left in the store.
+shared memory, is tried again with as many stages as that figure allows. The order of a search follows from its seed and
+from the space; a budget only says where it ends, so a longer search goes on from what a shorter one left in the store.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _State:
     prices: dict[int, Price] = field(default_factory=dict)
     found: dict[int, Facts | CarverError] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
-    mended: list[int] = field(default_factory=list)
+    fewer: list[int] = field(default_factory=list)
 
     def add(self, configs: Sequence[Config]) -> list[int]:
         """Places of those that can be launched, each once."""
@@ -121,14 +121,14 @@ class _State:
         if isinstance(facts, Facts) and facts.shared_bytes > self.arch.smem_per_block_bytes:
             stages = config.get("num_stages")
             fit = int((stages or 0) * self.arch.smem_per_block_bytes / facts.shared_bytes)
-            if fit >= 1 and (mended := self.space.member({**config, "num_stages": fit})):
-                self.mended += self.add([mended] if (mended.get("num_stages") or 0) < (stages or 0) else [])
+            if fit >= 1 and (fewer := self.space.member({**config, "num_stages": fit})):
+                self.fewer += self.add([fewer] if (fewer.get("num_stages") or 0) < (stages or 0) else [])
 
-    def mend(self, most: int) -> bool:
-        """Compile what was mended and not yet compiled, `most` in all; whether there was any."""
-        mended = [place for place in dict.fromkeys(self.mended) if place not in self.prices]
-        self.compile(mended[: most - len(self.prices)], "mended")
-        return bool(mended)
+    def with_fewer(self, most: int) -> bool:
+        """Compile what has fewer stages and is not yet compiled, `most` in all; whether there was any."""
+        fewer = [place for place in dict.fromkeys(self.fewer) if place not in self.prices]
+        self.compile(fewer[: most - len(self.prices)], "fewer stages")
+        return bool(fewer)
 
     @property
     def best(self) -> list[int]:
@@ -178,7 +178,7 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
     """Why it ended."""
     first = state.add([member for each in seeds if (member := state.space.member(each)) is not None])
     state.compile(first[:most], "seed")
-    state.mend(most)
+    state.with_fewer(most)
     best_s = state.prices[state.best[0]].seconds or math.inf if state.best else math.inf
     drawn = state.add(state.space.candidates([], best_s, rng))
     far = spread(_axes(state), len(first) + STARTS) if drawn else []
@@ -191,7 +191,7 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
             return f"{most} were compiled"
         if state.idle() >= patience:
             return f"{patience} in a row brought no gain"
-        if state.mend(most):
+        if state.with_fewer(most):
             continue
         best = state.best
         best_s = state.prices[best[0]].seconds or math.inf if best else math.inf

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Step:
-    """One configuration that was looked at."""
+    """One configuration that was compiled."""
 
     config: Mapping[str, Any]
     origin: str
-    """"seed", "spread", "promising" or "mended"."""
+    """"seed", "spread", "promising" or "fewer stages"."""
     seconds: float
     """Since the search began. [s]"""
     predicted_ms: float | None

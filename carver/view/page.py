@@ -81,8 +81,10 @@ def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) ->
             arch, hint.launch.threads / arch.warp_size, hint.launch.smem_bytes, hint.launch.registers
         )
         if hint.facts is not None:
-            loops = hint.facts.loops
-            drawn["loops"] = [{"name": x.name, "passes": x.trips, "pipes": dict(x.span.pipe_clk)} for x in loops]
+            drawn["loops"] = [
+                {"name": f"{x.name} {x.where}".strip(), "passes": x.trips, "pipes": dict(x.span.pipe_clk)}
+                for x in hint.facts.loops
+            ]
         elif len(hints) < explained and isinstance(hint.subject, Problem):
             drawn["explanation"] = {n: v for n, v in hint.explain().to_dict().items() if n != "hint"}
         hints.append(drawn)

@@ -325,11 +325,10 @@ def plot_search(search: Search, ax: Axes | None = None) -> Axes:
         raise ConfigError("nothing to plot: the search has no price")
     ax = ax or new_axes(4.0)
     priced = [(i, step) for i, step in enumerate(search.steps, 1) if step.predicted_ms is not None]
-    colours = {"seed": ORANGE, "spread": GREY, "mended": RED}
+    colours = {"seed": ORANGE, "spread": GREY, "fewer stages": RED}
     for origin in dict.fromkeys(step.origin for _, step in priced):
         own = [(i, step.predicted_ms or 0.0) for i, step in priced if step.origin == origin]
-        said = "with fewer stages" if origin == "mended" else origin
-        ax.scatter([i for i, _ in own], [ms for _, ms in own], s=18, color=colours.get(origin, BLUE), label=said)
+        ax.scatter([i for i, _ in own], [ms for _, ms in own], s=18, color=colours.get(origin, BLUE), label=origin)
     counts, seconds, best = zip(*search.best, strict=True)
     ax.step([*counts, len(search.steps)], [*best, best[-1]], where="post", color=BLUE, lw=1.2, label="best so far")
     ax.set_yscale("log")
