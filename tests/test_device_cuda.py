@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -71,16 +72,12 @@ class Fake(ModuleType):
 
     class LogicError(Error): ...
 
-    class function_attribute:
-        MAX_DYNAMIC_SHARED_SIZE_BYTES = "max dynamic"
-
     def __init__(self) -> None:
         super().__init__("pycuda.driver")
         self.log: list[tuple[Any, ...]] = []
         self.fail: dict[str, Exception] = {}
         self.devices = 1
         self.clock = 0
-        self.function: dict[str, Any] = {"num_regs": 72, "shared_size_bytes": 1024, "local_size_bytes": 0}
 
     def did(self, *what: Any) -> None:
         self.log.append(what)
@@ -140,31 +137,6 @@ class Fake(ModuleType):
                 return float(self.at - other.at)
 
         return Event
-
-    def module_from_file(self, path: str) -> Any:
-        self.did("module", path)
-        fake = self
-
-        class Function:
-            num_regs, shared_size_bytes, local_size_bytes = fake.function.values()
-
-            def __init__(self, name: str) -> None:
-                self.name = name
-
-            def set_attribute(self, attribute: object, value: int) -> None:
-                fake.did("attribute", self.name, attribute, value)
-
-            def prepare(self, types: str) -> None:
-                fake.did("prepare", self.name, types)
-
-            def prepared_call(self, grid: Any, block: Any, *args: Any, shared_size: int) -> None:
-                fake.did("launch", self.name, grid, block, args, shared_size)
-
-        class Module:
-            def get_function(self, name: str) -> Function:
-                return Function(name)
-
-        return Module()
 
     def mem_alloc(self, size: int) -> int:
         self.did("alloc", size)
@@ -270,25 +242,26 @@ def cubin(folder: Path) -> Binary:
     return Binary(path, hashlib.sha256(b"code").hexdigest(), "", 0.0, False)
 
 
-def test_load_and_launch(device: cuda.CudaDevice, fake: Fake, tmp_path: Path) -> None:
+def test_load_and_launch(device: cuda.CudaDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = Library("PPPqq", "PP")
+    monkeypatch.setattr(launch, "_library", lambda: library)
     calls = (
         Call("first", (7, 2, 3), 128, 100_000, ("A", None, "workspace", 5, 2**40)),
         Call("second", (1, 1, 1), 32, 0, ("workspace", "C")),
     )
-    loaded = device.load(cubin(tmp_path), program(*calls))
-    assert fake.log == [
-        ("module", str(tmp_path / "k.cubin")),
-        ("attribute", "first", "max dynamic", 100_000),
-        ("prepare", "first", "PPPqq"),
-        ("prepare", "second", "PP"),
-    ]
+    made = program(*calls)
+    loaded = device.load(cubin(tmp_path), made)
+    assert made.given == ("A", "workspace", "C") and ("attribute", 8, 100_000) in library.log
     assert loaded.resources["first"].registers == 72 and loaded.resources["second"].static_smem_bytes == 1024
-    fake.log.clear()
+    library.log.clear()
     loaded.launch({"A": 0x10, "C": 0x20, "workspace": 0x30})
-    assert fake.log == [
-        ("launch", "first", (7, 2, 3), (128, 1, 1), (0x10, 0, 0x30, 5, 2**40), 100_000),
-        ("launch", "second", (1, 1, 1), (32, 1, 1), (0x30, 0x20), 0),
+    assert library.log == [
+        ("launch", 8, [7, 2, 3, 128, 1, 1, 100_000], None, [0x10, None, 0x30, 5, 2**40], None),
+        ("launch", 8, [1, 1, 1, 32, 1, 1, 0], None, [0x30, 0x20], None),
     ]
+    device._stream = 77
+    loaded.launch({"A": 0x10, "C": 0x20, "workspace": 0x30})
+    assert [entry[3] for entry in library.log[2:]] == [77, 77]
 
 
 @pytest.mark.parametrize("cold", [True, False])
@@ -326,8 +299,8 @@ def test_a_graph_is_captured_once_and_launched_between_events(
     monkeypatch.setattr(launch, "_library", lambda: Driver(fake.log))
     monkeypatch.setitem(sys.modules, "torch", None)
     streams: list[int] = []
-    samples = device.time(lambda: streams.append(device._queue.stream), 2, timer="graph")
-    assert samples == [1e-3] * 2 and streams == [77] and device._queue.stream == 0
+    samples = device.time(lambda: streams.append(device._stream), 2, timer="graph")
+    assert samples == [1e-3] * 2 and streams == [77] and device._stream == 0
     log = [entry[0] for entry in fake.log if entry[0] != "alloc"]
     assert log == ["synchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
                    *["evict", "record", "cuGraphLaunch", "record"] * 2, "synchronize"]  # fmt: skip
@@ -378,16 +351,20 @@ def test_copies_are_bits(device: cuda.CudaDevice, fake: Fake) -> None:
     assert fake.log[-1] == ("fill", 0xFF, 4)
 
 
-def test_errors_of_the_driver_are_ours(device: cuda.CudaDevice, fake: Fake, tmp_path: Path) -> None:
+def test_errors_of_the_driver_are_ours(
+    device: cuda.CudaDevice, fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     fake.fail["alloc"] = Fake.MemoryError("cuMemAlloc failed: out of memory")
     with pytest.raises(OutOfMemory, match="allocating 4096 bytes on NVIDIA H200: cuMemAlloc failed"):
         device.empty((1024,), "float32")
     fake.fail["synchronize"] = Fake.LogicError("an illegal memory access was encountered")
     with pytest.raises(RunError, match="illegal memory access"):
         device.synchronize()
-    fake.fail["module"] = Fake.LogicError("device kernel image is invalid")
-    with pytest.raises(RunError, match=r"loading kernel.cu: device kernel image"):
-        device.load(cubin(tmp_path), program())
+    library = Library()
+    monkeypatch.setattr(launch, "_library", lambda: library)
+    for library.fails, kind in ((700, RunError), (2, OutOfMemory)):  # CUDA_ERROR_ILLEGAL_ADDRESS, _OUT_OF_MEMORY
+        with pytest.raises(kind, match=r"loading .*k\.cubin: an illegal memory access"):
+            device.load(cubin(tmp_path), program())
 
 
 def test_state_reads_nvidia_smi(device: cuda.CudaDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,7 +463,7 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
 @GPU
 @pytest.mark.parametrize(("k", "trans_a", "trans_b"), [(304, False, True), (304, True, False), (301, False, False)])
 def test_tensor_maps_follow_the_tensors(gpu: cuda.CudaDevice, k: int, trans_a: bool, trans_b: bool) -> None:
-    """Through PyCUDA and through the driver; each launch has tensors of its own. k = 301: the maps are of copies."""
+    """As it is loaded and by a launcher of its own; each launch has other tensors. k = 301: the maps are of copies."""
     template = MatmulTemplate(520, 264, k, trans_A=trans_a, trans_B=trans_b, out_dtype="float32").with_arch(gpu.arch)
     hint = next((h for h in template.recommend_hints(10_000, backend="cuda") if h.kernel == "tma"), None)
     if hint is None:
@@ -499,10 +476,10 @@ def test_tensor_maps_follow_the_tensors(gpu: cuda.CudaDevice, k: int, trans_a: b
         a, b = (decode(encode(rng.standard_normal(t.shape), t.dtype), t.dtype) for t in kernel.program.inputs)
         right = (a.swapaxes(1, 2) if trans_a else a).astype(np.float64) @ (b.swapaxes(1, 2) if trans_b else b)
         inputs = [upload(gpu, x, "float16") for x in (a, b)]
-        for through_the_driver in (False, True):
+        for alone in (False, True):
             c = gpu.empty((1, 520, 264), "float32")
             gpu.fill(c, 0xFF)
-            if through_the_driver:
+            if alone:
                 launched([each.pointer for each in (*inputs, c, room)])
             else:
                 kernel(*inputs, c)
@@ -826,13 +803,19 @@ def test_bandwidth_of_l2_does_not_depend_on_how_the_data_divides(gpu: cuda.CudaD
 class Library:
     """`libcuda` as far as launches need it: `log` has each launch with its arguments as the driver would read them."""
 
-    def __init__(self, letters: str) -> None:
-        self.letters, self.log = letters, list[Any]()
+    def __init__(self, *letters: str) -> None:
+        self.letters, self.log = cycle(letters), list[Any]()
+        """Of the arguments of each launch, over and over."""
         self.fails = 0
 
     def cuModuleLoadData(self, module: Any, image: bytes) -> int:
         module._obj.value = 7
         self.log.append(("module", image))
+        return self.fails
+
+    def cuFuncGetAttribute(self, value: Any, attribute: int, function: Any) -> int:
+        """Of cuda.h: SHARED_SIZE_BYTES, LOCAL_SIZE_BYTES, NUM_REGS."""
+        value._obj.value = {1: 1024, 3: 0, 4: 72}[attribute]
         return 0
 
     def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
@@ -847,7 +830,7 @@ class Library:
     def cuLaunchKernel(self, function: Any, *rest: Any) -> int:
         *extents, stream, pointers, extra = rest
         kinds = {"P": ctypes.c_void_p, "i": ctypes.c_int32, "f": ctypes.c_float, "q": ctypes.c_int64}
-        read = [kinds[k].from_address(pointers[i]).value for i, k in enumerate(self.letters)]
+        read = [kinds[k].from_address(pointers[i]).value for i, k in enumerate(next(self.letters))]
         self.log.append(("launch", function.value, [n.value for n in extents], stream.value, read, extra))
         return self.fails
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from ..base.host import cores_available
 from ..base.shipped import folder
 from . import compile as compiling
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
-from .compile import Binary, Resources
-from .launch import C_TYPES
-from .render import CPU_FLAGS, Launcher, Program, Scalar, Source, passed
+from .compile import Binary
+from .launch import C_TYPES, Loaded
+from .render import CPU_FLAGS, Launcher, Program, Scalar, Source
 
 POWERCAP = Path("/sys/class/powercap")
 _ALIGN_BYTES = 64
@@ -31,52 +31,35 @@ _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
 
 
-class CpuProgram:
-    """A loaded library and the calls of one program."""
+def _launcher(library: ctypes.CDLL, program: Program, names: Sequence[str], threads: int) -> Launcher:
+    """The calls of a program for arguments in the order of `names`, ready to be repeated."""
+    calls = []
+    for call in program.calls:
+        try:
+            function = getattr(library, call.entry)
+        except AttributeError:
+            raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
+        function.restype = None
+        function.argtypes = [
+            C_TYPES[a.kind] if isinstance(a, Scalar) else ctypes.c_int64 if isinstance(a, int) else _POINTER
+            for a in call.args
+        ]
+        named = [arg.value if isinstance(arg, Scalar) else arg for arg in call.args]
+        fixed = [None if isinstance(arg, str) else arg or 0 for arg in named]
+        given = [(i, names.index(arg)) for i, arg in enumerate(named) if isinstance(arg, str)]
+        calls.append((function, fixed, given))
+    set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
 
-    def __init__(self, library: ctypes.CDLL, program: Program, threads: int) -> None:
-        self.program = program
-        self.resources: Mapping[str, Resources] = {}
-        self._threads = threads
-        self._set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
-        self._calls = []
-        for call in program.calls:
-            try:
-                function = getattr(library, call.entry)
-            except AttributeError:
-                raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
-            function.restype = None
-            function.argtypes = [
-                C_TYPES[a.kind] if isinstance(a, Scalar) else ctypes.c_int64 if isinstance(a, int) else _POINTER
-                for a in call.args
-            ]
-            self._calls.append((function, call.args))
+    def launch(values: Sequence[Any], stream: int = 0) -> None:
+        if set_threads:
+            set_threads(threads)
+        for function, fixed, places in calls:
+            args = fixed.copy()
+            for i, place in places:
+                args[i] = values[place]
+            function(*args)
 
-    def launch(self, pointers: Mapping[str, int]) -> None:
-        if self._set_threads:
-            self._set_threads(self._threads)
-        for function, args in self._calls:
-            function(*(passed(arg, pointers) for arg in args))
-
-    def launcher(self, names: Sequence[str]) -> Launcher:
-        """The same for arguments in the order of `names`, ready to be repeated."""
-        calls, threads, set_threads = [], self._threads, self._set_threads
-        for function, args in self._calls:
-            named = [arg.value if isinstance(arg, Scalar) else arg for arg in args]
-            fixed = [None if isinstance(arg, str) else arg or 0 for arg in named]
-            given = [(i, names.index(arg)) for i, arg in enumerate(named) if isinstance(arg, str)]
-            calls.append((function, fixed, given))
-
-        def launch(values: Sequence[Any], stream: int = 0) -> None:
-            if set_threads:
-                set_threads(threads)
-            for function, fixed, places in calls:
-                args = fixed.copy()
-                for i, place in places:
-                    args[i] = values[place]
-                function(*args)
-
-        return launch
+    return launch
 
 
 def cores_taken() -> int:
@@ -106,11 +89,11 @@ class CpuDevice:
     def compile(self, source: Source) -> Binary:
         return compiling.compile_source(source, compiling.c_compiler())
 
-    def load(self, binary: Binary, program: Program) -> CpuProgram:
-        return CpuProgram(_open(binary), program, self.threads)
+    def load(self, binary: Binary, program: Program) -> Loaded:
+        return Loaded(program, {}, self.launcher(binary, program, program.given))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
-        return self.load(binary, program).launcher(names)
+        return _launcher(_open(binary), program, names, self.threads)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = size_bytes(shape, dtype)

@@ -11,10 +11,9 @@ import csv
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,8 @@ from ..base.errors import DeviceError, RunError
 from . import compile as compiling
 from . import launch
 from .buffers import STORAGE, Array, Buffer, OutOfMemory, decode
-from .compile import Binary, Resources
-from .render import Launcher, Program, Scalar, Source, passed
+from .compile import Binary
+from .render import Launcher, Program, Source
 from .timers import by_run, stamped
 
 _INSTEAD = 'or ask for device="cpu", with hints for a CPU'
@@ -86,60 +85,6 @@ def _errors(driver: Any, what: str) -> Iterator[None]:
         raise RunError(f"{what}: {e}") from None
 
 
-@dataclass
-class Queue:
-    """Where a device's programs launch."""
-
-    stream: int = 0
-    """The driver's handle; 0 is the default one."""
-
-
-class CudaProgram:
-    """A loaded module and the prepared functions of one program."""
-
-    def __init__(self, driver: Any, binary: Binary, program: Program, ordinal: int, queue: Queue) -> None:
-        self.program = program
-        self._driver, self._queue = driver, queue
-        resources: dict[str, Resources] = {}
-        self._calls = []
-        with _errors(driver, f"loading {program.source.path.name}"):
-            self._module = driver.module_from_file(str(binary.checked()))
-            for call in program.calls:
-                function = self._module.get_function(call.entry)
-                if call.dynamic_smem_bytes:
-                    attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-                    function.set_attribute(attribute, call.dynamic_smem_bytes)
-                function.prepare("".join(_letter(arg) for arg in call.args))
-                resources[call.entry] = Resources(
-                    function.num_regs, function.shared_size_bytes, function.local_size_bytes
-                )
-                self._calls.append((function, call))
-        self.resources: Mapping[str, Resources] = resources
-        # PyCUDA passes arguments as one buffer that begins with the first. A parameter as aligned as a tensor map may
-        # lie behind a gap, of which only the driver knows.
-        self._names = (*(t.name for t in program.tensors), "workspace")
-        self._mapped = any(call.maps for call in program.calls)
-        self._launcher = partial(launch.launcher, binary, program, self._names, ordinal)
-
-    @cached_property
-    def _launch(self) -> Launcher:
-        return self._launcher()
-
-    def launch(self, pointers: Mapping[str, int]) -> None:
-        if self._mapped or self._queue.stream:
-            self._launch([pointers[name] for name in self._names], self._queue.stream)
-            return
-        with _errors(self._driver, f"launching {self.program.source.path.name}"):
-            for function, call in self._calls:
-                args = (passed(arg, pointers) for arg in call.args)
-                function.prepared_call(call.grid, call.threads, *args, shared_size=call.dynamic_smem_bytes)
-
-
-def _letter(arg: str | int | Scalar | None) -> str:
-    """As `prepare` takes it, in the letters of Python's `struct`."""
-    return arg.kind if isinstance(arg, Scalar) else "q" if isinstance(arg, int) else "P"
-
-
 class CudaDevice:
     kind = "cuda"
 
@@ -154,7 +99,7 @@ class CudaDevice:
             self._context = self._device.retain_primary_context()
             self._context.push()
         atexit.register(self._context.pop)
-        self._queue = Queue()
+        self._stream = 0  # where programs launch, the driver's handle; 0 is the default one
 
     @property
     def lease(self) -> str:
@@ -163,8 +108,10 @@ class CudaDevice:
     def compile(self, source: Source) -> Binary:
         return compiling.compile_source(source, compiling.cuda_compiler())
 
-    def load(self, binary: Binary, program: Program) -> CudaProgram:
-        return CudaProgram(self._driver, binary, program, self._ordinal, self._queue)
+    def load(self, binary: Binary, program: Program) -> launch.Loaded:
+        run = self.launcher(binary, program, program.given)
+        used = launch.resources(binary, program, self._ordinal)
+        return launch.Loaded(program, used, lambda values: run(values, self._stream))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
         return launch.launcher(binary, program, names, self._ordinal)
@@ -244,12 +191,12 @@ class CudaDevice:
         self._context.synchronize()  # what was written to the default stream
 
         def there() -> None:
-            self._queue.stream = stream
+            self._stream = stream
             try:
                 with torch.cuda.stream(torch.cuda.ExternalStream(stream)) if theirs else nullcontext():
                     run()
             finally:
-                self._queue.stream = 0
+                self._stream = 0
 
         with launch.captured(there, stream) as launched:
             yield launched

@@ -24,6 +24,7 @@ from ..ranking.hint import Hint
 from . import cpu, cuda
 from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
+from .launch import Loaded
 from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concrete, render
 
 __all__ = [
@@ -31,16 +32,6 @@ __all__ = [
     "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
     "encode", "has_source", "lease_name", "open_device", "prepare", "render",
 ]  # fmt: skip
-
-
-class Loaded(Protocol):
-    """A program on a device. `resources` is by entry, as the driver reports it; empty on the CPU."""
-
-    program: Program
-    resources: Mapping[str, Resources]
-
-    def launch(self, pointers: Mapping[str, int]) -> None:
-        """Launch every call in order, without waiting. `pointers` has every tensor by name, and "workspace"."""
 
 
 class Device(Protocol):

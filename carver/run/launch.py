@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any
 from ..arch.detect import DRIVER
 from ..base import dtypes
 from ..base.errors import DeviceError, RunError
-from .compile import Binary
+from .buffers import OutOfMemory
+from .compile import Binary, Resources
 from .render import SWIZZLES, Call, Launcher, Program, Scalar, TensorMap
 
 C_TYPES: dict[str, Any] = {
@@ -29,7 +31,10 @@ C_TYPES: dict[str, Any] = {
 }  # fmt: skip
 """By the letters of Python's `struct`."""
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-"""CUfunction_attribute in cuda.h of CUDA 13.0."""
+_OF_A_FUNCTION = (4, 1, 3)
+"""CUfunction_attribute in cuda.h of CUDA 13.0; of a function: registers, static shared and local memory."""
+_OUT_OF_MEMORY = 2
+"""CUresult in cuda.h."""
 _MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
 _MAP_TYPES = {"float64": 8, "float32": 7, "tf32": 11, "float16": 6, "bfloat16": 9, "float8_e4m3": 0, "float8_e5m2": 0,
               "int8": 0, "int32": 3}  # fmt: skip
@@ -50,7 +55,7 @@ def _checked(code: int, what: str) -> None:
         text = ctypes.c_char_p()
         _library().cuGetErrorString(code, ctypes.byref(text))
         said = text.value.decode(errors="replace") if text.value else f"CUresult {code}"
-        raise RunError(f"{what}: {said}")
+        raise (OutOfMemory if code == _OUT_OF_MEMORY else RunError)(f"{what}: {said}")
 
 
 @cache
@@ -93,6 +98,33 @@ def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any
             code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
             _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
         found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call))
+    return found
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A program on a device. `resources` is by entry, as the driver reports it; empty on the CPU."""
+
+    program: Program
+    resources: Mapping[str, Resources]
+    go: Callable[[Sequence[Any]], None]
+    """Takes what is given to the program by name (`Program.given`), in that order."""
+
+    def launch(self, pointers: Mapping[str, Any]) -> None:
+        """Launch every call in order, without waiting. `pointers` has every tensor and number by name, and
+        "workspace"."""
+        self.go([pointers[name] for name in self.program.given])
+
+
+def resources(binary: Binary, program: Program, ordinal: int) -> dict[str, Resources]:
+    """Of each entry."""
+    found = {}
+    for function, _, call in _functions(binary, program, ordinal):
+        said = [ctypes.c_int() for _ in _OF_A_FUNCTION]
+        for value, attribute in zip(said, _OF_A_FUNCTION, strict=True):
+            code = _library().cuFuncGetAttribute(ctypes.byref(value), attribute, function)
+            _checked(code, f"reading what {call.entry} uses")
+        found[call.entry] = Resources(*(value.value for value in said))
     return found
 
 

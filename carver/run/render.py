@@ -186,17 +186,16 @@ class Program:
     def tensors(self) -> tuple[TensorSpec, ...]:
         return (*self.inputs, self.output)
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What each launch is given by name: tensors, the workspace, numbers of the call."""
+        values = (each.value if isinstance(each, Scalar) else each for call in self.calls for each in call.args)
+        maps = (each.base for call in self.calls for each in call.maps)
+        return tuple(dict.fromkeys((*maps, *(value for value in values if isinstance(value, str)))))
+
 
 Launcher: TypeAlias = Callable[..., None]
 """`launch(values, stream)`: a program on pointers and numbers in a fixed order, in a stream (0: the default one)."""
-
-
-def passed(arg: str | int | Scalar | None, pointers: Mapping[str, Any]) -> int | float:
-    """What a launch is given for one of `Call.args`: `pointers` are tensors and numbers of the call by name."""
-    if isinstance(arg, Scalar):
-        value: int | float = pointers[arg.value] if isinstance(arg.value, str) else arg.value
-        return value
-    return pointers[arg] if isinstance(arg, str) else arg or 0
 
 
 def render(hint: Hint, arch: Arch, defines: Mapping[str, str] | None = None) -> Program:
