@@ -32,9 +32,10 @@ from carver.ranking.hint import Hint
 from carver.ranking.ranking import Ranking
 from carver.run import bench, reference
 from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, measure, stratified
+from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.cpu import CpuDevice
-from carver.run.device import compile_hint, concrete, decode, encode
+from carver.run.device import concrete, decode, encode
 from carver.run.records import Measurement, Records
 from carver.run.runner import Runner
 from carver.run.session import Settings

@@ -38,14 +38,15 @@ from carver.base.folders import cache_folder, private, scratch
 from carver.base.shipped import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.scope import static_scope
+from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem
 from carver.run import compile as compiling
 from carver.run import reference
 from carver.run.buffers import address
+from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.cpu import CpuDevice, cores_available
 from carver.run.device import (
-    CompiledKernel,
     Source,
     TensorSpec,
     c_compiler,
@@ -54,9 +55,9 @@ from carver.run.device import (
     decode,
     encode,
     open_device,
-    prepare,
 )  # fmt: skip
 from carver.run.render import CPU_FLAGS
+from tests.prepared import Prepared, prepare
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3": 2.0**-4,
         "float8_e5m2": 2.0**-3, "int8": 0.0, "int32": 0.0}  # fmt: skip
@@ -73,12 +74,12 @@ def device() -> CpuDevice:
     return opened
 
 
-def build(device: CpuDevice, problem: Problem, config: Mapping[str, int], **defines: str) -> CompiledKernel:
+def build(device: CpuDevice, problem: Problem, config: Mapping[str, int], **defines: str) -> Prepared:
     (chosen,) = kernel.kernels(problem.operator, "cpu")
     return prepare(concrete(chosen, problem, config, device.arch, defines), device)
 
 
-def run(device: CpuDevice, built: CompiledKernel, *inputs: np.ndarray) -> np.ndarray:
+def run(device: CpuDevice, built: Prepared, *inputs: np.ndarray) -> np.ndarray:
     """Runs on uploaded inputs with the output and the workspace poisoned; checks that nothing beside it was written."""
     spec = built.program.output
     frame = device.empty((size_bytes(spec.shape, spec.dtype) + 256,), "int8")
@@ -436,7 +437,7 @@ def test_stored_bits_are_left_alone(device: CpuDevice) -> None:
 
 
 def test_kernel_is_called_with_arrays_and_allocates_its_output(device: CpuDevice) -> None:
-    built = build(device, matmul(20, 30, 40), SMALL)
+    built = compile_hint(MatmulTemplate(20, 30, 40, in_dtype="float32").with_arch("cpu").recommend_hints(1)[0])
     rng = np.random.default_rng(8)
     a, b = rng.standard_normal((1, 20, 40), dtype=np.float32), rng.standard_normal((1, 40, 30), dtype=np.float32)
     c = built(a, b)
@@ -447,7 +448,7 @@ def test_kernel_is_called_with_arrays_and_allocates_its_output(device: CpuDevice
     np.testing.assert_array_equal(built(a[0], b[0]), c[0])  # a batch of one may be left out
     flat = np.zeros_like(c[0])
     assert built(a, b, flat) is flat and (flat == c[0]).all()
-    assert built.source.path.name == "cpu.c" and built.binary.path.is_file() and built.registers is None
+    assert built.source.path.name == "cpu.c" and built.compile().path.is_file()
 
 
 @pytest.mark.parametrize(
@@ -467,8 +468,8 @@ def test_unfit_arrays_are_refused(array: object, said: str) -> None:
 
 
 def test_wrong_number_of_arrays(device: CpuDevice) -> None:
-    built = build(device, matmul(20, 30, 40), SMALL)
-    with pytest.raises(RunError, match="takes A, B and, if you like, C; got 1 arrays"):
+    built = compile_hint(MatmulTemplate(20, 30, 40, in_dtype="float32").with_arch("cpu").recommend_hints(1)[0])
+    with pytest.raises(RunError, match=r"takes A, B, C \(outputs, which may be left out: C\); got 1 arguments"):
         built(np.zeros((1, 20, 40), np.float32))
 
 

@@ -34,6 +34,7 @@ from carver.problem.problem import Problem
 from carver.run import launch, reference
 from carver.run.bench import benchmark
 from carver.run.buffers import OutOfMemory, address
+from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import (
@@ -42,18 +43,17 @@ from carver.run.device import (
     Program,
     Source,
     TensorSpec,
-    compile_hint,
     cuda,
     decode,
     encode,
     lease_name,
     open_device,
-    prepare,
     render,
 )  # fmt: skip
 from carver.run.render import Scalar, concrete
 from carver.run.session import Settings
 from carver.run.timers import check_timer
+from tests.prepared import prepare
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
 
@@ -415,7 +415,7 @@ def test_hint_of_another_backend(device: cuda.CudaDevice) -> None:
         .rank([{"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 3}], backend="triton")[0]
     )
     with pytest.raises(DeviceError, match="backend 'triton' cannot run"):
-        compile_hint(hint, device)
+        compile_hint(hint)
 
 
 # --- on a real GPU ----------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
     a, b = (decode(encode(rng.standard_normal(s), dtype), dtype) for s in ((1, m, k), (1, k, n)))
     right = a.astype(np.float64) @ b.astype(np.float64)
     for hint in template.recommend_hints(3, backend="cuda"):
-        kernel = compile_hint(hint, gpu)
+        kernel = prepare(render(hint, gpu.arch), gpu)
         c = gpu.empty((1, m, n), "float32")
         gpu.fill(c, 0xFF)
         kernel(upload(gpu, a, dtype), upload(gpu, b, dtype), c)
@@ -456,7 +456,7 @@ def test_matmul_hints_compute_a_matmul(gpu: cuda.CudaDevice, m: int, n: int, k: 
         np.testing.assert_allclose(
             gpu.download(c), right, rtol=1e-3, atol=1e-5 * k**0.5 + 1e-5, err_msg=str(hint.config)
         )
-        assert kernel.registers is not None and kernel.smem_bytes >= hint.launch.smem_bytes
+        assert all(used.registers > 0 for used in kernel.loaded.resources.values())
 
 
 @pytest.mark.gpu
@@ -468,7 +468,7 @@ def test_tensor_maps_follow_the_tensors(gpu: cuda.CudaDevice, k: int, trans_a: b
     hint = next((h for h in template.recommend_hints(10_000, backend="cuda") if h.kernel == "tma"), None)
     if hint is None:
         pytest.skip("the GPU has no wgmma")
-    kernel, rng = compile_hint(hint, gpu), np.random.default_rng(4)
+    kernel, rng = prepare(render(hint, gpu.arch), gpu), np.random.default_rng(4)
     names = ("A", "B", "C", "workspace")
     launched = gpu.launcher(kernel.binary, kernel.program, names)
     room = gpu.empty((max(1, kernel.program.workspace_bytes),), "int8")
@@ -759,7 +759,7 @@ def test_what_an_older_gpu_would_run(
 def test_cold_runs_are_slower_than_warm_ones(gpu: cuda.CudaDevice) -> None:
     """A copy that fits L2 has to come from DRAM when L2 was emptied."""
     hint = MatmulTemplate(64, 4096, 2048).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0]
-    kernel = compile_hint(hint, gpu)
+    kernel = prepare(render(hint, gpu.arch), gpu)
     rng = np.random.default_rng(2)
     arrays = [upload(gpu, rng.standard_normal(s), "float16") for s in ((1, 64, 2048), (1, 2048, 4096), (1, 64, 4096))]
     pointers = kernel.pointers(*arrays)
@@ -774,10 +774,13 @@ def test_torch_tensors_share_the_context(gpu: cuda.CudaDevice) -> None:
     torch = pytest.importorskip("torch")
     a = torch.randn(1, 64, 96, device="cuda", dtype=torch.float16)
     b = torch.randn(1, 96, 80, device="cuda", dtype=torch.float16)
-    kernel = compile_hint(MatmulTemplate(64, 80, 96).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0], gpu)
+    kernel = compile_hint(MatmulTemplate(64, 80, 96).with_arch(gpu.arch).recommend_hints(1, backend="cuda")[0])
     c = kernel(a, b)
     assert c.shape == (1, 64, 80) and c.device == a.device
     torch.testing.assert_close(c, a @ b, rtol=1e-2, atol=1e-2)
+    flat = torch.empty(96 * 64 + 1, device="cuda", dtype=torch.float16)[1:].view(1, 64, 96).copy_(a)
+    with pytest.raises(RunError, match="the kernel was built for rows on multiples of"):
+        kernel(flat, b)
 
 
 @pytest.mark.gpu

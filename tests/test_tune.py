@@ -21,10 +21,10 @@ import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.evaluate.tables import records_cases
+from carver.run.built import cpu_workers
 from carver.run.inputs import TensorSupplyType
 from carver.run.records import Measurement, Records
 from carver.run.travel import import_path
-from carver.tune.built import cpu_workers
 from carver.tune.plan import Tuning
 
 
@@ -265,7 +265,7 @@ def test_the_log_is_in_the_runs_folder_and_printing_is_asked_for(
     ],
 )  # fmt: skip
 def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carver.tune.built.cores_available", lambda: 10)
+    monkeypatch.setattr("carver.run.built.cores_available", lambda: 10)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert cpu_workers() == workers

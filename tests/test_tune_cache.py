@@ -568,7 +568,7 @@ def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeyp
     disk.write(tmp_path / "shipped", found, {"k.cu": b"__global__ void f() {}\n", "kernel.cubin": b"cubin"})
     with monkeypatch.context() as patch:
         patch.setattr(module.archs, "load", nothing)
-        patch.setattr("carver.tune.built.device_of", nothing)
+        patch.setattr("carver.run.built.device_of", nothing)
         loaded = carver.AutotuneResult.load(tmp_path / "shipped")
         assert loaded.config == {"ways": 1} and len(loaded.table) == 1
         with pytest.raises(DeviceError, match="no NVIDIA GPU here"):

@@ -20,10 +20,9 @@ from tuned import QUICK
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
-from carver.run import launch
+from carver.run import built, launch
 from carver.run.cpu import CpuDevice
 from carver.run.stand import Stand
-from carver.tune import built
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
 from carver.tune.result import INSTEAD, AutotuneResult

@@ -1,8 +1,8 @@
 """Devices that run kernels, behind one interface: compile, load, launch, time, copy.
 
     device = open_device("auto")                  # "cuda", "cuda:1", "cpu"
-    kernel = compile_hint(hint, device)
-    c = kernel(a, b)                              # torch tensors, PyCUDA arrays, NumPy arrays on the CPU
+    loaded = device.load(device.compile(program.source), program)
+    device.time(lambda: loaded.launch(pointers))
 
 Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported when a
 device first needs them.
@@ -11,26 +11,24 @@ device first needs them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..arch import detect
 from ..arch.descriptor import Arch
 from ..base.dtypes import size_bytes
-from ..base.errors import ConfigError, DeviceError, RunError
+from ..base.errors import ConfigError, DeviceError
 from ..kernels.backends import BACKENDS
-from ..ranking.hint import Hint
 from . import cpu, cuda
-from .buffers import Array, Buffer, OutOfMemory, address, decode, empty_like, encode
+from .buffers import Array, Buffer, OutOfMemory, decode, encode
 from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
 from .launch import Loaded
 from .render import Call, Launcher, Program, Scalar, Source, TensorSpec, concrete, render
 
 __all__ = [
-    "Binary", "Buffer", "Call", "CompiledKernel", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
-    "Source", "TensorSpec", "c_compiler", "compile_hint", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "has_source", "lease_name", "open_device", "prepare", "render",
+    "Binary", "Buffer", "Call", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
+    "Source", "TensorSpec", "c_compiler", "compile_source", "concrete", "cuda_compiler", "decode",
+    "encode", "has_source", "lease_name", "open_device", "render",
 ]  # fmt: skip
 
 
@@ -144,74 +142,3 @@ def has_source(backend: str) -> bool:
 def lease_name(device: str) -> str:
     """`Device.lease` of the device of that name, which is not opened."""
     return cpu.CpuDevice.lease if device == "cpu" else cuda.lease_of(int(device.partition(":")[2] or 0))
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """A kernel ready to call: `c = kernel(a, b)`, or `kernel(a, b, c)` to write into an array that is there.
-
-    A batch of one may be left out: a matmul takes [m, k] and [k, n] as well, and then gives [m, n].
-    """
-
-    program: Program
-    binary: Binary
-    device: Device
-    loaded: Loaded
-    workspace: Buffer | None
-
-    @property
-    def source(self) -> Source:
-        return self.program.source
-
-    @property
-    def registers(self) -> int | None:
-        """The most that any entry uses. [registers per thread]"""
-        return max((r.registers for r in self.loaded.resources.values()), default=None)
-
-    @property
-    def smem_bytes(self) -> int:
-        """The most that a block of any launch uses, static and dynamic together."""
-        static = {entry: r.static_smem_bytes for entry, r in self.loaded.resources.items()}
-        return max((call.dynamic_smem_bytes + static.get(call.entry, 0) for call in self.program.calls), default=0)
-
-    def pointers(self, *tensors: object) -> dict[str, int]:
-        """Checked addresses of the inputs in order and the output, as `loaded.launch` takes them."""
-        specs = self.program.tensors
-        found = {
-            spec.name: address(t, spec, self.device.kind, writes=spec is self.program.output)
-            for spec, t in zip(specs, tensors, strict=True)
-        }
-        return found | {"workspace": self.workspace.pointer if self.workspace else 0}
-
-    def __call__(self, *tensors: Any) -> Any:
-        inputs = len(self.program.inputs)
-        if len(tensors) not in (inputs, inputs + 1):
-            names = ", ".join(t.name for t in self.program.inputs)
-            raise RunError(f"takes {names} and, if you like, {self.program.output.name}; got {len(tensors)} arrays")
-        if len(tensors) == inputs:
-            output = self.program.output
-            given = zip(self.program.inputs, tensors, strict=True)
-            fewer = max(len(spec.shape) - len(getattr(t, "shape", spec.shape)) for spec, t in given)
-            if fewer > 0 and set(output.shape[:fewer]) == {1}:
-                output = replace(output, shape=output.shape[fewer:])
-            made = empty_like(tensors, output)
-            tensors = (*tensors, self.device.empty(output.shape, output.dtype) if made is None else made)
-        self.loaded.launch(self.pointers(*tensors))
-        return tensors[-1]
-
-
-def prepare(program: Program, device: Device) -> CompiledKernel:
-    """Compile, load, and allocate what the program needs between its launches."""
-    binary = device.compile(program.source)
-    workspace = device.empty((program.workspace_bytes,), "int8") if program.workspace_bytes else None
-    return CompiledKernel(program, binary, device, device.load(binary, program), workspace)
-
-
-def compile_hint(hint: Hint, device: Device | str = "auto", defines: Mapping[str, str] | None = None) -> CompiledKernel:
-    """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
-    if device == "auto" and has_source(hint.backend):
-        device = hint.backend
-    opened = open_device(device) if isinstance(device, str) else device
-    if hint.backend != opened.kind:
-        raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on {opened.name} ({opened.kind})")
-    return prepare(render(hint, opened.arch, defines), opened)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .device import CompiledKernel
+    from .built import Built
 
 KS = (1, 3, 5, 10)
 LIBRARY = "library"
@@ -74,9 +74,9 @@ class Best:
         return Hint.from_dict(self.measurement.hint)
 
     @cached_property
-    def kernel(self) -> CompiledKernel:
+    def kernel(self) -> Built:
         """Compiled and loaded on the device at the first use: `c = report.best.kernel(a, b)`."""
-        from .device import compile_hint
+        from .built import compile_hint
 
         return compile_hint(self.hint, self.device, self.defines)
 

@@ -325,6 +325,8 @@ class HintKernel:
     """carver's own kernel of a hint, where a user's function would return its `Kernel`."""
 
     hint: Hint
+    defines: Mapping[str, str] | None = None
+    """Macros that its source documents, such as EXPRESSION."""
     is_triton: ClassVar = False
 
     @property
@@ -336,10 +338,10 @@ class HintKernel:
         return self.hint.backend
 
     def program(self, params: Sequence[Param], arch: Arch) -> Program:
-        return render(self.hint, arch)
+        return render(self.hint, arch, self.defines)
 
     def compiled_from(self, arch: Arch) -> Source:
-        return render(self.hint, arch).source
+        return self.program((), arch).source
 
 
 def hint_params(hint: Hint) -> tuple[Param, ...]:

@@ -7,9 +7,9 @@ docs/howto/tuning.md is the guide.
 """
 
 from ..ranking.space import SearchSpace
+from ..run.built import JIT, jit
 from ..run.inputs import TensorSupplyType, set_autotune_inputs
 from ..run.spec import Kernel, Param
-from .built import JIT, jit
 from .configs import GEMM_GRID_288
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
 from .result import AutotuneResult

@@ -18,10 +18,10 @@ from ..base.table import words
 from ..ops.template import Template
 from ..ranking.space import SearchSpace
 from ..run.buffers import is_torch
+from ..run.built import JIT
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
-from .built import JIT
 from .configs import expand, frozen, once, takes_config
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of

@@ -29,6 +29,7 @@ from ..base.table import screen_width
 from ..kernels import declaration, trace
 from ..problem.operator_file import operator_files
 from ..run import launch
+from ..run.built import cpu_workers, jit
 from ..run.compile import Compiler, hip_compiler
 from ..run.device import Call, Device, Program, Source, TensorSpec, c_compiler, cuda_compiler, open_device
 from ..run.records import Records
@@ -37,7 +38,6 @@ from ..run.render import CPU_FLAGS, CUDA_FLAGS
 from ..run.runner import versions
 from ..run.spec import Kernel, isa
 from . import cache
-from .built import cpu_workers, jit
 from .decorator import autotune
 from .result import FOLDER
 

@@ -20,9 +20,9 @@ from typing import Any
 from ..base.child import Reply
 from ..base.errors import CarverError, ConfigError, RunError
 from ..base.folders import lease
+from ..run.built import cpu_workers
 from ..run.device import lease_name
 from ..run.session import Session, Spec, Trial, build, unbuilt
-from .built import cpu_workers
 from .plan import Plan
 
 RETRIES = 2

@@ -21,13 +21,13 @@ from ..base.folders import private
 from ..base.given import as_json, printable, typed
 from ..base.store import blob, unpack
 from ..base.table import Column, drawn, in_all, screen_width, tunables, words, wrapped
+from ..run.built import Built, elsewhere
 from ..run.compile import bundle
 from ..run.device import Binary, Program
 from ..run.records import Measurement, RecordsError, now, tied
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
 from . import cache
-from .built import Built, elsewhere
 from .cache import is_set
 
 INSTEAD = {

@@ -34,6 +34,7 @@ from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
+from ..run.built import JIT, Built
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
 from ..run.records import Measurement, Records, now, tied, undecided
@@ -42,7 +43,6 @@ from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel, places
 from ..run.travel import call_by_name
 from . import cache, profiles, untimed
-from .built import JIT, Built
 from .configs import Entry, once
 from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan

@@ -10,20 +10,22 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast, overload
 
 import numpy as np
 
 from ..arch import devices as archs
-from ..base.errors import CarverError, CompileError, ConfigError, RunError
+from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, RunError
 from ..base.given import asked, takes
 from ..base.host import cores_available
-from ..run.buffers import address, empty_like, is_gpuarray, is_torch
-from ..run.device import Binary, Buffer, Device, Program, Source, compile_source, open_device
-from ..run.render import Launcher
-from ..run.session import compiler_of
-from ..run.spec import (
+from ..ranking.hint import Hint
+from .buffers import address, empty_like, is_gpuarray, is_torch
+from .device import Binary, Buffer, Device, Program, Source, compile_source, has_source, open_device
+from .render import Launcher
+from .session import compiler_of
+from .spec import (
     LEFT_OUT,
     HintKernel,
     Kernel,
@@ -145,17 +147,22 @@ class Built:
         """A call whose arguments are of another kind than those of the last."""
         params, every = self._completed(arguments)
         launch, workspace, program = self._load(params)
+        specs = {spec.name: spec for spec in program.tensors}
         for a in every if self.kind == "cuda" else ():
             if is_torch(a) and (there := gpu_of([a])) not in (None, self.device_name):
                 raise RunError(f"an array is on {there}, the kernel runs on {self.device_name}; move it there")
         out = places(self.out, len(params))
-        values = [self._value(p, a, writes=i in out) for i, (p, a) in enumerate(zip(params, every, strict=True))]
+        values = [
+            address(a, specs[p.name], self.kind, writes=i in out) if p.name in specs else _number_of(p, a)
+            for i, (p, a) in enumerate(zip(params, every, strict=True))
+        ]
         stream = _stream_of(every)
         room = _workspace(program, workspace, every)
         pointer = None if room is None else room.data_ptr() if is_torch(room) else room.pointer
         launch((*values, pointer), stream())
         each = enumerate(zip(params, every, strict=True))
-        readers = [_reader(p, a, self.kind, writes=i in out) for i, (p, a) in each]
+        aligns = [specs[p.name].align_bytes if p.name in specs and self.kind == "cuda" else 1 for p in params]
+        readers = [_reader(p, a, self.kind, aligns[i], writes=i in out) for i, (p, a) in each]
         if None not in readers and not program.workspace_bytes:
             makers = [(place, _maker(every[place])) for place in sorted(out)]
             self._last = _repeated(launch, [r for r in readers if r is not None], out, stream, makers)
@@ -182,8 +189,12 @@ class Built:
             params = [p.at(sizes) for p in params]
         if made:
             arrays = [a for a in every if param_of("", a) is not None or isinstance(a, Buffer | int)]
+            ranks = [(p, g) for p, g in zip(params, given, strict=True) if g and p.shape is not None]
+            fewer = max((len(p.extents) - len(g.extents) for p, g in ranks), default=0)  # a batch of one is left out
             for place in out:
                 spec = params[place].tensor()
+                if fewer > 0 and set(spec.shape[:fewer]) == {1}:
+                    spec = replace(spec, shape=spec.shape[fewer:])
                 found = empty_like(arrays, spec)
                 if found is None:
                     room = device_of(self.device_name).empty(spec.shape, spec.dtype)
@@ -193,15 +204,6 @@ class Built:
                   for p, a in zip(params, every, strict=True)]  # fmt: skip
         return list(params), every
 
-    def _value(self, p: Param, given: Any, *, writes: bool) -> Any:
-        if p.dtype == LEFT_OUT:
-            return None
-        if not p.by_value:
-            return address(given, p.tensor(), self.kind, writes=writes)
-        if isinstance(given, bool) or not isinstance(given, int | float | np.generic):
-            raise RunError(f"{p.name} is passed by value as {p.dtype}; got a {type(given).__name__}")
-        return given.item() if isinstance(given, np.generic) else given
-
     def _load(self, params: Sequence[Param]) -> tuple[Launcher, Buffer | None, Program]:
         key = tuple((p.name, p.shape, p.dtype) for p in params)
         if key not in self._loaded:
@@ -210,6 +212,15 @@ class Built:
             names = [*(p.name for p in params), "workspace"]
             self._loaded[key] = device.launcher(self.compile(), program, names), room, program
         return self._loaded[key]
+
+
+def _number_of(p: Param, given: Any) -> Any:
+    """What a launch takes for what is no array; None is one that is left out."""
+    if p.dtype == LEFT_OUT:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float | np.generic):
+        raise RunError(f"{p.name} is passed by value as {p.dtype}; got a {type(given).__name__}")
+    return given.item() if isinstance(given, np.generic) else given
 
 
 def _described(place: int, given: Any) -> Param:
@@ -265,7 +276,7 @@ def _returned(every: Sequence[Any], out: Sequence[int]) -> Any:
     return returned[0] if len(returned) == 1 else tuple(returned) or None
 
 
-def _reader(p: Param, given: Any, kind: str, *, writes: bool) -> Reader | None:
+def _reader(p: Param, given: Any, kind: str, align_bytes: int, *, writes: bool) -> Reader | None:
     """What reads further arguments like this one; None where each has to be looked at anew."""
     if p.dtype == LEFT_OUT:
         return lambda a: None if a is None else NotImplemented
@@ -280,7 +291,8 @@ def _reader(p: Param, given: Any, kind: str, *, writes: bool) -> Reader | None:
             if a.__class__ is of and a.dtype is dtype and a.shape == shape and a.get_device() == device and (
                 a.is_contiguous()
             ):  # fmt: skip
-                return a.data_ptr()
+                pointer = a.data_ptr()
+                return NotImplemented if pointer % align_bytes else pointer
             return NotImplemented
 
         return tensor
@@ -302,7 +314,7 @@ def _reader(p: Param, given: Any, kind: str, *, writes: bool) -> Reader | None:
 
         def gpuarray(a: Any) -> Any:
             if a.__class__ is of and a.dtype == dtype and a.shape == shape and a.flags.c_contiguous:
-                return int(a.ptr)
+                return NotImplemented if int(a.ptr) % align_bytes else int(a.ptr)
             return NotImplemented
 
         return gpuarray
@@ -328,6 +340,16 @@ def _workspace(program: Program, own: Buffer | None, every: Sequence[Any]) -> An
         return own
     torch = sys.modules["torch"]
     return torch.empty(program.workspace_bytes, dtype=torch.int8, device=where)
+
+
+def compile_hint(hint: Hint, device: str = "auto", defines: Mapping[str, str] | None = None) -> Built:
+    """The kernel of a hint, for a device that is here. `defines` adds macros, such as an elementwise EXPRESSION."""
+    if not has_source(hint.backend) or device.partition(":")[0] not in ("auto", hint.backend):
+        raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on the device {device!r}")
+    name = device_name(device, hint.backend)
+    kernel = HintKernel(hint, defines)
+    params = program_params(kernel.program((), device_of(name).arch))
+    return Built(kernel, name, params, [i for i, p in enumerate(params) if p.is_output])
 
 
 class JIT:
@@ -390,8 +412,6 @@ class JIT:
     def params_of(self, made: Any, bound: Mapping[str, Any]) -> tuple[Param, ...] | None:
         """The arrays that a kernel says it takes, or the decorator says for it."""
         if isinstance(made, HintKernel):
-            from ..arch import devices as archs
-
             return program_params(made.program((), archs.load(device_name(self.target, made.kind))))
         if isinstance(made, Kernel) and made.params is not None:
             return tuple(made.params)  # type: ignore[arg-type]
