@@ -18,7 +18,7 @@ from carver.cost.models.attention import causal_tiles, key_tiles
 from carver.cost.pricing import price
 from carver.kernels.declaration import kernels
 from carver.kernels.space import Space, given_space
-from carver.run import reference
+from carver.run import check as reference
 
 TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
 

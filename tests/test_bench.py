@@ -30,14 +30,13 @@ from carver.ops.reduction import REDUCTIONS
 from carver.problem.problem import Problem
 from carver.ranking.hint import Hint
 from carver.ranking.ranking import Ranking
-from carver.run import bench, reference
-from carver.run.bench import LIBRARY, Bench, Candidate, benchmark, candidates, measure, stratified
+from carver.run import bench
+from carver.run import check as reference
+from carver.run.bench import LIBRARY, Bench, Candidate, Runner, benchmark, candidates, measure, stratified
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.cpu import CpuDevice
-from carver.run.device import concrete, decode, encode
+from carver.run.device import CpuDevice, concrete, decode, encode
 from carver.run.records import Measurement, Records
-from carver.run.runner import Runner
 from carver.run.session import Settings
 from carver.run.stand import Stand
 
@@ -497,7 +496,7 @@ def test_library_says_what_it_cannot_do(tmp_path: Path) -> None:
     ids=lambda op: str(op.problem),
 )
 def test_library_computes_the_same(op: Any) -> None:
-    from carver.run.reference import library_call
+    from carver.run.check import library_call
 
     device, p = CpuDevice(), op.problem
     inputs = {name: upload(device, x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
@@ -593,7 +592,7 @@ def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
     """Each round says it, the last one too. A first run that lost a core is no sample."""
     def sample(taken: list[int]) -> Mapping[str, Any]:
         counts = iter([0, 0, *taken])  # before the first run caches are emptied once
-        monkeypatch.setattr("carver.run.cpu.cores_taken", lambda: next(counts))
+        monkeypatch.setattr("carver.run.device.cores_taken", lambda: next(counts))
         return stand._timed("key", lambda: None, None, **TIMING)
 
     stand._warm.add("key")

@@ -35,8 +35,7 @@ from carver.cost.fit import identified
 from carver.evaluate.tables import Case
 from carver.ranking.uncertainty import COVERAGE, share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler
-from carver.run.cpu import CpuDevice
-from carver.run.device import Buffer
+from carver.run.device import Buffer, CpuDevice
 from carver.run.render import CUDA_FLAGS, Source
 from carver.run.session import Settings
 

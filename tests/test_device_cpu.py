@@ -40,22 +40,23 @@ from carver.kernels import declaration as kernel
 from carver.kernels.scope import static_scope
 from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem
+from carver.run import check as reference
 from carver.run import compile as compiling
-from carver.run import reference
 from carver.run.buffers import address
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.cpu import CpuDevice, cores_available
 from carver.run.device import (
+    CpuDevice,
     Source,
     TensorSpec,
     c_compiler,
     compile_source,
     concrete,
+    cores_available,
     decode,
     encode,
     open_device,
-)  # fmt: skip
+)
 from carver.run.render import CPU_FLAGS
 from tests.prepared import Prepared, prepare
 
@@ -801,7 +802,7 @@ def test_a_smooth_activation_into_integers_may_round_either_way() -> None:
 @pytest.mark.parametrize(("taken", "left"), [([0, 0, 0, 1, 1, 1], 2), ([0, 1, 1, 2, 2, 3], 3)])
 def test_runs_that_lost_a_core_are_not_timed(monkeypatch: pytest.MonkeyPatch, taken: list[int], left: int) -> None:
     counts = iter(taken)
-    monkeypatch.setattr("carver.run.cpu.cores_taken", lambda: next(counts))
+    monkeypatch.setattr("carver.run.device.cores_taken", lambda: next(counts))
     device = CpuDevice(1)
     assert len(device.time(lambda: None, 3, cold=False)) == left
     assert device.disturbed_percent() == (100 if left == 3 else 0)

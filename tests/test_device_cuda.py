@@ -31,25 +31,26 @@ from carver.ops.matmul import MatmulTemplate
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.ops.template import Template
 from carver.problem.problem import Problem
-from carver.run import launch, reference
+from carver.run import check as reference
+from carver.run import cuda
 from carver.run.bench import benchmark
-from carver.run.buffers import OutOfMemory, address
+from carver.run.buffers import address
 from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import (
     Binary,
     Call,
+    OutOfMemory,
     Program,
     Source,
     TensorSpec,
-    cuda,
     decode,
     encode,
     lease_name,
     open_device,
     render,
-)  # fmt: skip
+)
 from carver.run.render import Scalar, concrete
 from carver.run.session import Settings
 from carver.run.timers import check_timer
@@ -244,7 +245,7 @@ def cubin(folder: Path) -> Binary:
 
 def test_load_and_launch(device: cuda.CudaDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     library = Library("PPPqq", "PP")
-    monkeypatch.setattr(launch, "_library", lambda: library)
+    monkeypatch.setattr(cuda, "_library", lambda: library)
     calls = (
         Call("first", (7, 2, 3), 128, 100_000, ("A", None, "workspace", 5, 2**40)),
         Call("second", (1, 1, 1), 32, 0, ("workspace", "C")),
@@ -296,7 +297,7 @@ class Driver:
 def test_a_graph_is_captured_once_and_launched_between_events(
     device: cuda.CudaDevice, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_library", lambda: Driver(fake.log))
+    monkeypatch.setattr(cuda, "_library", lambda: Driver(fake.log))
     monkeypatch.setitem(sys.modules, "torch", None)
     streams: list[int] = []
     samples = device.time(lambda: streams.append(device._stream), 2, timer="graph")
@@ -305,7 +306,7 @@ def test_a_graph_is_captured_once_and_launched_between_events(
     assert log == ["synchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
                    *["evict", "record", "cuGraphLaunch", "record"] * 2, "synchronize"]  # fmt: skip
     assert all(isinstance(entry[-1], Fake.Stream) for entry in fake.log if entry[0] in ("evict", "record"))
-    monkeypatch.setattr(launch, "_library", lambda: Driver(fake.log, nodes=0))
+    monkeypatch.setattr(cuda, "_library", lambda: Driver(fake.log, nodes=0))
     with pytest.raises(RunError, match="nothing was launched on the stream"):
         device.time(lambda: None, timer="graph")
 
@@ -361,7 +362,7 @@ def test_errors_of_the_driver_are_ours(
     with pytest.raises(RunError, match="illegal memory access"):
         device.synchronize()
     library = Library()
-    monkeypatch.setattr(launch, "_library", lambda: library)
+    monkeypatch.setattr(cuda, "_library", lambda: library)
     for library.fails, kind in ((700, RunError), (2, OutOfMemory)):  # CUDA_ERROR_ILLEGAL_ADDRESS, _OUT_OF_MEMORY
         with pytest.raises(kind, match=r"loading .*k\.cubin: an illegal memory access"):
             device.load(cubin(tmp_path), program())
@@ -844,12 +845,12 @@ class Library:
 
 def test_launches_through_the_driver_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     library = Library("PPifqP")
-    monkeypatch.setattr(launch, "_library", lambda: library)
+    monkeypatch.setattr(cuda, "_library", lambda: library)
     (tmp_path / "a.cubin").write_bytes(b"code")
     binary = Binary(tmp_path / "a.cubin", hashlib.sha256(b"code").hexdigest(), "", 0.0, cached=True)
     args = ("C", "A", Scalar("i", 3), Scalar("f", "alpha"), 5, None)
     made = program(Call("f", (1, 2, 3), (32, 1, 1), 512, args))
-    go = launch.launcher(binary, made, ["A", "C", "alpha", "workspace"], 0)
+    go = cuda.launcher(binary, made, ["A", "C", "alpha", "workspace"], 0)
     go((0x1000, 0x2000, 0.5, None))
     go((0x1000, None, 2, None), 99)
     expected = [1, 2, 3, 32, 1, 1, 512]

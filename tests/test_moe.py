@@ -12,7 +12,7 @@ import carver
 from carver.base.errors import NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.ops.grouped_matmul import HEIGHTS
-from carver.run import reference
+from carver.run import check as reference
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from carver.base.errors import NoCandidates, ProblemError
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
 from carver.problem.operator_file import operator_files
-from carver.run import reference
+from carver.run import check as reference
 
 OPERATORS = list(operator.operators().values())
 

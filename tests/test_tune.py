@@ -22,9 +22,8 @@ from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.evaluate.tables import records_cases
 from carver.run.built import cpu_workers
-from carver.run.inputs import TensorSupplyType
+from carver.run.inputs import TensorSupplyType, import_path
 from carver.run.records import Measurement, Records
-from carver.run.travel import import_path
 from carver.tune.plan import Tuning
 
 

@@ -20,8 +20,8 @@ from tuned import QUICK
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
-from carver.run import built, launch
-from carver.run.cpu import CpuDevice
+from carver.run import built, cuda
+from carver.run.device import CpuDevice
 from carver.run.stand import Stand
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
@@ -300,7 +300,7 @@ def test_another_objective_than_time() -> None:
 
 def test_energy_is_of_the_packages_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A zone of the whole platform holds the packages, too."""
-    monkeypatch.setattr("carver.run.cpu.POWERCAP", tmp_path)
+    monkeypatch.setattr("carver.run.device.POWERCAP", tmp_path)
     for place, (name, used) in enumerate({"package-0": 7, "package-1": 5, "psys": 20}.items()):
         (tmp_path / f"intel-rapl:{place}").mkdir()
         (tmp_path / f"intel-rapl:{place}" / "name").write_text(f"{name}\n")
@@ -329,7 +329,7 @@ def test_what_counts_energy_queues_no_more_than_has_run() -> None:
 
 def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("carver.run.cpu._text", lambda path: "")
+        patch.setattr("carver.run.device._text", lambda path: "")
         with carver.set_autotune_inputs(X), pytest.raises(RunError, match="has no counter of energy"):
             carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 1.0}], (1,)).run(
                 **QUICK, objective="energy", isolate=False
@@ -337,7 +337,7 @@ def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.Monkey
     pairs = [(9.0, 1.0), (0.0, 5.0), *[(0.0, 80.0)] * 100]  # the counter has run over in the first
     joules = iter(x for pair in pairs for x in pair)
     monkeypatch.setattr("carver.run.stand.ENERGY_S", 0.0)
-    monkeypatch.setattr("carver.run.cpu.CpuDevice.energy_j", lambda self: next(joules))
+    monkeypatch.setattr("carver.run.device.CpuDevice.energy_j", lambda self: next(joules))
     with carver.set_autotune_inputs(X):
         result = carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 9.0}, {"pause_ms": 1.0}], (1,)).run(
             **QUICK, objective="energy", isolate=False
@@ -358,11 +358,11 @@ def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None
             into._obj.value = 1500
             return 0
 
-    monkeypatch.setattr(launch, "_nvml", Library)
-    assert launch.energy_j("0123456789abcdef0123456789abcdef") == 1.5
+    monkeypatch.setattr(cuda, "_nvml", Library)
+    assert cuda.energy_j("0123456789abcdef0123456789abcdef") == 1.5
     assert asked == [b"GPU-01234567-89ab-cdef-0123-456789abcdef"]
-    monkeypatch.setattr(launch, "_nvml", lambda: None)
-    assert launch.energy_j("0" * 32) is None
+    monkeypatch.setattr(cuda, "_nvml", lambda: None)
+    assert cuda.energy_j("0" * 32) is None
 
 
 def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:

@@ -26,9 +26,9 @@ from carver.base.child import Reply
 from carver.base.errors import ConfigError, DeviceError, Foreign, RunError, StoreError
 from carver.base.folders import cache_folder
 from carver.cli.main import main
-from carver.run.cpu import CpuDevice
+from carver.run.bench import versions as software_versions
+from carver.run.device import CpuDevice
 from carver.run.records import Records
-from carver.run.runner import versions as software_versions
 from carver.run.session import Session
 from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk

@@ -29,8 +29,7 @@ from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.recommend import own_backend, recommend
 from ..run.bench import Bench, candidates, measure, stratified
-from ..run.cpu import CpuDevice
-from ..run.device import open_device
+from ..run.device import CpuDevice, open_device
 from ..run.records import Records, now
 from ..run.session import MOST_S, Settings
 from . import keep

@@ -23,8 +23,7 @@ from ..base.dtypes import CODES
 from ..base.errors import CompileError, RunError
 from ..base.host import cores_available
 from ..base.shipped import folder
-from ..run.cpu import CpuDevice
-from ..run.device import Buffer, Call, Device, Program, Source, TensorSpec
+from ..run.device import Buffer, Call, CpuDevice, Device, Program, Source, TensorSpec
 from ..run.records import median_interval
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
 

@@ -41,7 +41,7 @@ def equivalent_function(problem: Problem) -> Callable[..., Any]:
     """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
     s = notation.parse(problem.written or problem.computes)
     if not all(t.is_plain for t in s.tensors) or s.combine not in ("=", "+="):
-        raise ProblemError(f"{s} is no sum of products over plain axes; carver.run.reference computes it")
+        raise ProblemError(f"{s} is no sum of products over plain axes; carver.run.check computes it")
     place = {axis: i for i, axis in enumerate(s.axes)}
     subscripts = {t.name: [place[dim[0][0]] for dim in t.index] for t in s.tensors}
     out = subscripts[s.output.name]

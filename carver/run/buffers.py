@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,9 +15,20 @@ import numpy.typing as npt
 
 from ..base import dtypes
 from ..base.errors import RunError
-from .render import TensorSpec
+from .compile import Resources
+from .render import Program, TensorSpec
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+C_TYPES: dict[str, Any] = {
+    "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
+    "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
+    "P": ctypes.c_void_p,
+}  # fmt: skip
+"""By the letters of Python's `struct`."""
+
+
 
 
 class OutOfMemory(RunError):
@@ -35,6 +47,21 @@ class Buffer:
     @property
     def size_bytes(self) -> int:
         return dtypes.size_bytes(self.shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A program on a device. `resources` is by entry, as the driver reports it; empty on the CPU."""
+
+    program: Program
+    resources: Mapping[str, Resources]
+    go: Callable[[Sequence[Any]], None]
+    """Takes what is given to the program by name (`Program.given`), in that order."""
+
+    def launch(self, pointers: Mapping[str, Any]) -> None:
+        """Launch every call in order, without waiting. `pointers` has every tensor and number by name, and
+        "workspace"."""
+        self.go([pointers[name] for name in self.program.given])
 
 
 _BITS = {"tf32": "float32", "bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8",

@@ -40,11 +40,10 @@ from ..problem.problem import Problem
 from .check import Checker, OperatorReference
 from .compile import Compiler, bundle, sweep_binaries
 from .device import Program, c_compiler, compile_source, cuda_compiler
-from .inputs import Inputs
+from .inputs import Inputs, PythonCode, sent
 from .spec import Param, retargeted
 from .stand import Stand, decoded
 from .timers import check_timer
-from .travel import PythonCode, sent
 
 SETUP_TIMEOUT_S = 600.0
 """What a set-up may take: drawing or loading the inputs, computing the reference. [s]"""

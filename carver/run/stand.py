@@ -27,14 +27,11 @@ from ..base.errors import CarverError, ConfigError, DeviceError, RunError
 from ..base.given import as_json, typed
 from ..base.host import memory_bytes
 from ..problem.problem import Problem
-from . import reference
-from .buffers import Array, decode, encode, is_gpuarray, is_torch
-from .check import Differences
-from .device import Binary, Guarded, Loaded, Program, open_device
-from .inputs import as_argument, as_stored, read
-from .reference import float64, library_call, namespace
+from .buffers import Array, is_gpuarray, is_torch
+from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape
+from .device import Binary, Guarded, Loaded, Program, decode, encode, open_device
+from .inputs import PythonCode, arrived, as_argument, as_stored, call_by_name, read
 from .spec import Kernel, element
-from .travel import PythonCode, arrived, call_by_name
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""
@@ -159,11 +156,11 @@ class Stand:
         xp = self._xp = namespace(self.device.kind) if check else None
         output = p.statement.output.name
         types = {**p.dtypes, "bias": p.dtypes[output]}
-        result = Guarded(self.device, reference.output_shape(p), p.dtypes[output])
+        result = Guarded(self.device, output_shape(p), p.dtypes[output])
         zeros = np.zeros(result.buffer.shape, element(p.dtypes[output]))
         self._out = [-1]
         for exact in (False, True):
-            values = reference.draw_exact(p, seed) if exact else reference.draw(p, seed)
+            values = draw_exact(p, seed) if exact else draw(p, seed)
             if values is None or (exact and not check):
                 continue
             stored = [encode(x, types[name]) for name, x in values.items()]
@@ -171,7 +168,7 @@ class Stand:
             one = Set([*stored, zeros], [*made, result])
             if check:
                 arrays = {n: float64(self.device, g.buffer, xp) for n, g in zip(values, made, strict=True)}
-                one.right = reference.bounded(p, arrays, xp, exact)[:2]
+                one.right = bounded(p, arrays, xp, exact)[:2]
             self._sets.append(one)
             self._names = [*values, output]
         self._out = [len(self._names) - 1]

@@ -28,14 +28,14 @@ from ..base.store import BLOBS
 from ..base.table import screen_width
 from ..kernels import declaration, trace
 from ..problem.operator_file import operator_files
-from ..run import launch
+from ..run import cuda
+from ..run.bench import versions
 from ..run.built import cpu_workers, jit
+from ..run.check import namespace
 from ..run.compile import Compiler, hip_compiler
 from ..run.device import Call, Device, Program, Source, TensorSpec, c_compiler, cuda_compiler, open_device
 from ..run.records import Records
-from ..run.reference import namespace
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
-from ..run.runner import versions
 from ..run.spec import Kernel, isa
 from . import cache
 from .decorator import autotune
@@ -274,7 +274,7 @@ def _driver(opened: Device, text: str) -> Callable[[], Any]:
         binary = opened.compile(source)
     if opened.kind == "cuda":
         call = Call("empty", (1, 1, 1), 1, 0, ())
-        return launch.direct(binary, Program(source, (call,), 0, (), TensorSpec("C", (1,), "float32", 1)), 0)
+        return cuda.direct(binary, Program(source, (call,), 0, (), TensorSpec("C", (1,), "float32", 1)), 0)
     try:
         function: Callable[[], Any] = ctypes.CDLL(str(binary.checked())).empty
     except OSError as e:

@@ -35,7 +35,7 @@ from ..base.host import cores_available
 from ..ops.template import Template
 from ..ranking.hint import Hint
 from ..ranking.space import SearchSpace
-from ..run.runner import versions
+from ..run.bench import versions
 from ..run.session import compiler_of
 from ..run.spec import param_of
 from . import cache

@@ -21,23 +21,23 @@ from ..problem.problem import counted
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
 from ..run.built import JIT, device_name
-from ..run.check import Checker, OperatorReference, guarded
+from ..run.check import Checker, OperatorReference, guarded, namespace
 from ..run.inputs import (
     Inputs,
+    PythonCode,
     TensorSupplyType,
     Value,
     check_memory,
     from_user,
     given_inputs,
+    sent,
     supplied,
     supply,
 )
 from ..run.records import Measurement
-from ..run.reference import namespace
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
 from ..run.timers import check_timer
-from ..run.travel import PythonCode, sent
 from .configs import Entry, check_bound, expand, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .search import strategy

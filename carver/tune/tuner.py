@@ -34,14 +34,14 @@ from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
+from ..run.bench import Runner, versions
 from ..run.built import JIT, Built
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
+from ..run.inputs import call_by_name
 from ..run.records import Measurement, Records, now, tied, undecided
-from ..run.runner import Runner, versions
 from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel, places
-from ..run.travel import call_by_name
 from . import cache, profiles, untimed
 from .configs import Entry, once
 from .lanes import Lanes
