@@ -28,6 +28,7 @@ if typing.TYPE_CHECKING:
     from .integrations.enable import enable
     from .integrations.kernels import inspect, rank_kernel
     from .integrations.search import search
+    from .integrations.source import CodeFacts
     from .integrations.triton import triton_perf_model, triton_pruner
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import ConvTemplate
@@ -44,7 +45,6 @@ if typing.TYPE_CHECKING:
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
     from .ranking.kernel import Call
     from .ranking.space import SearchSpace
-    from .run.inspected import CodeFacts
     from .tune import (
         JIT,
         AutoTuner,
@@ -82,7 +82,7 @@ _LATE = {
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("Call",),
     "ranking.space": ("SearchSpace",),
-    "run.inspected": ("CodeFacts",),
+    "integrations.source": ("CodeFacts",),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "TensorSupplyType",
         "autotune", "check_bucket", "jit", "set_autotune_inputs",

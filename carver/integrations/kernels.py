@@ -14,9 +14,10 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
-from ..base.given import takes
+from ..base.given import shown, takes
 from ..base.host import cores_available
 from ..base.table import is_watched, progress_bars
+from ..compiled import inspect as compiled
 from ..compiled import store
 from ..compiled.arguments import Tensor
 from ..compiled.binary import Binary, Struct, TensorMap
@@ -27,13 +28,13 @@ from ..compiled.pool import SECONDS, Compilers, Reply
 from ..compiled.triton import called, plain_config
 from ..kernels.foreign import listed as combined
 from ..ranking import kernel as triton
+from ..ranking.hint import Hint
 from ..ranking.kernel import SCREENED, described, facts_within, in_turns, rank_facts
 from ..ranking.profile import Given
 from ..ranking.ranking import Ranking
-from ..run.inspected import CodeFacts
-from ..run.inspected import inspect as inspect_other
-from ..run.spec import Kernel
+from ..run.spec import HintKernel, Kernel
 from .languages import Maker, front_end, listed, makes
+from .source import CodeFacts, functions
 
 
 @takes(ConfigError, besides="^(kernel|configs|args|grid|block)$")
@@ -225,10 +226,13 @@ def inspect(
     Raises CompileError if the compiler refuses, DeviceError without a device.
     """
     device = load(arch)
-    here = isinstance(kernel, Binary) or makes(kernel) or front_end(kernel) is not None
-    if not here or (isinstance(kernel, Kernel) and args is None):
-        given = {} if grid is None else {"grid": grid}
-        return inspect_other(kernel, arch=device, args=args, config=config, constants=constants, values=values, **given)
+    if isinstance(kernel, Hint | HintKernel) or (isinstance(kernel, Kernel) and args is None):
+        if given := next((name for name, value in (("args", args), ("config", config)) if value), None):
+            raise ConfigError(f"{given}= belongs to Triton functions, got {shown(kernel)}: a source has its defines")
+        return functions(HintKernel(kernel) if isinstance(kernel, Hint) else kernel, device)
+    if not isinstance(kernel, Binary) and not makes(kernel) and front_end(kernel) is None:
+        how: dict[str, Any] = {"args": args or {}, "config": config or {}, "constants": constants, "values": values}
+        return compiled.inspect(kernel, arch=device, grid=(1,) if grid is None else grid, **how)
     made = Maker(kernel, {} if args is None else args, grid, block, device)
     return evaluated(made({**(constants or {}), **plain_config(config or {})}), device, values)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
+from ..base.table import several
 from ..compiled.arguments import Tensor
 from ..compiled.binary import Binary
+from ..compiled.facts import code_lines
 from ..compiled.isa.elf import kernels
+from ..compiled.machine import Machine, matrix_rates, read_machines
 from ..run.compile import compile_source, cuda_compiler, for_amd, hip_compiler
-from ..run.spec import Kernel, dim3
+from ..run.render import Source
+from ..run.spec import HintKernel, Kernel, dim3
 
 
 def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, block: Any, arch: Arch) -> Binary:
@@ -80,3 +85,65 @@ def _declared(kernel: Kernel) -> list[Any]:
         raise ConfigError(f"{kernel.name} is given numbers at each call; give args")
     _, scalars = kernel.numbers(params)
     return [*(Tensor(p.dtype, p.extents) for p in params), *scalars]
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What is known of one function of a CUDA source on one device. How often its loops run is not known."""
+
+    name: str
+    threads: int
+    """Of a block."""
+    shared_bytes: int
+    """Of a block, those that its launch asks for among them."""
+    resident: int
+    """Blocks that an SM holds; 0 where a block does not fit."""
+    machine: Machine
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def functions(kernel: Kernel | HintKernel, arch: Arch) -> tuple[CodeFacts, ...]:
+    """What the machine code of a CUDA source says of each function that is launched."""
+    if kernel.is_triton:
+        raise ConfigError("give the Triton function of the carver.Kernel itself, with args=, config= and grid=")
+    if kernel.kind != "cuda":
+        raise ConfigError(
+            f"{kernel.name} is a {kernel.kind} kernel; inspect takes CUDA sources, and Triton functions with args=, "
+            "config= and grid="
+        )
+    if arch.vendor != "nvidia":
+        raise ConfigError(f"{kernel.name} is a CUDA source, which is compiled for NVIDIA's GPUs, not {arch.title}")
+    if isinstance(kernel, HintKernel):
+        program = kernel.program((), arch)
+        calls = {call.entry: (prod(call.threads), call.dynamic_smem_bytes) for call in program.calls}
+        return _read(program.source, calls, arch)
+    calls = {kernel.entry: (prod(dim3("block", kernel.block)), int(kernel.shared_bytes))}
+    return _read(kernel.compiled_from(arch), calls, arch)
+
+
+def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> tuple[CodeFacts, ...]:
+    """`calls`: threads of a block and bytes that the launch adds to its shared memory, by function."""
+    binary = compile_source(source, cuda_compiler())
+    cubin, held = binary.checked().read_bytes(), binary.resources
+    found = []
+    for name, (threads, added) in calls.items():
+        [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
+        shared_bytes = added + (held[name].static_smem_bytes if name in held else 0)
+        fitting = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
+        resident = fitting if threads <= arch.max_threads_per_block else 0
+        found.append(CodeFacts(name, threads, shared_bytes, resident, machine))
+    return tuple(found)
+
+
+def _lines(facts: CodeFacts) -> Iterator[str]:
+    machine = facts.machine
+    spills = f", {machine.spill_bytes} bytes per thread spilled" if machine.spill_bytes else ""
+    yield (
+        f"{facts.name}: {facts.shared_bytes:,} bytes of shared memory, {machine.registers} registers per thread"
+        f"{spills}, {several(facts.threads, 'thread')}, {several(facts.resident, 'block')} per SM"
+    )
+    loops = [(loop.parent, f"loop {i}, each pass", loop.span) for i, loop in enumerate(machine.loops)]
+    asides = [("behind a branch", aside.span) for aside in machine.asides]
+    yield from code_lines(loops, [*asides, ("outside of loops", machine.straight)])
