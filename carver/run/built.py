@@ -1,4 +1,4 @@
-"""A kernel of source that can be called, at the cost of little more than its launch."""
+"""A kernel of source that can be called, at the cost of little more than its launch; and `jit`, which makes them."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """Everything that a session needs. Compared by `identity` and device."""
+    """Everything that a session needs. Those of one `identity` are alike but for the device."""
 
     device: str
     settings: Settings
@@ -127,12 +127,6 @@ class Spec:
         """How another process gets at the user's code; None where it cannot, or not at its arguments."""
         plain = all(v is None or isinstance(v, bool | int | float | str | Param) for v in self.call.values())
         return self.code.references() if plain else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spec) and (self.identity, self.device) == (other.identity, other.device)
-
-    def __hash__(self) -> int:
-        return hash((self.identity, self.device))
 
 
 @dataclass(frozen=True)

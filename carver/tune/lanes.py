@@ -198,7 +198,7 @@ _HERE: dict[str, Session] = {}
 def _lane_here(spec: Spec, references: Mapping[str, Any]) -> Session:
     """Kept between the tasks of one tuning, until the next one takes the device; its worker ends with this process."""
     lane = _HERE.get(spec.device)
-    if lane is not None and lane.spec == spec:
+    if lane is not None and lane.spec.identity == spec.identity:
         return lane
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
