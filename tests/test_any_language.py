@@ -87,7 +87,7 @@ def test_passes_of_a_loop_follow_the_arguments() -> None:
 
 
 def test_binaries_keep_their_places() -> None:
-    from carver.integrations.languages import Maker
+    from carver.integrations.kernels import Maker
 
     make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
     slow, fast = make({"BX": 32, "WORK": 1}), make({"BX": 256, "WORK": 4})
@@ -119,7 +119,7 @@ def test_each_option_works_or_is_refused() -> None:
 
 def test_some_of_a_long_list_of_any_language_are_made() -> None:
     """Kernels that a function makes, of two codes: one of two tunables changes nothing, which four tell."""
-    from carver.integrations.languages import Maker
+    from carver.integrations.kernels import Maker
 
     make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
     codes = {work: make({"BX": 256, "WORK": work}) for work in (1, 4)}

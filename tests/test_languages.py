@@ -22,7 +22,7 @@ from carver.arch.devices import load
 from carver.base.errors import CompileError, ConfigError
 from carver.compiled.binary import Binary, Struct, TensorMap
 from carver.compiled.isa import elf
-from carver.integrations.languages import Maker, front_end, listed
+from carver.integrations.kernels import Maker, front_end, listed
 
 T = carver.Tensor
 H100, A100 = load("h100"), load("a100")

@@ -162,7 +162,7 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
     if macros:
         raise ConfigError("-D is of a source, FILE.cu:NAME or FILE.hip:NAME; [constants] has what is not tuned")
     from ..compiled.worker import object_at
-    from ..integrations.languages import KNOWN, front_end, makes
+    from ..integrations.kernels import KNOWN, front_end, makes
 
     try:
         found = object_at(text, "a kernel in it")

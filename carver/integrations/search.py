@@ -27,8 +27,7 @@ from ..ranking.ranking import Ranking
 from ..ranking.search import MOST, PATIENCE, Kernels, searched
 from ..ranking.space import Choices, Config, Space
 from ..ranking.steps import Search
-from .kernels import Made
-from .languages import front_end, makes
+from .kernels import Made, front_end, makes
 
 TOPK, HINTS = 10, 8
 """Configurations that are measured by default, and hints of a template that a search starts from."""
