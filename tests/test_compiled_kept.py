@@ -115,6 +115,24 @@ def test_a_store_that_cannot_be_read_costs_no_ranking(tmp_path: Path, monkeypatc
         path.rmdir() if how == "a folder" else path.unlink()
 
 
+def test_facts_of_unknown_rows_do_not_answer_a_question_that_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = {"codes": carver.Tensor("int32", (65536,)), "table": carver.Tensor("float32", (1 << 24,)),
+            "y": carver.Tensor("float32", (65536,)), "sums": carver.Tensor("float32", (64,))}  # fmt: skip
+
+    def read_bytes(**values: Any) -> float:
+        config = {"BLOCK": 1024, "num_warps": 4}
+        facts = carver.inspect(kernels.looked_up, args=args, config=config, grid=(64,), arch=H100, values=values)
+        assert isinstance(facts, carver.Facts)
+        return facts.read_bytes
+
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    unknown, known = read_bytes(), read_bytes(codes=0)
+    assert known < 2 * 65536 * 4 < unknown  # the codes and one number, else a sector of the table for each code
+    assert read_bytes() == unknown
+
+
 @pytest.mark.parametrize(
     ("where", "value"),
     [("read_bytes", -1.0), ("live_bytes", float("nan")), ("registers", -3), ("warps", -1), ("dot_flops", float("inf"))],

@@ -66,7 +66,7 @@ def save(key: str, entry: dict[str, Any]) -> None:
 
 
 class Used(Mapping[str, Any]):
-    """What tensors hold, as arrays, and which of them were looked at.
+    """What tensors hold, as arrays, and which of them were looked at or looked for.
 
     To look at what holds no numbers raises ConfigError.
     """
@@ -74,6 +74,7 @@ class Used(Mapping[str, Any]):
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self._held: dict[str, Any] = {}
+        self._missed = set[str]()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._held:
@@ -89,12 +90,15 @@ class Used(Mapping[str, Any]):
 
     @property
     def digests(self) -> dict[str, str]:
-        return {name: digest(held) for name, held in self._held.items()}
+        """Of each; of what was looked for and not given it is empty."""
+        return dict.fromkeys(self._missed, "") | {name: digest(held) for name, held in self._held.items()}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __contains__(self, name: object) -> bool:
+        if name not in self._values:
+            self._missed.add(str(name))
         return name in self._values
 
     def __len__(self) -> int:
@@ -147,7 +151,7 @@ def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Fa
     def is_same(name: str, was: str) -> bool:
         if name in used and name not in held:
             held[name] = digest(used[name])
-        return held.get(name) == was
+        return held.get(name, "") == was
 
     for key, entry in load_each(keys).items():
         try:
