@@ -47,11 +47,11 @@ from carver.problem.problem import Problem
 from carver.ranking.kernel import rank_kernel
 from carver.ranking.trial import checked, example, trial
 from carver.run.records import Measurement, Records
-from carver.tune import archive
+from carver.tune import cache as archive
 from carver.tune import cache as tuned
+from carver.tune.cache import PROFILE as profiles_kind
+from carver.tune.cache import profiles as every_profile
 from carver.tune.plan import Tuning
-from carver.tune.profiles import KIND as profiles_kind
-from carver.tune.profiles import every as every_profile
 
 ARCHS = ("h200", "a100", "t4", "mi300x", "m2_max", "cpu_avx2", "cpu_avx512")
 DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "int8", "int32")
@@ -777,7 +777,7 @@ def exported() -> bytes:
         patch.setenv("CARVER_CACHE_DIR", str(Path(folder, "cache")))
         tuned.save("k", saved_files()[0] | {"key": "k"}, {"kernel.py": b"pass"})
         base_store.put(profiles_kind, "k", text_of(profile()).encode())
-        archive.export(Path(folder, "a"))
+        archive.export_archive(Path(folder, "a"))
         return Path(folder, "a").read_bytes()
 
 
@@ -805,7 +805,7 @@ def archive_cases(draw: st.DrawFn) -> bytes:
 
 
 NAMES = st.tuples(
-    st.sampled_from([*archive.KINDS, "measurement", ""]),
+    st.sampled_from([*archive.ARCHIVED, "measurement", ""]),
     st.one_of(
         st.sampled_from(["../out", "/tmp/out", "k", "k/kernel.py", "k/../../../out", "..", "", "x" * 300, "C:x.so"]),
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
@@ -818,7 +818,7 @@ def archives(drawn: bytes, folder: Path) -> object:
     path.write_bytes(drawn)
     before = {p.name for p in folder.parent.iterdir()}
     try:
-        found = archive.load(path, replace=True)
+        found = archive.import_archive(path, replace=True)
     finally:
         assert not Path("/tmp/out").exists() and "out" not in {p.name for p in folder.parent.iterdir()} - before
     return found, list(tuned.entries()), list(every_profile())

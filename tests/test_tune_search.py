@@ -24,7 +24,7 @@ from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
 from carver.evaluate.tables import Case
-from carver.tune import profiles
+from carver.tune import cache as disk
 from carver.tune.search import (
     DOUBT,
     PRIOR_SPREAD,
@@ -345,8 +345,8 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     op = carver.MatmulTemplate(2048, 4096, 4096).with_arch("h200")
     ranking = op.recommend_hints(4, "triton", profile=op.recommend_hints(4, "triton").profile)
-    profiles.save("mine", ranking.learn({ranking[0]: 1.0}))
-    found = profiles.load("mine", ranking)
+    disk.save_profile("mine", ranking.learn({ranking[0]: 1.0}))
+    found = disk.load_profile("mine", ranking)
     assert found is not None
     assert [m.ms for m in found.measured] == [1.0]
     name = "mine.matmul.triton.h200_sxm"
@@ -354,7 +354,7 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert f"{name}  1 measurements of 1 problems" in run(main, ["profile", "list"]).output
     assert "matmul/triton on h200_sxm" in run(main, ["profile", "show", name]).output
     assert json.loads(run(main, ["profile", "show", name, "--json"]).output) == found.to_dict()
-    store.put(profiles.KIND, "odd", b"{}")
+    store.put(disk.PROFILE, "odd", b"{}")
     assert "odd  unusable: not a profile" in run(main, ["profile", "list"]).output
     asked = ["recommend", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "triton", "--json", "--profile"]
     carried = json.loads(run(main, [*asked, name]).output)
@@ -371,7 +371,7 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     with pytest.raises(ConfigError, match="cannot be read: embedded null byte"):
         op.recommend_hints(4, "triton", profile="\x00")
     assert run(main, ["profile", "drop", name]).exit_code == 0
-    assert profiles.load("mine", ranking) is None
+    assert disk.load_profile("mine", ranking) is None
     assert "no profile" in run(main, ["profile", "drop", name]).output
 
 

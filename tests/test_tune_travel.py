@@ -30,8 +30,8 @@ from carver.run.bench import versions as software_versions
 from carver.run.device import CpuDevice
 from carver.run.records import Records
 from carver.run.session import Session
-from carver.tune import archive, keys, profiles
 from carver.tune import cache as disk
+from carver.tune import keys
 from carver.tune.keys import minor, normal, plain, software_key
 from carver.tune.lanes import Lanes
 from carver.tune.plan import Tuning
@@ -341,7 +341,7 @@ def test_retakes_are_a_number(value: Any) -> None:
 
 def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = tuner(scale, WAYS, ref_prog=twice).run()
-    store.put(profiles.KIND, "scale", b"{}")
+    store.put(disk.PROFILE, "scale", b"{}")
     said = json.loads(run(main, ["cache", "export", "all.carver", "--binaries", "--json"]).output)
     assert said["entries"] == 1 and said["profiles"] == 1 and said["binaries"] >= 1
     same = run(main, ["cache", "export", "same.carver", "--binaries", "--json"]).output
@@ -357,20 +357,20 @@ def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     again = tuner(scale, WAYS, ref_prog=twice).run()
     assert again.table == first.table and again.key == first.key
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
-    assert store.get(profiles.KIND) == {"scale": b"{}"}
+    assert store.get(disk.PROFILE) == {"scale": b"{}"}
     moved_entry = disk.load(first.key)
     assert moved_entry is not None and moved_entry.signed, "by who imported it"
 
 
 def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
     first, second = (tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 200))
-    assert archive.export(tmp_path / "one.carver", [second.key[:10]]).entries == 1
+    assert disk.export_archive(tmp_path / "one.carver", [second.key[:10]]).entries == 1
     for e in list(disk.entries()):
         disk.remove(e.key)
-    assert archive.load(tmp_path / "one.carver").entries == 1
+    assert disk.import_archive(tmp_path / "one.carver").entries == 1
     assert [e.key for e in disk.entries()] == [second.key]
     with pytest.raises(ConfigError, match="no entry 'zz'"):
-        archive.export(tmp_path / "none.carver", ["zz"])
+        disk.export_archive(tmp_path / "none.carver", ["zz"])
     assert first.key != second.key and not (tmp_path / "none.carver").exists()
 
 
@@ -381,7 +381,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CARVER_CACHE_DIR", str(home / "cache"))
         key = tuner(scale, WAYS, ref_prog=twice).run().key
-        archive.export(home / "good", binaries=True)
+        disk.export_archive(home / "good", binaries=True)
     return key, (home / "good").read_bytes()
 
 
@@ -423,13 +423,13 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
         case "kind":
             rows["measurement", "x"] = b"{}"
         case "outside":
-            rows[archive.BLOB, "../x.so"] = b"more"
+            rows[disk.BLOB, "../x.so"] = b"more"
         case "a long name":
-            rows[archive.BLOB, "x" * 300] = b"more"
+            rows[disk.BLOB, "x" * 300] = b"more"
         case "many":
-            monkeypatch.setattr(archive, "_MOST_ENTRIES", 2)
+            monkeypatch.setattr(disk, "_MOST_ENTRIES", 2)
         case "large":
-            monkeypatch.setattr(archive, "_MOST_BYTES", 1000)
+            monkeypatch.setattr(disk, "_MOST_BYTES", 1000)
     if how in ("left out", "added", "binary"):
         rows[disk.KIND, key] = json.dumps(entry).encode()
     content = store.pack(store.Row(*name, body) for name, body in rows.items())
@@ -440,12 +440,12 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
             content = db.serialize()
     bad.write_bytes({"cut": content[: len(content) // 2], "no archive": b"PK nonsense"}.get(how, content))
     if how in ("a device", "a pipe"):
-        monkeypatch.setattr(archive, "_MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(disk, "_MOST_BYTES", 1 << 20)
         bad.unlink()
         bad.symlink_to("/dev/zero") if how == "a device" else os.mkfifo(bad)
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "elsewhere"))
     with pytest.raises(Foreign):
-        archive.load(bad)
+        disk.import_archive(bad)
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -87,14 +87,14 @@ def bench(
 ) -> None:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
-    from ..tune import profiles
+    from ..tune import cache
 
     if budget is not None and not vs_grid:
         raise click.UsageError("--budget is the size of a sample of the grid; give --vs-grid as well")
     arch = template.arch
     assert arch is not None
     ranking = template.recommend_hints(topk, template.own_backend, kernel)
-    if learn and (profile := profiles.load(LEARNT_AS, ranking)) is not None:
+    if learn and (profile := cache.load_profile(LEARNT_AS, ranking)) is not None:
         ranking = template.recommend_hints(topk, template.own_backend, kernel, profile)
     grid = list(template.recommend_hints(max(topk, ranking.candidates), ranking.backend, kernel)) if vs_grid else None
     report = benchmark(
@@ -103,7 +103,7 @@ def bench(
         timer=timer, fresh=fresh, progress=not quiet and not as_json and sys.stderr.isatty(),
     )  # fmt: skip
     if learn and (times := _calm_ms(ranking, report)):
-        profiles.save(LEARNT_AS, ranking.learn(times))
+        cache.save_profile(LEARNT_AS, ranking.learn(times))
     if html is not None:
         report.to_html(html)
     click.echo(report.to_json()) if as_json else click.echo(report.table(styled=True))

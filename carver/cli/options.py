@@ -217,9 +217,9 @@ class _Backend(click.Option):
 def _profile(ctx: click.Context, param: click.Parameter, given: str | None) -> Any:
     if given is None or Path(given).is_file():
         return None if given is None else Path(given)
-    from ..tune.profiles import named
+    from ..tune.cache import profile_named
 
-    return named(given)
+    return profile_named(given)
 
 
 def _renamed(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str] | None:

@@ -208,9 +208,9 @@ def _export_cache(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
-    from ..tune.archive import export
+    from ..tune.cache import export_archive
 
-    done = export(file, keys, binaries)
+    done = export_archive(file, keys, binaries)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
     print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
 
@@ -224,9 +224,9 @@ def _import_cache(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
-    from ..tune.archive import load
+    from ..tune.cache import import_archive
 
-    done = load(file, sha256, replace)
+    done = import_archive(file, sha256, replace)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
     print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
 
@@ -287,9 +287,9 @@ profile = group_of("profile", "Manage what tuning taught about kernels, by kerne
 @partial(command, name="list", group=profile)
 def _list_profiles(as_json: AsJson = False) -> None:
     """List the profiles: name, device, and number of measurements."""
-    from ..tune.profiles import every
+    from ..tune.cache import profiles
 
-    found = list(every())
+    found = list(profiles())
     if as_json:
         rows = [{"name": name, "problem": what} if isinstance(what, str) else
                 {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
@@ -305,9 +305,9 @@ def _list_profiles(as_json: AsJson = False) -> None:
 @partial(command, name="show", group=profile)
 def _show_profile(name: Annotated[str, argument()], as_json: AsJson = False) -> None:
     """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
-    from ..tune.profiles import named
+    from ..tune.cache import profile_named
 
-    found = named(name)
+    found = profile_named(name)
     if as_json:
         print_json(found.to_dict())
         return
@@ -319,9 +319,9 @@ def _show_profile(name: Annotated[str, argument()], as_json: AsJson = False) -> 
 @partial(command, name="drop", group=profile)
 def _drop_profiles(names: Annotated[tuple[str, ...], argument(nargs=-1)], as_json: AsJson = False) -> None:
     """Delete profiles, by the NAMES that 'carver profile list' prints."""
-    from ..tune.profiles import drop
+    from ..tune.cache import drop_profiles
 
-    drop(list(names))
+    drop_profiles(list(names))
     print_json({"deleted": len(names)}) if as_json else click.echo(f"{len(names)} deleted")
 
 

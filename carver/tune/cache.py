@@ -1,31 +1,41 @@
-"""Tuned results: one entry of the store each, or a folder of their own; JSON, source and binary, verified when read.
+"""What tuning keeps in the store: results, profiles of kernels, and archives of both for an image, another machine, the
+other ranks.
 
-A result names every file of it with its SHA-256 and the key that it is called by; an entry holds their contents, in
-base 64. What does not hold what it says, or another user owns, is no result: it is made anew. Nothing is pickled.
+A tuned result is one entry, or a folder of its own: JSON, source and binary, verified when read. It names every file of
+it with its SHA-256 and the key that it is called by; an entry holds their contents, in base 64. What does not hold what
+it says, or another user owns, is no result: it is made anew. Nothing is pickled.
+
+An archive is a database of entries, all of which are checked before any is used. Importing one is trusting whoever made
+it: the kernels in it run with your rights.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import uuid
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ..base import given, store
-from ..base.errors import ConfigError, DeviceError, Foreign
-from ..base.folders import below, cache_folder, check_owner, kept, private
-from ..base.given import fits, in_words, json_of, shown
-from ..base.store import regular
+from ..base.errors import ConfigError, DeviceError, Foreign, StoreError
+from ..base.folders import below, cache_folder, check_owner, kept, private, publish
+from ..base.given import content, fits, in_words, json_of, shown
+from ..base.store import Row, regular
+from ..ranking.profile import Profile
+from ..ranking.ranking import Ranking
+from ..run import compile
 
 SCHEMA = 2
 KIND = "tuned"
@@ -139,7 +149,7 @@ def _signature(digest: str) -> str:
     path = kept() / "secret"
     if not path.is_file():
         path = private() / "secret"
-        with contextlib.suppress(FileExistsError), os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
+        with suppress(FileExistsError), os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
                                                              "wb") as file:  # fmt: skip
             file.write(secrets.token_bytes(32))
     check_owner(path)
@@ -230,3 +240,132 @@ def _digest_of(found: Mapping[str, Any]) -> str:
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
+
+
+PROFILE = "profile"
+"""Of entries of the store."""
+
+
+def name_of(learnt_as: str, ranking: Ranking) -> str:
+    """Of a kernel's profile: by its `Plan.learnt_as`, the operator and backend that rank it, and the device."""
+    words = (learnt_as, *ranking.table.of.split("/"), ranking.arch.name)
+    return ".".join(re.sub(r"[^A-Za-z0-9_-]", "_", word) for word in words)
+
+
+def load_profile(learnt_as: str, ranking: Ranking) -> Profile | None:
+    """What was learnt before; None where nothing was, or where it is damaged: it is written anew after this tuning."""
+    with suppress(ConfigError):
+        return profile_named(name_of(learnt_as, ranking))
+    return None
+
+
+def save_profile(learnt_as: str, ranking: Ranking) -> None:
+    """Keep what the ranking has learnt. Raises StoreError."""
+    store.to_write().put(PROFILE, name_of(learnt_as, ranking), json.dumps(ranking.profile).encode())
+
+
+def profiles() -> Iterator[tuple[str, Profile | str]]:
+    """Every profile of the cache by name, or why it is none."""
+    for name, body in sorted(store.get(PROFILE).items()):
+        try:
+            yield name, _profile(name, body)
+        except ConfigError as why:
+            yield name, str(why)
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name. Raises ConfigError where there is none, or where it is damaged."""
+    found = store.get(PROFILE, [name])
+    if name not in found:
+        raise ConfigError(f"no profile {name!r}; 'carver profile list' has those that there are")
+    return _profile(name, found[name])
+
+
+def drop_profiles(names: list[str]) -> None:
+    """Delete them. Raises ConfigError where there is no profile of a name."""
+    if unknown := sorted(set(names) - store.get(PROFILE, names).keys()):
+        raise ConfigError(f"no profile {unknown[0]!r}; 'carver profile list' has those that there are")
+    store.to_write().drop(PROFILE, names)
+
+
+def _profile(name: str, body: bytes | None) -> Profile:
+    if body is None:
+        raise ConfigError(f"the profile {name!r} was changed after it was saved")
+    return Profile.from_dict(json_of(body, f"the profile {name!r}", ConfigError))
+
+
+BLOB = "blob"
+"""Entries of an archive that are files of a store, by their names there."""
+ARCHIVED = (KIND, PROFILE, compile.KIND, BLOB)
+_MOST_ENTRIES = 1 << 16
+_MOST_BYTES = 1 << 30
+"""Of an archive."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What an archive holds, or what came out of one."""
+
+    sha256: str
+    """Of the archive."""
+    entries: int
+    profiles: int
+    binaries: int
+    kept: int = 0
+    """Entries that were there already and were left alone."""
+
+
+def export_archive(path: Path, keys: Collection[str] = (), binaries: bool = False) -> Moved:
+    """Write the good entries of the cache, or those whose keys begin with one of `keys`, and all profiles; with
+    `binaries` the compiled kernels of all candidates too. The same cache gives the same bytes.
+
+    Raises ConfigError for a key that there is no entry of.
+    """
+    good = [entry.key for entry in chosen(keys) if not entry.problem]
+    rows = [Row(KIND, key, body) for key, body in store.get(KIND, good).items() if body is not None]
+    rows += [Row(PROFILE, name, body) for name, body in store.get(PROFILE).items() if body is not None]
+    for key, body in store.get(compile.KIND).items() if binaries else ():
+        if body is not None and (binary := compile.binary_of(body)) is not None:
+            rows += [Row(compile.KIND, key, body), Row(BLOB, binary.path.name, binary.path.read_bytes())]
+    packed = store.pack(set(rows))
+    publish(path, packed, 0o644, lasting=True)
+    return _counted(packed, rows)
+
+
+def import_archive(path: Path, digest: str | None = None, replace: bool = False) -> Moved:
+    """Put what is in an archive into the cache; entries that are there already are left alone unless `replace`.
+
+    Raises Foreign, before anything is written, where an entry is not what was exported, and where the archive is not
+    the one with that SHA-256.
+    """
+    packed = content(path, Foreign, _MOST_BYTES)
+    if digest is not None and sha256(packed).hexdigest() != digest.lower():
+        raise Foreign(f"{path} is not the archive with SHA-256 {digest}")
+    rows = store.packed(packed, path, _MOST_ENTRIES, _MOST_BYTES)
+    if odd := next((row for row in rows if row.kind not in ARCHIVED), None):
+        raise Foreign(f"{path}: {shown(odd.kind)} is none of {', '.join(ARCHIVED)}")
+    entries = {row.key: entry(row.key, row.body) for row in rows if row.kind == KIND}
+    blobs = {row.key: row.body for row in rows if row.kind == BLOB}
+    if odd_name := next((n for n, held in blobs.items() if n not in store.names_of(held)), None):
+        raise Foreign(f"{path}: {shown(odd_name)} is not the file that was exported")
+    try:
+        already = set() if replace else store.get(KIND, entries).keys()
+        for key in entries.keys() - already:
+            found = {k: v for k, v in entries[key].found.items() if k not in ("schema", "files", "digest", "signature")}
+            if not save(key, found, entries[key].files):
+                raise DeviceError(f"the cache folder {cache_folder()} cannot be written, or its disk is full")
+        for name, held in blobs.items():
+            store.blob(held, Path(name).suffix)
+        others = [row for row in rows if row.kind in (PROFILE, compile.KIND)]
+        there = {kind: set() if replace else store.get(kind).keys() for kind in (PROFILE, compile.KIND)}
+        with store.to_write().writing() as db:
+            store.insert(db, [row for row in others if row.key not in there[row.kind]])
+    except (OSError, StoreError) as e:
+        raise DeviceError(f"the cache folder {cache_folder()} does not take what is in {path}: {e}") from None
+    moved = _counted(packed, rows)
+    return Moved(moved.sha256, moved.entries - len(already), moved.profiles, moved.binaries, len(already))
+
+
+def _counted(packed: bytes, rows: Collection[Row]) -> Moved:
+    count = Counter(row.kind for row in rows)
+    return Moved(sha256(packed).hexdigest(), count[KIND], count[PROFILE], count[compile.KIND])

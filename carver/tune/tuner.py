@@ -42,7 +42,7 @@ from ..run.inputs import call_by_name
 from ..run.records import Measurement, Records, now, tied, undecided
 from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel, places
-from . import cache, profiles, untimed
+from . import cache, untimed
 from .configs import Entry, once
 from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
@@ -272,7 +272,7 @@ class _Attempt:
         if plan.settings.search != "learn" or plan.ranking is None or plan.settings.objective != "time":
             return None
         reuse = self.reuse and plan.kept and not cache.disk_off()
-        profile = profiles.load(plan.learnt_as, plan.ranking) if reuse else None
+        profile = cache.load_profile(plan.learnt_as, plan.ranking) if reuse else None
         try:
             return with_profile(plan.ranking, profile)
         except NoCandidates:  # all of them failed before, as on a machine that lacked something
@@ -285,7 +285,7 @@ class _Attempt:
         if not any(times.values()) or not self.plan.kept or cache.disk_off():
             return
         with contextlib.suppress(OSError, DeviceError, StoreError):  # nothing measured is lost, the records have it
-            profiles.save(self.plan.learnt_as, ranking.learn(times))
+            cache.save_profile(self.plan.learnt_as, ranking.learn(times))
 
     def measure(self, batch: Sequence[int]) -> list[float]:
         """Times of these candidates [s], from the records where they have them; infinite where one failed."""
