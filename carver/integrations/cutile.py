@@ -1,4 +1,5 @@
-"""cuTile: a `ct.kernel` as machine code with its launch. Tried with cuda-tile 1.7 and nvidia-cuda-tileiras 13.5.
+"""cuTile: a `ct.kernel` as machine code with its launch; and `exhaustive_search`, which times the first few.
+Tried with cuda-tile 1.7 and nvidia-cuda-tileiras 13.5.
 
 Its compiler needs no GPU. Of a tensor it is told what a launch tells it: 32-bit sizes and strides, rows without gaps,
 and which sizes, strides and addresses 16 divides.
@@ -7,7 +8,7 @@ and which sizes, strides and addresses 16 divides.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Any
 
@@ -15,11 +16,13 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import Tensor
+from ..compiled.arguments import Tensor, given
 from ..compiled.binary import Binary
 from ..compiled.isa.elf import kernels
 from ..compiled.triton import ALIGNED, grid_of
 from . import capability, in_order, refusal
+from .enable import Chosen, Enabled, replaced
+from .kernels import rank_made
 
 HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
 """Keys of a configuration that are for the compiler."""
@@ -89,3 +92,45 @@ def _parameters(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     yield name, value
     yield from (("", np.int32(n)) for n in (*value.shape, *value.strides))
+
+
+def patch(log: Enabled) -> Callable[[], None]:
+    """Replace the function where it is found and where it is made."""
+    from cuda.tile import kernel as Kernel
+    from cuda.tile import tune
+    from cuda.tile.tune import _tune
+
+    search = _tune.exhaustive_search
+
+    def exhaustive_search(
+        search_space: Any, stream: Any, grid_fn: Any, kernel: Any, args_fn: Any, hints_fn: Any = None, **more: Any
+    ) -> Any:
+        listed = list(search_space)
+
+        def rank() -> Chosen[Any]:
+            # copies of this process cannot make tensors on the GPU
+            args = [tuple(map(given, args_fn(config))) for config in listed]
+            every = [config if isinstance(config, Mapping) else {"config": config} for config in listed]
+            ranking = rank_made(name, log.device(), every, make(args), backend="cutile")
+            return Chosen([listed[place] for place in ranking.indices[: log.topk]], dict(ranking[0].config))
+
+        def make(args: list[tuple[Any, ...]]) -> Callable[[int], Binary]:
+            def one(place: int) -> Binary:
+                config = listed[place]
+                own = kernel if isinstance(kernel, Kernel) else kernel(config)
+                hints = {} if hints_fn is None else hints_fn(config)
+                return binary(own, hints, args=args[place], grid=grid_fn(config), block=None, arch=log.device())
+
+            return one
+
+        name = kernel._pyfunc.__name__ if isinstance(kernel, Kernel) else getattr(kernel, "__name__", "kernel")
+        return search(log.first(name, listed, rank), stream, grid_fn, kernel, args_fn, hints_fn, **more)
+
+    made = replaced(_tune, exhaustive_search=exhaustive_search)
+    found = replaced(tune, exhaustive_search=exhaustive_search)
+
+    def restore() -> None:
+        found()
+        made()
+
+    return restore

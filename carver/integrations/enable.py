@@ -30,7 +30,7 @@ from .pinned import log as PINS
 T = TypeVar("T")
 TOPK = 3
 TOOLS = {
-    "triton": "autotune", "tilelang": "tilelang_tuner", "cuda.tile": "cutile_tuner", "kernel_tuner": "kernel_tuner",
+    "triton": "autotune", "tilelang": "tilelang", "cuda.tile": "cutile", "kernel_tuner": "kernel_tuner",
 }  # fmt: skip
 """The module here for each tool, by the package that it is."""
 

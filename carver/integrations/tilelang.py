@@ -1,12 +1,15 @@
-"""TileLang: a program as machine code with its launch, on a machine that needs no GPU. Tried with TileLang 0.1.15.
+"""TileLang: a program as machine code with its launch, on a machine that needs no GPU; and its tuner, which
+compiles and times the first few of its list. Tried with TileLang 0.1.15.
 
 Kernels are lowered and compiled by TileLang itself, which keeps the cubin under a hash of the generated source, so that
-its own compilation of the same configuration takes it from there.
+its own compilation of the same configuration takes it from there: copies of the process fill that cache, out of which
+the tuner builds what it times. The key of its own results is made of the whole list, so that they are found with and
+without this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ from ..base.errors import CompileError, ConfigError
 from ..compiled.arguments import Tensor, given
 from ..compiled.binary import Binary, TensorMap
 from . import capability, refusal
+from .enable import Chosen, Enabled, replaced
+from .kernels import rank_made
 
 PASS_CONFIGS = "pass_configs"
 """The key of a configuration that holds options of the compiler."""
@@ -174,3 +179,43 @@ def _tensor_map(call: str, numbers: Sequence[Any], known: _Given) -> tuple[str, 
     lower, upper = tuple(corners[: rank - 2]), tuple(corners[rank - 2 :])
     found = TensorMap(tensor, dims, strides[1:], (channels, pixels), more[0], swizzle, lower, upper)
     return address.name, found
+
+
+def patch(log: Enabled) -> Callable[[], None]:
+    """Replace the step of TileLang's `AutoTuner` that compiles, which comes after its caches."""
+    from tilelang.autotuner.tuner import _PASS_CONFIGS_KEY, AutoTuner
+
+    prepare, run = AutoTuner._prepare_compile_execution, AutoTuner.run
+
+    def _prepare_compile_execution(
+        self: Any, config_args: list[dict[str, Any]], grouped_compile_active: bool, group_compile_size: int,
+        compile_func: Any, elaborate_func: Any,
+    ) -> Any:  # fmt: skip
+        listed = list(self.configs)
+
+        def make(place: int) -> Binary:
+            config = dict(config_args[place])
+            own = config.pop(_PASS_CONFIGS_KEY, None) or {}
+            options = {**(self.compile_args.pass_configs or {}), **own}
+            return lowered(elaborate_func(**config), self.compile_args.target, options, {})
+
+        def rank() -> Chosen[int]:
+            ranking = rank_made(name, log.device(), listed, make, backend="tilelang")
+            return Chosen(ranking.indices[: log.topk], dict(ranking[0].config))
+
+        name = getattr(self.fn, "__name__", "kernel")
+        places = log.first(name, range(len(listed)), rank)
+        config_args[:] = [config_args[place] for place in places]
+        self.configs = [listed[place] for place in places]  # by whose places it reports
+        return prepare(
+            self, config_args, grouped_compile_active, group_compile_size, compile_func, elaborate_func
+        )
+
+    def run_all(self: Any, *args: Any, **kwargs: Any) -> Any:
+        listed = self.configs
+        try:
+            return run(self, *args, **kwargs)
+        finally:
+            self.configs = listed
+
+    return replaced(AutoTuner, _prepare_compile_execution=_prepare_compile_execution, run=run_all)
