@@ -25,7 +25,7 @@ from carver.base.child import Reply
 from carver.base.errors import ConfigError, RunError
 from carver.base.given import as_json
 from carver.calibrate import device as calibrating
-from carver.calibrate import keep
+from carver.calibrate import fitting as keep
 from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
 from carver.calibrate.micro import NOTHING, Cpu, Gpu, Microbenchmarks, reading, run_part

@@ -29,7 +29,7 @@ from carver.base.errors import (
     KernelError,
     ProblemError,
 )
-from carver.calibrate.keep import write
+from carver.calibrate.fitting import write
 from carver.cli.main import main
 from carver.kernels.declaration import backends, every
 from carver.run.compile import c_compiler, compile_source

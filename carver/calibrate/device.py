@@ -32,7 +32,7 @@ from ..run.bench import Bench, candidates, measure, stratified
 from ..run.device import CpuDevice, open_device
 from ..run.records import Records, now
 from ..run.session import MOST_S, Settings
-from . import keep
+from . import fitting
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality, samples
 from .micro import NOTHING, Cpu, Gpu, Microbenchmarks, run_part
 
@@ -92,7 +92,7 @@ class Calibration:
     before: Arch
     arch: Arch
     micro: Microbenchmarks
-    derived: keep.Derived
+    derived: fitting.Derived
     cases: Sequence[Case]
     skipped: Sequence[str]
     """Problems that were not measured, and kernels that were not fitted."""
@@ -127,10 +127,10 @@ def calibrate(
     """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
     number("seconds", seconds, ConfigError, 1e-6, MOST_S)
     base, state, micro = _microbenchmarks(device, say)
-    derived = keep.derive(base, micro)
+    derived = fitting.derive(base, micro)
     cases, skipped = measured(device, base, KERNELS_SHARE * seconds, each=say, **few) if kernels else ([], [])
     fields, constants = derived.fields, derived.constants
-    changed = keep.with_fields(base, fields).replace(fitted=(("constants", tuple(constants.items())),))
+    changed = fitting.with_fields(base, fields).replace(fitted=(("constants", tuple(constants.items())),))
     choices = []
     for group in groups(cases):
         try:
@@ -147,7 +147,7 @@ class Probe:
 
     def __init__(self, device: str) -> None:
         self.device = open_device(device)
-        self.device.arch = keep.uncalibrated(self.device.arch)
+        self.device.arch = fitting.uncalibrated(self.device.arch)
         self.bench = Cpu(self.device) if isinstance(self.device, CpuDevice) else Gpu(self.device)
 
     def __call__(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,7 +189,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
     return arch, state, micro
 
 
-def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
+def _choice(group: Group, changed: Arch, derived: fitting.Derived) -> Choice:
     """The better of two fits, one that starts at the microbenchmarks' constants and one at the shipped ones; neither
     where that orders held-out problems worse."""
     cases, kernel, base = group.cases, group.kernel, group.arch
@@ -199,7 +199,7 @@ def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
     shipped, plain = (quality(cases, predicted[name]) for name in ("shipped", "microbenchmarks"))
     fits = [fit_group(g, before=shipped) for g in (moved, group)]
     fit = min(fits, key=lambda f: (not f.helps, f.after.loss if f.after else 0.0))
-    as_before = partial(keep.unmoved, kernel, base, derived.fields, derived.constants)
+    as_before = partial(fitting.unmoved, kernel, base, derived.fields, derived.constants)
     if fit.helps:
         table = fit.constants if fit is fits[0] else as_before(fit.constants)
         return Choice(group, "fit", shipped, plain, fit, table, fit.band)
@@ -210,22 +210,22 @@ def _choice(group: Group, changed: Arch, derived: keep.Derived) -> Choice:
 
 
 def _descriptor(
-    base: Arch, micro: Microbenchmarks, derived: keep.Derived, choices: list[Choice], state: Mapping[str, Any],
+    base: Arch, micro: Microbenchmarks, derived: fitting.Derived, choices: list[Choice], state: Mapping[str, Any],
     command: str,
 ) -> Arch:  # fmt: skip
     fields, constants = derived.fields, derived.constants
-    said = keep.about(base, command) | {
+    said = fitting.about(base, command) | {
         key: str(state[key])
         for key in ("driver", "cuda", "compiler", "system", "sm_clock_hz", "memory_clock_hz", "governor", "power_w")
         if key in state
     }
     tables: dict[str, Any] = {
         "constants": constants,
-        "datasheet": keep.datasheet(base, fields),
+        "datasheet": fitting.datasheet(base, fields),
         "measured": {r.name: float(f"{r.value:.5g}") for r in micro.readings.values()},
         "interval": {r.name: float(f"{r.error:.2g}") for r in micro.readings.values()},
     }
-    tables |= keep.fitted_elsewhere(base, fields, constants)
+    tables |= fitting.fitted_elsewhere(base, fields, constants)
     for choice in choices:
         tables[choice.group.name] = choice.table
     tables["error_low"] = {c.group.name: float(f"{c.band[0]:.4g}") for c in choices}
@@ -234,7 +234,7 @@ def _descriptor(
         if c.fit.after:
             tables.setdefault("slowdown_held_out", {})[c.group.name] = round(c.fit.after.slowdown[1], 4)
             tables.setdefault("slowdown_before", {})[c.group.name] = round(c.shipped.slowdown[1], 4)
-    return keep.with_fields(base, fields).replace(fitted=keep.fitted_pairs(said, tables))
+    return fitting.with_fields(base, fields).replace(fitted=fitting.fitted_pairs(said, tables))
 
 
 COUNTS = (5, 28, 4)

@@ -320,8 +320,8 @@ def _device(
 ) -> None:
     from ..arch.devices import own_folder
     from ..calibrate.device import calibrate
-    from ..calibrate.keep import check_target
-    from ..calibrate.keep import write as keep
+    from ..calibrate.fitting import check_target
+    from ..calibrate.fitting import write as keep
 
     check_target(out or own_folder() / "device.toml")
     with _progress(not quiet and sys.stderr.isatty()) as say:
@@ -381,9 +381,8 @@ def _tables(
     as_json: bool,
 ) -> None:  # fmt: skip
     from ..arch.devices import load
-    from ..calibrate.fitting import fit_group, groups
-    from ..calibrate.keep import with_kernel
-    from ..calibrate.keep import write as keep
+    from ..calibrate.fitting import fit_group, groups, with_kernel
+    from ..calibrate.fitting import write as keep
     from ..evaluate.tables import read
 
     formats = reading().formats
