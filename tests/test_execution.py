@@ -231,6 +231,12 @@ extern "C" __global__ void narrow(const unsigned char* x, float* y, int rows) {
         for (int j = 0; j < 8; ++j) total += x[r * 4096 + blockIdx.x * 128 + 16 * j + threadIdx.x];
     y[blockIdx.x * 16 + threadIdx.x] = total;
 }
+extern "C" __global__ void weighted(const float* x, const float* w, float* y) {
+    int at = blockIdx.x * 64 + threadIdx.x;
+    float v = x[at];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) y[at + 4096 * j] = ((v * w[0] + w[1]) * v + w[2]) * v + w[3];
+}
 extern "C" __global__ void every_fourth(const float* x, float* y) { y[threadIdx.x] = x[4 * threadIdx.x]; }
 extern "C" __global__ void from_the_second(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 """
@@ -558,6 +564,15 @@ def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> Non
     assert sum(load.program_bytes for load in loads) == pytest.approx(4 * 4096 / 2, rel=0.02)
     assert {load.stride_bytes for load in loads} == {32.0}
     assert waited([(10.0, 8.0, [1.0] + [0.0] * 7)]) == 1 / 8  # where each waits for the one before it
+
+
+def test_numbers_that_a_store_may_have_changed_are_read_again_from_l1(cubin: tuple[str, bytes]) -> None:
+    facts = executed(cubin, "weighted", 64, 64, f32(4096), f32(4), f32(8, 4096)).facts()
+    loads = [access for access in facts.accesses if access.kind == "load"]
+    assert len(loads) == 33 and {load.loop for load in loads} == {-1}
+    # each store of y may have changed w, so the code waits for w eight times; only the first time L1 does not hold it
+    [stride] = {load.stride_bytes for load in loads}
+    assert 32 / 10 <= stride <= 32 / 7
 
 
 def test_rows_at_loaded_places_are_of_a_tensor(cubin: tuple[str, bytes]) -> None:

@@ -141,7 +141,8 @@ class Execution:
         resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
         rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
-        trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits)
+        once = {-1: (1.0, (straight.alone_clk[1] - straight.alone_clk[0]) / rise)}
+        trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits, once)
         slots = max(int(self.arch.sm_count * resident), 1)
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         run = self.even or self.wide
@@ -235,9 +236,11 @@ class Execution:
                 found[index] = sectors_of(code.instructions[index], mine)
         return found
 
-    def _trace(self, room_bytes: float, waits: Mapping[int, tuple[float, float]]) -> tuple[Trace, list[AccessFacts]]:
+    def _trace(
+        self, room_bytes: float, waits: Mapping[int, tuple[float, float]], once: Mapping[int, tuple[float, float]]
+    ) -> tuple[Trace, list[AccessFacts]]:
         """Where tiles lie in all blocks of the wide run, and what a mean block asks for. `room_bytes`: of L1; `waits`:
-        passes of each loop, and how often one waits for memory if L1 holds nothing."""
+        passes of each loop, and how often one waits for memory if L1 holds nothing; `once`: of code outside."""
         loops = self.code.all_loops()
         owner = {i: n for n, loop in enumerate(loops) for i in loop.own}
         heads = {i: self.program.block_of[outer.header] for outer in self.code.loops for inner in outer.loops
@@ -253,7 +256,7 @@ class Execution:
         shares: defaultdict[int, list[float]] = defaultdict(list)
         for index, part in fresh.items():
             shares[owner.get(index, -1)].append(part)
-        exposed = waited([(*waits[n], shares[n]) for n in waits])
+        inside, outside = (waited([(*some[n], shares[n]) for n in some]) for some in (waits, once))
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
@@ -282,7 +285,7 @@ class Execution:
                 ))  # fmt: skip
             span_bytes = joined.get(tile.index, tile.span_bytes)
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
-                asked, stride = asked * share, exposed * self.arch.sector_bytes
+                asked, stride = asked * share, (outside if loop < 0 else inside) * self.arch.sector_bytes
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,

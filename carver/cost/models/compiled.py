@@ -314,8 +314,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    near_l1 = [_cached(f, arch) for f in candidates]
-    lone = [_alone(*each) for each in zip(shapes, latency, transfer, near_l1, 1.0 - missed_l1, strict=True)]
+    inside, outside = (np.array([_cached(f, arch, loops) for f in candidates]) for loops in (True, False))
+    found = np.maximum(1.0 - missed_l1, outside)
+    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
@@ -339,7 +340,7 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 
 def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float, found: float) -> float:
     """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes; `cached`: the
-    share of plain loads of loops that an earlier iteration had L1 fetch; `found`: of all loads, that others had it
+    share of plain loads of loops that an earlier iteration had L1 fetch; `found`: of those outside, that others had it
     fetch.
 
     Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the
@@ -490,14 +491,15 @@ def _l1_bytes(f: Facts, arch: Arch) -> float:
     return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
 
 
-def _cached(f: Facts, arch: Arch) -> float:
-    """Share of the plain loads in loops that hit L1 because an earlier iteration fetched their sector. L1 fetches
-    sectors, not whole lines.
+def _cached(f: Facts, arch: Arch, loops: bool) -> float:
+    """Share of the plain loads in loops, or outside of them, that hit L1 because an earlier load of the program fetched
+    their sector. L1 fetches sectors, not whole lines.
 
     Where loops also copy asynchronously, the loads of fewest bytes are taken as the plain ones.
     """
-    loads = sorted((a for a in f.accesses if a.kind == "load" and a.loop >= 0), key=lambda a: a.program_bytes)
-    copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in f.loops) * f.warps
+    mine = (a for a in f.accesses if a.kind == "load" and (a.loop >= 0) == loops)
+    loads, spans = sorted(mine, key=lambda a: a.program_bytes), f.loops if loops else ()
+    copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in spans) * f.warps
     plain = sum(a.program_bytes for a in loads if a.path == "pointer") - copied
     taken, found = 0.0, []
     for access in loads:
