@@ -127,3 +127,18 @@ def test_what_is_missing_is_one_sentence(shell: CliRunner, command: str, why: st
     done = shell.invoke(main, shlex.split(command))
     assert done.exit_code != 0
     assert why in str(done.output) + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lost"), [("scale.cu:scale", "grid"), ("scale.cu:scale", "block"), ("rows.py:rows", "grid")]
+)
+def test_a_file_of_arguments_says_the_whole_launch(shell: CliRunner, kernel: str, lost: str) -> None:
+    if kernel.startswith("rows"):
+        pytest.importorskip("triton", reason="Triton is not installed")
+        text = "import triton\n\n@triton.jit\ndef rows(x, y, n):\n    pass\n"
+        Path("rows.py").write_text(text, encoding="utf-8")
+    whole = Path("scale.toml").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("part.toml").write_text("".join(x for x in whole if not x.startswith(lost)), encoding="utf-8")
+    done = shell.invoke(main, ["rank", "kernel", kernel, "--args", "part.toml", "--arch", "h100"])
+    assert done.exit_code != 0
+    assert f"part.toml has no {lost}" in str(done.output) + str(done.exception)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from kernels import candidate
 
 import carver
 from benchmarks import adapters as tables
@@ -216,8 +217,6 @@ def test_a_compiler_that_names_no_version(body: str, tmp_path: Path, monkeypatch
 
 def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
-    from kernels import candidate
-
     program = candidate(tmp_path, "ok").program
     assert program is not None
     compiler = c_compiler()

@@ -122,7 +122,15 @@ def call_of(kernel: str, path: Path | None) -> Call:
     from ..compiled.worker import kernel_at
     from ..ranking.kernel import Call
 
-    return Call(kernel_at(kernel), given["args"], _sizes("grid", given["grid"]), given["constants"], given["values"])
+    found, sizes = kernel_at(kernel), _sizes("grid", _launch(path, given, "grid"))
+    return Call(found, given["args"], sizes, given["constants"], given["values"])
+
+
+def _launch(path: Path, given: Mapping[str, Any], what: str) -> Any:
+    """The grid or the block of a launch that has none of its own."""
+    if given[what] is None:
+        raise ConfigError(f"{path} has no {what}: give it before the tables, as {what} = [...]")
+    return given[what]
 
 
 class Read(NamedTuple):
@@ -154,6 +162,9 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
             raise ConfigError(f"there is no file {file!r}")
         if path is None and needs:
             raise ConfigError(NEEDS_ARGS)
+        if path is not None:
+            for what in ("grid", "block"):
+                _launch(path, given, what)
         from ..run.spec import Kernel
 
         defined = macros_of(macros)
@@ -221,14 +232,13 @@ def _sizes(what: str, given: Any) -> Callable[[Mapping[str, Any]], tuple[int, ..
 def _arguments(path: Path) -> dict[str, Any]:
     read = toml_of(text_of(path, ConfigError), path, ConfigError)
     _check_keys(path, read, "grid", "block", "args", "constants", "values")
-    grid, block = read.get("grid", [1]), read.get("block")
     tables = {name: read.get(name, {}) for name in ("args", "constants", "values")}
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
+    sizes = {name: read.get(name) for name in ("grid", "block")}
     return {
-        "grid": grid if isinstance(grid, list) else [grid],
-        "block": block if block is None or isinstance(block, list) else [block],
+        **{name: size if size is None or isinstance(size, list) else [size] for name, size in sizes.items()},
         "args": {name: _argument(name, value) for name, value in tables["args"].items()},
         "constants": tables["constants"],
         "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
