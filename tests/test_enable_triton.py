@@ -286,8 +286,9 @@ def test_enabled_twice() -> None:
     """As by a cell that runs again: the later settings hold, and neither stop() undoes too much."""
     before = {name: vars(Autotuner)[name] for name in ("prune_configs", "_bench", "check_disk_cache")}
     first = enable_triton(3, H100)
-    with pytest.warns(UserWarning, match="Autotuner was enabled already"):
+    with pytest.warns(UserWarning, match="Autotuner was enabled already") as said:
         second = enable_triton(1, H100)
+    assert said[0].filename == __file__, "the user's own line, as of any warning"
     first.stop()
     assert vars(Autotuner)["prune_configs"] is not before["prune_configs"], "the second call's"
     second.stop()

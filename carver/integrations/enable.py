@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import stack
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..arch.descriptor import Arch
@@ -168,7 +169,8 @@ def replaced(owner: Any, **methods: Callable[..., Any]) -> Callable[[], None]:
         if earlier := getattr(getattr(owner, name), "_carver", None):
             earlier()
             what = f"{owner.__name__} was enabled already: from now on with the settings of this call, and its log"
-            warnings.warn(what, stacklevel=2)
+            outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
+            warnings.warn(what, stacklevel=next(outside, 2))
     before = {name: getattr(owner, name) for name in methods}
     after = {name: functools.wraps(before[name])(method) for name, method in methods.items()}
 
