@@ -73,6 +73,18 @@ def test_a_kernel_may_index_its_arguments_before_its_loops(tensor: Any) -> None:
         assert torch.equal(ours._viewed(x, places), x[places])
 
 
+def test_a_kernel_is_bound_though_no_cuda_device_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._subclasses import fake_tensor
+
+    def started(device: torch.device) -> None:
+        raise RuntimeError("No CUDA GPUs are available")  # as PyTorch built for CUDA says where there is none
+
+    monkeypatch.setattr(fake_tensor, "init_gpu_context", started)
+    with ours.absent("h100") as made:
+        assert gated.bind((made(64, 256, dtype=torch.float16),)).config_spec.default_config()
+    assert fake_tensor.init_gpu_context is started
+
+
 def test_a_search_beats_the_default_and_is_repeatable(args: Any) -> None:
     bound = matmul.bind(args)
     ranking = ours.search(bound, args, arch="h100", most=6, budget_s=None)

@@ -65,6 +65,7 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
     """
     import torch
     from torch._dynamo import device_interface
+    from torch._subclasses import fake_tensor
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
@@ -105,6 +106,7 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
         *(mock.patch.object(torch.cuda, name, lambda *_, _said=value: _said) for name, value in answers.items()),
         mock.patch.object(device_interface.CudaInterface, "get_device_properties", staticmethod(lambda *_: said)),
         mock.patch.object(torch.version, "cuda", torch.version.cuda or "13.0"),
+        mock.patch.object(fake_tensor, "init_gpu_context", lambda device: None),  # which PyTorch for CUDA would start
     ]
     for patch in patches:
         patch.start()
