@@ -541,8 +541,7 @@ def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) ->
         for name, each in sorted(scored, key=lambda pair: -pair[1].slowdown[ks[0]])
     ]  # fmt: skip
     heads = ["problem", by, "configurations", "fastest measured, ms", *(f"k={k}" for k in ks), "time off, %"]
-    problems = {"title": "Problems, the worst first pick first", "columns": heads, "rows": of_each, "words": [0, 1],
-                "bars": [4]}  # fmt: skip
+    problems = {"title": "Problems, the worst first pick first", "columns": heads, "rows": of_each, "words": [0, 1]}
     return tables(f"carver evaluate {path}", "rankings compared with measured times", shown, problems)
 
 

@@ -272,13 +272,14 @@ function heatmap() {
 function bars(rows, colours, unit = "ms") {
   const most = Math.max(...rows.map(([, value]) => value), 1e-30);
   const letter = window.innerWidth > 600 ? 7 : 10.5;  // page.css has larger letters on a phone
-  const left = Math.max(128, ...rows.map(([name]) => letter * name.length + 8));
-  const right = 12 * letter;
-  const [width, line] = [Math.max(520, 2.4 * left), 22];
+  const beside = Math.max(128, ...rows.map(([name]) => letter * name.length + 8));
+  const above = letter > 7 && beside > 200;  // a long name stands above its bar
+  const [left, right, drop] = [above ? 8 : beside, 12 * letter, above ? 20 : 0];
+  const [width, line] = [Math.max(520, above ? beside : 2.4 * left), 22 + drop];
   return draw("svg", { viewBox: `0 0 ${width} ${rows.length * line + 4}`, role: "img", style: `max-width:${1.4 * width}px` }, rows.flatMap(([name, value], i) => [
-    draw("text", { x: left - 8, y: i * line + 15, "text-anchor": "end" }, name),
-    draw("rect", { x: left, y: i * line + 4, width: Math.max(1, ((width - left - right) * value) / most), height: 14, rx: 2, fill: colours[name] ?? OTHER }),
-    draw("text", { x: left + ((width - left - right) * value) / most + 6, y: i * line + 15 }, `${number(value)} ${unit}`),
+    draw("text", { x: above ? left : left - 8, y: i * line + 15, "text-anchor": above ? "start" : "end" }, name),
+    draw("rect", { x: left, y: i * line + 4 + drop, width: Math.max(1, ((width - left - right) * value) / most), height: 14, rx: 2, fill: colours[name] ?? OTHER }),
+    draw("text", { x: left + ((width - left - right) * value) / most + 6, y: i * line + 15 + drop }, `${number(value)} ${unit}`),
   ]));
 }
 
