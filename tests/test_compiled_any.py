@@ -76,6 +76,19 @@ def test_a_branch_on_a_product_counts_as_taken_and_is_said(arch: str, pool: Pool
     assert TAKEN not in repr(plain)
 
 
+def test_a_branch_on_what_other_programs_wrote_needs_no_value(pool: Pool) -> None:
+    """The flag under a lock changes as the kernel runs: no caller has to say what it holds, though one may."""
+    args = {"x_ptr": carver.Tensor("float32", (64, 256)), "y_ptr": carver.Tensor("float32", (4, 256)),
+            "lock_ptr": carver.Tensor("int32", (8,))}  # fmt: skip
+    for values in ({}, {"lock_ptr": 1}):
+        ranking = carver.rank_kernel(
+            kernels.summed_under_a_lock, [{"BLOCK": 256, "GROUPS": 4}], args=args, grid=(64,), arch="h100",
+            values=values, pool=pool,
+        )  # fmt: skip
+        assert (TAKEN in repr(ranking)) is not bool(values)
+        assert sum(a.program_bytes for a in ranking[0].facts.accesses if a.kind == "store") == 256 * 4
+
+
 def span(loaded: float) -> Span:
     none: dict[str, Any] = {}
     zeros = (0.0,) * 4

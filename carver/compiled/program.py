@@ -127,6 +127,8 @@ class _Evaluator:
         self.places: dict[tuple[int, int], int] = {}
         """The record of each loop, product and access: by its operation and the loop that it is in."""
         self.parts: dict[int, list[Access]] = {}
+        self.contended, self.raced = set[str | None](), set[str | None]()
+        """Tensors with atomics so far; those of them that are loaded from later: what is read, other programs wrote."""
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
 
@@ -150,7 +152,7 @@ class _Evaluator:
                 continue
             inner = self._arrived(frame, block, arrivals)
             last = self.block(inner, block)
-            targets = _targets(last)
+            targets = ttir.targets(last)
             if last.name == "cf.cond_br":
                 test = self.condition(inner, last.operands[0], "a branch")
                 for wanted, (to, names) in zip((True, False), targets, strict=True):
@@ -200,7 +202,7 @@ class _Evaluator:
         if value.base is None and not any(matters(inner) for region in op.regions for inner in ttir.walk(region)):
             frame.env.update((r, unknown(0, value.loads)) for r in op.results)
             return
-        if value.base is None and not sayable(value):  # no `values` can tell: run, where it can be
+        if value.base is None and (not sayable(value) or value.loads <= self.raced):  # no `values` can tell: run
             self.trace.assumed = True
             test = np.ones(frame.lanes, bool)
         else:
@@ -487,6 +489,8 @@ class _Evaluator:
         pointers = next((t for t in types if t.pointer), types[0])
         pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
         kept, most = share(mask, pointers.shape), covered(mask, pointers.shape)
+        if kind == "atomic" or (kind == "load" and pointer.source in self.contended):
+            (self.contended if kind == "atomic" else self.raced).add(pointer.source)
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:
@@ -583,15 +587,6 @@ def _read(*stretches: tuple[Frame, Block]) -> list[str]:
     """The tensors that these stretches of a loop load from."""
     pointers = [frame.get(op.operands[0]) for frame, block in stretches for op in block.ops if op.name in READS]
     return sorted({p.source for p in pointers if isinstance(p, Value) and p.source})
-
-
-def _targets(op: Op) -> list[tuple[str, list[str]]]:
-    """Labels that a terminator branches to, with what it passes."""
-    found = []
-    for piece in op.text.split("^")[1:]:
-        label, _, rest = piece.partition("(")
-        found.append(("^" + label.strip(" ,"), ttir.names(rest.partition(":")[0])))
-    return found
 
 
 def _delta(frame: Frame, name: str) -> Value | None:

@@ -159,6 +159,15 @@ def names(text: str) -> list[str]:
     return _NAME.findall(text)
 
 
+def targets(op: Op) -> list[tuple[str, list[str]]]:
+    """Labels that a terminator branches to, with what it passes."""
+    found = []
+    for piece in op.text.split("^")[1:]:
+        label, _, rest = piece.partition("(")
+        found.append(("^" + label.strip(" ,"), names(rest.partition(":")[0])))
+    return found
+
+
 def _expanded(text: str) -> Iterator[str]:
     for name in text.split(","):
         word, _, count = name.strip().partition(":")
