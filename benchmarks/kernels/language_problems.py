@@ -20,7 +20,8 @@ class Problem:
     name: str
     tensors: dict[str, tuple[str, tuple[int, ...], str]]
     out: tuple[str, ...]
-    args: tuple[Any, ...]
+    args: Any
+    """Names of tensors and numbers, in order; or a function of the configuration that says them."""
     space: dict[str, list[Any]]
     launch: Callable[[dict[str, Any]], tuple[Any, Any, int]]
     right: Callable[[dict[str, Any]], dict[str, Any]]
@@ -32,6 +33,8 @@ class Problem:
     constants: dict[str, str] = field(default_factory=dict)
     values: tuple[str, ...] = ()
     """Tensors whose contents are given to the evaluator."""
+
+    source: str = "languages.cu"
 
     @property
     def language(self) -> str:

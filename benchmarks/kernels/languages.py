@@ -164,3 +164,70 @@ def gluon_transposed(**_):
         gl.store(out + c[None, :] * rows + r[:, None], held)
 
     return transposed
+
+
+def numba_smooth(BX, BY, SHARED, **_):
+    """Means of five neighbours along a row."""
+    from numba import cuda, float32
+
+    WIDE = BX + 4
+
+    @cuda.jit
+    def smooth(x, out):
+        tile = cuda.shared.array((BY, WIDE), float32)
+        i, j = cuda.threadIdx.x, cuda.threadIdx.y
+        c, r = cuda.blockIdx.x * BX + i, cuda.blockIdx.y * BY + j
+        if SHARED:
+            for k in range(i, WIDE, BX):
+                at = cuda.blockIdx.x * BX + k - 2
+                tile[j, k] = x[r, at] if 0 <= at < x.shape[1] and r < x.shape[0] else float32(0)
+            cuda.syncthreads()
+        if r < x.shape[0] and c < x.shape[1]:
+            total = float32(0)
+            for k in range(5):
+                if SHARED:
+                    total += tile[j, i + k]
+                elif 0 <= c + k - 2 < x.shape[1]:
+                    total += x[r, c + k - 2]
+            out[r, c] = total * float32(0.2)
+
+    return smooth
+
+
+def numba_counted(BLOCK, **_):
+    """How many numbers end in each six bits, by atomics in shared memory."""
+    from numba import cuda, int32
+
+    @cuda.jit
+    def counted(x, out):
+        held = cuda.shared.array(64, int32)
+        t = cuda.threadIdx.x
+        if t < 64:
+            held[t] = 0
+        cuda.syncthreads()
+        for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+            cuda.atomic.add(held, x[i] & 63, 1)
+        cuda.syncthreads()
+        if t < 64:
+            cuda.atomic.add(out, t, held[t])
+
+    return counted
+
+
+def warp_gathered(UNROLL, **_):
+    """Sums over rows of four numbers that lists of n name."""
+    import warp as wp
+
+    @wp.kernel(enable_backward=False, module="unique")
+    def gathered(
+        x: wp.array(dtype=wp.float32, ndim=2), which: wp.array(dtype=wp.int32), out: wp.array(dtype=wp.float32), n: int
+    ):
+        i = wp.tid()
+        total = float(0.0)
+        for j in range(0, n, UNROLL):
+            for k in range(wp.static(UNROLL)):
+                at = which[i * n + j + k]
+                total += x[at, 0] + x[at, 1] + x[at, 2] + x[at, 3]
+        out[i] = total
+
+    return gathered
