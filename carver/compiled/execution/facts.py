@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
 from ..footprint import Touched, fetched
 from ..isa import elf, sass
 from ..isa.banks import mean_passes, sectors_of, turns_of
-from ..isa.code import Code, Instruction
+from ..isa.code import Code, Instruction, Loop
 from ..isa.matrix import Matrix
 from ..isa.summary import width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
@@ -29,7 +29,7 @@ from . import dispatch
 from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
-from .program import ACCESSES, Program
+from .program import ACCESSES, MOVES, Program
 from .reuse import fetched_shares
 from .roles import Reader, Role
 from .run import Run
@@ -91,7 +91,7 @@ class Execution:
         middle = min(code.warp_size // 2, threads - 1)
         picks |= {thread - thread % code.warp_size + at for thread in picks for at in (0, middle)} | {0}
         picks = {thread for thread in picks if thread < threads}
-        moves = sum(event.kind in ("global", "box") for event in self.detail.log)
+        moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
         if self.even is not None:  # runs of neighbours around those that work
@@ -102,7 +102,9 @@ class Execution:
             blocks = np.concatenate([np.arange(start, start + 2 * side) for start in starts])
             self.ranges = tuple((2 * side * i, 2 * side * (i + 1)) for i in range(len(starts)))
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
-        self.code = replace(code, conflicts=self._conflicts(code), sectors=self._sectors(code))
+        heads = {program.ranges[n].start for n in self.detail.repeated}
+        loops = tuple(repeating(code.loops, heads, {program.index[at] for at in self.detail.assumed}))
+        self.code = replace(code, loops=loops, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
     def facts(self) -> Facts:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
@@ -147,7 +149,7 @@ class Execution:
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         run = self.even or self.wide
         return Facts(
-            grid=self.launch.grid, warps=count, ctas=self.launch.cluster, shared_bytes=self.shared_bytes,
+            grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
             tensor_columns=columns,
             registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
             straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
@@ -274,7 +276,7 @@ class Execution:
                 asked *= often[self.program.block_of[tile.index]]
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
-            if lies is None and tile.place is not None and tile.path == "pointer":  # it is known of which tensor
+            if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
                 whole = np.full(blocks, math.nan)
                 width = self.program.ops[tile.index].width_bytes
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
@@ -324,6 +326,18 @@ class Execution:
             yield f"functions that are called are not followed: {listed(calls)}; inline them"
         if unknown := self.detail.unknown:
             yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
+
+
+def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Iterator[Loop]:
+    """Loops that were gone through more than once or may be, by branches that are not sure, and of each all code that
+    is in none of the others. Waits that succeed at once, and code that lanes of a warp take turns in, are no loops."""
+    for loop in loops:
+        inner = tuple(repeating(loop.loops, heads, unsure))
+        if loop.header in heads or not unsure.isdisjoint(loop.own):
+            within = {i for each in inner for i in each.body}
+            yield replace(loop, own=tuple(i for i in loop.body if i not in within), loops=inner)
+        else:
+            yield from inner
 
 
 def work_of(run: Run) -> Array:
@@ -416,7 +430,7 @@ def rounds(run: Run, heads: Mapping[int, int]) -> dict[int, list[tuple[Event, Ar
         if event.kind == "block" and event.where in passed:
             again = math.prod(walk.times for walk in event.walks)
             passed[event.where][np.unique(run.slot[event.lanes])] += again
-        elif event.kind in ("global", "box"):
+        elif event.kind in MOVES:
             index = run.program.index[event.where]
             head = heads.get(index)
             now = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ STACK_TOP = 0xFFFDC0
 SIZES_AT = 0x360
 """Of the block and the grid in constant bank 0 since compute capability 10.0; at its start before."""
 BLACKWELL = 100
+CLUSTER_AT = {False: (0x144, 0x150, 0x188), True: (0x2A0, 0x2B0, 0x2CC)}
+"""By whether it is Blackwell: sizes of a cluster, one over each, and the number of its blocks."""
 STACK_AT, PARAMETERS_AT = {False: 0x28, True: 0x37C}, {False: (0x198, 0x118), True: (0x348, 0x358)}
 """By whether it is Blackwell: the stack pointer, and pointers to the parameters."""
 
@@ -76,6 +79,11 @@ class Launch:
         at = SIZES_AT if new else 0
         for i, n in enumerate((*self.block, *self.grid)):
             self.words.setdefault((at + 4 * i + (4 if new and i >= 3 else 0)) // 4, n)
+        sizes_at, inverse_at, count_at = CLUSTER_AT[new]
+        for i, n in enumerate(self.cluster):
+            self.words.setdefault(sizes_at // 4 + i, n)
+            self.words.setdefault(inverse_at // 4 + i, int.from_bytes(struct.pack("<f", 1.0 / n), "little"))
+        self.words.setdefault(count_at // 4, prod(self.cluster))
         self.words.setdefault(STACK_AT[new] // 4, STACK_TOP)
         for where in PARAMETERS_AT[new]:
             if where < kernel.parameters_at:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...base.errors import CompileError
 from .lanes import SIGN, WORD, Array, Column, Value
-from .program import KEPT, Block, Program
+from .program import KEPT, MOVES, Block, Program
 
 PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Passes after which a loop may repeat: stages of a ring of buffers, say."""
@@ -26,8 +26,12 @@ RING_PASSES = 9
 PATIENCE, PIECES = 12, 6
 """Passes after which a loop is leapt over although some of its addresses do not move evenly, as those that it computes
 from a table: it is then run in so many pieces, and in between addresses move as they did last."""
+RARELY = 16
+"""After so many comparisons of passes in vain, one pass more goes by until the next."""
 STORING_PASSES = 256
 """Passes that are run of a loop that stores known numbers, which later loads may need."""
+STACK = "R1"
+"""The stack pointer of NVIDIA's code."""
 FOREVER = 1 << 50
 ENDLESS = 1 << 31
 
@@ -43,7 +47,7 @@ class Walk(NamedTuple):
 class Event(NamedTuple):
     """What a fiber did.
 
-    kind: "block", "note", "wait", "global", "shared", "local", "box"
+    kind: "block", "note", "wait", "global", "shared", "local", "box", "bulk"
     where: the basic block, or the address of the instruction
     values: what it depended on: addresses, coordinates, sides of a comparison
     detail: warps of a block; how the outcome of a note depends on its values; active lanes of an access
@@ -77,9 +81,9 @@ class Execution(Protocol):
     log: list[Event]
     assumed: set[int]
     leaves: set[int]
-    kept: dict[int, int]
     kept_at: int
 
+    def forget(self) -> None: ...
     def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
 
 
@@ -101,6 +105,8 @@ class Leaper:
         self._names = {n: sorted(run.blocks[n].live - run.blocks[n].rewritten) for n in run.program.heads}
         self._rough = set[int]()
         """Heads of loops that were leapt over although some addresses do not move evenly."""
+        self._failed, self._rests = Counter[int](), Counter[int]()
+        """By head: how often passes were compared in vain, and how many pass until they are again."""
         self._storing = Counter[int]()
         """Passes of loops that stored what is known, where loads may find it."""
         self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
@@ -117,6 +123,7 @@ class Leaper:
         marks = self._marks.setdefault(fiber.block, [])
         if marks and not np.array_equal(marks[-1].lanes, fiber.lanes):
             marks.clear()
+            self._failed[fiber.block] = self._rests[fiber.block] = 0
         rewritten = {name: fiber.values.get(name) for name in self.run.blocks[fiber.block].rewritten}
         marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names], rewritten))
         if len(marks) > 4 * PERIODS[-1]:
@@ -126,6 +133,11 @@ class Leaper:
         if len(marks) > 1 and self.run.kept_at > marks[-2].at and self._storing[fiber.block] < STORING_PASSES:
             self._storing[fiber.block] += 1
             return
+        if self._rests[fiber.block] > 0:
+            self._rests[fiber.block] -= 1
+            return
+        self._failed[fiber.block] += 1
+        self._rests[fiber.block] = self._failed[fiber.block] // RARELY
         steers = self.run.blocks[fiber.block].steers
         for rough in (False, True):
             if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
@@ -137,6 +149,8 @@ class Leaper:
                 steps = moved([mark.values for mark in last], [rough and name not in steers for name in names])
                 if steps is None:
                     continue
+                if STACK in names and steps[names.index(STACK)] is not None:  # calls of itself, which come back
+                    return
                 spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
                 times, walked = repeats(spans, self.run.program.steering if rough else None)
                 if times <= 2:  # the last pass is run
@@ -150,6 +164,7 @@ class Leaper:
                     self._go(fiber, names, steps, spans[0], walked, times - 1)
                     self._lose(fiber, last[0].rewritten, last[1].rewritten)
                 marks.clear()
+                self._failed[fiber.block] = self._rests[fiber.block] = 0
                 return
 
     def _lose(self, fiber: Lanes, now: Mapping[str, Value], before: Mapping[str, Value]) -> None:
@@ -183,7 +198,7 @@ class Leaper:
         walked: Sequence[tuple[Array, ...]], times: int,
     ) -> None:  # fmt: skip
         if any(event.kind in KEPT and self.run.program.op_at(event.where).access != "load" for event in span):
-            self.run.kept.clear()  # what later passes store is not known
+            self.run.forget()  # what later passes store is not known
         for event, each in zip(span, walked, strict=True):
             if event.kind == "block":
                 each_pass = prod(walk.times for walk in event.walks)
@@ -276,7 +291,7 @@ def repeats(
             step = _walk(columns)
             if step is None and steering is not None and (first.kind != "note" or first.where not in steering):
                 step = columns[0].bits - columns[1].bits if columns[0] and columns[1] else None
-            elif step is None and first.kind in ("note", "global", "box"):
+            elif step is None and first.kind in ("note", *MOVES):
                 return 0, []
             steps.append(np.zeros(1, np.int64) if step is None else step)
         if first.kind == "note" and (steering is None or first.where in steering):

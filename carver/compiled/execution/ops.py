@@ -89,6 +89,8 @@ class Op:
     map: tuple[Callable[[Any], Value], Callable[[Any], Value]] | None = None
     coordinates: Sequence[Callable[[Any], Value]] = ()
     barrier: Callable[[Any], Value] | None = None
+    size: Any = None
+    """Of a copy of a run of bytes, in units of 16."""
     terms: Sequence[Callable[[Any], Value]] = field(default_factory=list)
     """Of the address of a barrier, with `offset`."""
     offset: int = 0

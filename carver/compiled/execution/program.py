@@ -13,7 +13,9 @@ from .ops import Op
 
 ENDS = ("branch", "exit", "call", "return", "indirect")
 """Kinds of instructions that end a basic block."""
-ACCESSES = ("global", "box", "bulk", "barrier")
+MOVES = ("global", "box", "bulk")
+"""Kinds of instructions that move global memory."""
+ACCESSES = (*MOVES, "barrier")
 KEPT = ("shared", "local")
 
 

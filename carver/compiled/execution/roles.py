@@ -15,6 +15,7 @@ from ..isa.matrix import Matrix
 from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
 from .lanes import Array
 from .leaps import Event
+from .memory import IN_BLOCK
 from .run import Run
 
 USUAL_LATENCY = 2
@@ -102,7 +103,7 @@ class Reader:
         """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and
         the time for which it is used, and there are as many as the role waits for barriers."""
         ops = self.run.program.ops
-        if any(ops[i].kind == "box" and ops[i].access == "load" for i in indices):
+        if any(ops[i].kind in ("box", "bulk") and ops[i].access == "load" for i in indices):
             return span
         here, mine = set(indices), set(warps)
         waits = [event for event in self._waits if self._of(event, mine) and self._filled & _places(event)]
@@ -159,10 +160,10 @@ PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
 
 
 def _places(event: Event) -> set[int]:
-    return set() if event.values[0] is None else set(np.unique(event.values[0].bits).tolist())
+    return set() if event.values[0] is None else set(np.unique(event.values[0].bits & IN_BLOCK).tolist())
 
 
 def _filled(run: Run) -> set[int]:
-    """Barriers that copies of boxes into shared memory arrive at."""
-    ends = [event.places[1] for event in run.log if event.kind == "box" and len(event.places) > 1]
-    return {int(place) for column in ends if column is not None for place in np.unique(column.bits)}
+    """Barriers that copies into shared memory by an engine arrive at."""
+    ends = [event.places[1] for event in run.log if event.kind in ("box", "bulk") and len(event.places) > 1]
+    return {int(place) for column in ends if column is not None for place in np.unique(column.bits & IN_BLOCK)}

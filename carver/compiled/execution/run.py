@@ -18,20 +18,17 @@ from ...base.errors import CompileError
 from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merged, told
 from .launch import Launch
 from .leaps import Event, Leaper
+from .memory import KNOWN, Memory
 from .ops import HERE, Op
 from .program import ACCESSES, Program
 
 MOST_STEPS = 60_000
 """Blocks that are run before a kernel counts as one that cannot be followed."""
-MOST_KEPT = 1 << 14
-"""Lanes of an access of shared memory whose values are followed."""
-STACKS = 1 << 28
-"""Number of the first thread's stack, behind those of blocks."""
 LANES = 32
 TOUCHES = ("global", "shared", "local", "box", "bulk", "barrier")
 """Kinds of instructions that are recorded."""
-FIRST = ("SR_CgaCtaId", "SR_CgaSize", "SR_SWINHI", "SR_CLUSTERID.X", "SR_CLUSTERID.Y", "SR_CLUSTERID.Z")
-"""Special registers that are 0 in a launch without clusters."""
+FIRST = ("SR_CgaSize", "SR_SWINHI")
+"""Special registers that count as 0."""
 
 
 class Run:
@@ -58,10 +55,13 @@ class Run:
         self.slot = np.repeat(np.arange(count), each)
         """Of each lane: the place of its block among those that run."""
         block, self.tid = np.repeat(blocks, each), np.tile(threads, count)
-        (gx, gy, _), (bx, by, _) = launch.grid, launch.block
+        (gx, gy, _), (bx, by, _), (cx, cy, cz) = launch.grid, launch.block, launch.cluster
+        x, y, z = block % gx, block // gx % gy, block // (gx * gy)
         self.warp_size, self.lane_of = warp, self.tid % warp
         self._special: dict[str, Array] = {
-            "SR_CTAID.X": block % gx, "SR_CTAID.Y": block // gx % gy, "SR_CTAID.Z": block // (gx * gy),
+            "SR_CTAID.X": x, "SR_CTAID.Y": y, "SR_CTAID.Z": z,
+            "SR_CLUSTERID.X": x // cx, "SR_CLUSTERID.Y": y // cy, "SR_CLUSTERID.Z": z // cz,
+            "SR_CgaCtaId": x % cx + cx * (y % cy + cy * (z % cz)),
             "SR_TID.X": self.tid % bx, "SR_TID.Y": self.tid // bx % by, "SR_TID.Z": self.tid // (bx * by),
             "SR_LANEID": self.lane_of, "SR_LTMASK": (1 << self.lane_of) - 1,
         }  # fmt: skip
@@ -74,11 +74,10 @@ class Run:
         self.assumed: set[int] = set()
         self.leaves: set[int] = set()
         """Those of them that are taken, since a loop would not end."""
+        self.repeated: set[int] = set()
+        """Blocks that control came back to."""
         self.unknown: Counter[str] = Counter()
-        self.kept: dict[int, int] = {}
-        """Words of shared memory that are known, by place and block, and of the stack, by place and thread."""
-        self.guessed: dict[int, int] = {}
-        """Words that are not known, with 0 for what is not known of them: they tell tensors."""
+        self.kept = {"shared": Memory(count), "local": Memory(len(self.slot))}
         self.tensor_columns = 0
         """That a block takes at a time."""
         self.kept_at = 0
@@ -154,6 +153,8 @@ class Run:
         if op.kind in ("return", "indirect"):
             return [*self._elsewhere(op, fiber, goes), *fiber.parted(~goes, following)]
         there = self.program.block_at.get(op.target) if op.target is not None else following
+        if there is not None and there <= n and goes.any():
+            self.repeated.add(there)
         return [*fiber.parted(goes, there), *fiber.parted(~goes, following)]
 
     def _elsewhere(self, op: Op, fiber: Fiber, goes: Array) -> list[Fiber]:
@@ -161,8 +162,9 @@ class Run:
         to = op.back(fiber) if op.back else None
         if to is None or to.known is not None:
             self.assumed.add(op.address)
-            return []
-        wanted = np.unique(to.bits)
+            if to is None or op.kind == "return":
+                return []
+        wanted = np.unique(to.bits)  # of a table of which the entry is not known, the first
         return [
             part
             for each in wanted
@@ -191,7 +193,7 @@ class Run:
         for get in op.mask:
             if (also := get(fiber)) is not None:
                 active = active & also.possible
-        if not active.any() or op.kind == "bulk":
+        if not active.any():
             return {}
         if op.kind == "barrier":
             terms = [get(fiber) for get in op.terms]
@@ -210,6 +212,10 @@ class Run:
             return {}
         at = op.at(fiber)
         inner = op.inner(fiber) if op.inner else None
+        if op.kind == "bulk":
+            places = inner, op.barrier(fiber) if op.barrier else None
+            self.log.append(Event("bulk", op.address, fiber.lanes, (at, op.size(fiber)), active, places))
+            return {}
         self.log.append(Event(op.kind, op.address, fiber.lanes, (at,), active, (inner,)))
         if op.kind in self.program.keeps or (op.access == "copy" and "shared" in self.program.keeps):
             return self._kept(op, fiber, at, active, guard)
@@ -221,41 +227,41 @@ class Run:
         """Words in shared memory, or of the stack, that are known: keep what is stored, or find what a load writes.
         Whatever else writes, or stores anywhere, leaves none."""
         unsure = at is None or at.known is not None or (guard is not None and guard.known is not None)
-        if op.access != "load" and (unsure or not op.stored or len(fiber.lanes) > MOST_KEPT):
-            self.kept.clear()
-        if at is None or unsure or len(fiber.lanes) > MOST_KEPT:
+        if op.access != "load" and (unsure or not op.stored):
+            self.forget()
+        if at is None or unsure:
             return {}
-        if op.access == "load" and not self.kept and not self.guessed:
+        memory, count = self.kept[op.kind], len(fiber.lanes)
+        if op.access == "load" and memory.empty:
             return {}
-        count = len(fiber.lanes)
         lanes = np.flatnonzero(np.broadcast_to(active, count))
-        owner = self.slot[fiber.lanes] if op.kind != "local" else STACKS + fiber.lanes
-        place = (owner << 32 | np.broadcast_to(at.bits, count) & WORD)[lanes]
+        owner = fiber.lanes[lanes] if op.kind == "local" else self.slot[fiber.lanes[lanes]]
+        place = np.broadcast_to(at.bits, count)[lanes] & WORD
         if op.access == "store":
             for word, get in enumerate(op.stored):
                 value = get(fiber)
-                if value is None and not self.kept:
+                if value is None and memory.empty:
                     continue
                 full = (value or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
                 known = np.ones(count, bool) if full.known is None else full.known
-                words = (place + 4 * word).tolist(), full.bits[lanes].tolist(), known[lanes].tolist()
-                for where, bits, sure in zip(*words, strict=True):
-                    if sure:
-                        self.kept[where], self.kept_at = bits, len(self.log)
-                    else:
-                        self.kept.pop(where, None)
-                        self.guessed[where] = bits
+                memory.store(owner, place + 4 * word, full.bits[lanes], known[lanes])
+                if known[lanes].any():
+                    self.kept_at = len(self.log)
             return {}
         out: dict[str, Value] = {}
         for word, name in enumerate(op.loads):
-            held = [(self.kept.get(where), self.guessed.get(where, 0)) for where in (place + 4 * word).tolist()]
-            if any(sure is not None or guess for sure, guess in held):
+            found, how = memory.loaded(owner, place + 4 * word)
+            if how.any():
                 bits, known = np.zeros(count, np.int64), np.zeros(count, bool)
-                bits[lanes] = [guess if sure is None else sure for sure, guess in held]
-                known[lanes] = [sure is not None for sure, _ in held]
+                bits[lanes], known[lanes] = np.where(how > 0, found, 0), how == KNOWN
                 same = known.all() and (bits == bits[0]).all()
                 out[name] = Column(bits[:1] if same else bits, None if known.all() else known)
         return out
+
+    def forget(self) -> None:
+        """What is stored is not known any more."""
+        for memory in self.kept.values():
+            memory.forget()
 
 
 class Fiber:

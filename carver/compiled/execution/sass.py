@@ -47,8 +47,8 @@ GLOBAL = {"LDG": "load", "LD": "load", "STG": "store", "ST": "store", "LDGSTS": 
           "REDG": "atomic", "ATOMG": "atomic", "ATOM": "atomic"}  # fmt: skip
 SHARED = {"LDS": "load", "STS": "store", "LDSM": "load", "STSM": "store", "ATOMS": "atomic"}
 LOCAL = {"LDL": "load", "STL": "store"}
-ENGINE = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic"}
-"""Copies of boxes by the tensor memory accelerator, of which one thread issues each."""
+ENGINE = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic", "UBLKCP": "load", "UBLKRED": "atomic"}
+"""Copies of boxes, and of runs of bytes, by the tensor memory accelerator, of which one thread issues each."""
 INDIRECT = ("BRX", "BRXU", "JMX")
 CODE_BYTES = 16
 """Of an instruction."""
@@ -57,7 +57,7 @@ PROLOGUE = 2
 """Writes of the stack pointer where functions are not called: it is loaded, and room is taken."""
 CHECK = 4
 """Instructions of a check's failure before the one that stops the kernel, or calls what does, at most."""
-SCRATCH = (*(f"R{n}" for n in range(16) if n != 1), *(f"P{n}" for n in range(7)))
+SCRATCH = (*(f"R{n}" for n in range(16) if n not in (1, 2)), *(f"P{n}" for n in range(7)))
 """What a function may write that is called by the rules for all compilers."""
 NO_REGISTER = ("STG", "STS", "STL", "ST", "RED", "REDG", "LDGSTS", "STSM")
 
@@ -139,11 +139,13 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         return op("return", back=o.get(register[0]) if register else None)
     if kind in INDIRECT:
         return op("indirect", back=beyond(each, o))
+    if kind == "ARRIVES":
+        return Op(each.address, "none")
     if kind in LOCAL and not addressed:
         return slots(each, kind, o, op)
     if kind in GLOBAL or kind in SHARED or kind in LOCAL:
         return memory(each, kind, o, op)
-    if kind in ENGINE or kind == "UBLKCP":
+    if kind in ENGINE:
         return engine(kind, each, o, op)
     if kind == "SYNCS":
         place = re.search(r"\[(U?R\d+|U?RZ)?(?:\+?(U?R\d+|U?RZ))?(?:\+?(-?0x[0-9a-f]+))?\]", each.operands)
@@ -178,6 +180,14 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
                 thread.set(name, Column(thread.leader()) if name.startswith("UR") else Column(thread.leads()))
 
         return op("alu", elected, names)
+    if kind == "R2UR" and IS_PREDICATE.match(parts[0]):  # lanes that hold different numbers take turns
+        own = o.get(parts[2])
+
+        def in_turns(thread: Thread) -> None:
+            thread.set(parts[0], FALSE)
+            thread.set(parts[1], own(thread))
+
+        return op("alu", in_turns, parts[:2])
     if kind in ("S2R", "S2UR", "CS2R"):
         wide = kind == "CS2R" and "32" not in mods
         names = [parts[0], after(parts[0])] if wide else parts[:1]
@@ -497,6 +507,19 @@ def address(text: str, long: bool, o: Operands) -> Getter:
     return got
 
 
+def added(low: Getter, high: Getter) -> Getter:
+    """A number of 64 bits."""
+
+    def got(thread: Thread) -> Value:
+        values = [low(thread), high(thread)]
+        columns = [value for value in values if value is not None]
+        if len(columns) < len(values):
+            return None
+        return Column(pair(*(column.bits for column in columns)), known_in(columns))
+
+    return got
+
+
 def slots(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> Op:
     """Words of the stack at fixed places: registers as others."""
     words = max(1, width_bytes(each.opcode) // 4)
@@ -548,9 +571,17 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
 def engine(kind: str, each: Instruction, o: Operands, op: Callable[..., Op]) -> Op:
     """A copy that one thread issues: of a box of a tensor map, or of a run of bytes."""
     inside = re.findall(r"\[(U?R\d+)(?:\.64)?\]", each.operands)
-    if kind == "UBLKCP" or len(inside) < 2:
-        return op("bulk")
+    if len(inside) < 2:
+        return op("alu", lambda thread: thread.lost(each.opcode, ()), named=each.opcode)
     target, source = inside[0], inside[1]
+    if kind.startswith("UBLK"):
+        reads = each.opcode.split(".")[1:3] == ["S", "G"]
+        here, there = (target, source) if reads else (source, target)
+        return op(
+            "bulk", None, (), at=added(*o.pair(there)), size=o.get(o.parts[2]), inner=o.get(here),
+            barrier=o.get(after(here)) if reads else None,
+            access=ENGINE[kind] if reads or kind != "UBLKCP" else "store",
+        )  # fmt: skip
     dims = int(found[1]) if (found := re.search(r"\.(\d)D", each.opcode)) else 1
     first = 2 if kind == "UTMALDG" else 1  # a load's operand names a barrier between the place and the coordinates
     coordinates = [o.get(after(target, first + place)) for place in range(dims)]

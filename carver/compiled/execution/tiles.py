@@ -14,13 +14,14 @@ from ..footprint import ALIGN_LIMIT
 from .lanes import Array, signed
 from .launch import SPACE, Launch, Place
 from .leaps import Event
+from .program import MOVES
 from .run import Run
 
 EXACT = 4
 """So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
 MOST_POINTS = 512
 """Of a walk inside of another one."""
-SECTOR_BYTES, WARP = 32, 32
+SECTOR_BYTES, WARP, BULK_BYTES = 32, 32, 16
 OTHER_FORM = 0.25
 """Share of blocks whose tile may have another form than the one that was looked at."""
 
@@ -29,7 +30,7 @@ OTHER_FORM = 0.25
 class Tile:
     """What a block moves by one instruction.
 
-    kind: "load", "store" or "atomic"; path: "pointer" or "descriptor"
+    kind: "load", "store" or "atomic"; path: "pointer", "descriptor", or "bulk" for runs of bytes that an engine copies
     place: the tensor; None where nothing is known of the addresses
     tile_bytes: distinct bytes of the largest tile that was seen
     run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector
@@ -87,7 +88,7 @@ def spread(event: Event) -> tuple[Array, Array]:
 def tiles(run: Run, launch: Launch) -> list[Tile]:
     """Of each instruction that moves global memory, in the order of the code."""
     found = []
-    for index, events in by_instruction(run, ("global", "box")).items():
+    for index, events in by_instruction(run, MOVES).items():
         op = run.program.ops[index]
         kind = "load" if op.access == "copy" else op.access
         made = _box if op.kind == "box" else _pointed
@@ -124,7 +125,7 @@ def spread_box(event: Event) -> Array:
 
 
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
-    width = run.program.ops[index].width_bytes
+    path, width = _form(index, events, run)
     seen: list[tuple[Array, Array]] = []  # threads and addresses of one execution by one block
     sectors = warps = lanes_of_exact = lanes_of_all = executions = 0.0
     place, outside = None, False
@@ -167,13 +168,13 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     whole = np.array([picks.keys() <= set(each.tolist()) for each, _ in seen])
     if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
         return Tile(
-            index, kind, "pointer", place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
+            index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
             align_bytes=width, sectors=sectors / warps, executions=executions / len(run.block_ids), anywhere=True,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     shares = np.array(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
     return Tile(
-        index, kind, "pointer", place, size, float(shares[whole].mean()),
+        index, kind, path, place, size, float(shares[whole].mean()),
         float(shares[~whole].mean()) if not whole.all() else float(shares.mean()),
         run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
         density=min(1.0, size / float(spans.sum())),
@@ -182,10 +183,19 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     )  # fmt: skip
 
 
+def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
+    """The path of an instruction, and the bytes that each lane moves."""
+    op = run.program.ops[index]
+    if op.kind != "bulk":
+        return "pointer", op.width_bytes
+    sizes = [int(event.values[1].bits.max()) for event in events if event.values[1] is not None]
+    return "bulk", BULK_BYTES * max([1, *sizes])
+
+
 def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile:
     """A tile at addresses that are not known. What its lanes ask for is in as many runs as lanes differ in what is not
     known: with 0 for that, these lie at one place. Where that tells nothing, it is together in each warp."""
-    width, lanes, executions = run.program.ops[index].width_bytes, 0, 0
+    (path, width), lanes, executions = _form(index, events, run), 0, 0
     place, row = None, 0.0
     for event in events:
         here = spread_box(event)
@@ -199,7 +209,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
     size = float(lanes * width) / max(executions, 1)
     row = row if place else float(min(width * WARP, size))
     return Tile(
-        index, kind, "pointer", place, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids),
+        index, kind, path, place, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids),
         anywhere=True, align_bytes=math.gcd(ALIGN_LIMIT, int(row)) if place else ALIGN_LIMIT,
     )  # fmt: skip
 
@@ -225,7 +235,8 @@ class Walks:
 def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
     """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
     where nothing is known, or the tiles of many blocks are not of one form."""
-    if events and tile.path == "pointer" and (first := _starts(tile, events[0][0], run)) is not None and len(first[0]):
+    first = _starts(tile, events[0][0], run) if events and tile.path != "descriptor" else None
+    if first is not None and len(first[0]):
         slot, start = run.slot[first[0]], first[1]
         order = np.lexsort((start, slot))
         cut = np.flatnonzero(np.diff(slot[order], prepend=-1))
@@ -304,7 +315,7 @@ def _points(counts: Sequence[int]) -> tuple[list[tuple[int, ...]], int]:
 def _starts(tile: Tile, event: Event, run: Run) -> tuple[Array, Array, Array, list[Array]] | None:
     """Of each lane that shows where a tile is: the tile's first byte, the share of it that is inside the tensor, and by
     how much it moves in each walk."""
-    if tile.path == "pointer":
+    if tile.path != "descriptor":
         lanes, address = spread(event)
         threads = run.tid[lanes]
         offset = np.zeros(len(lanes), np.int64)

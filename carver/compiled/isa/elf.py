@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from ...base.errors import CompileError
 
@@ -37,8 +36,8 @@ class Kernel:
     shared_bytes: int
     threads: tuple[int, int, int] = (0, 0, 0)
     """Of the block that a launch must have; zeros where any will do."""
-    cluster: int = 1
-    """Blocks of a cluster, where the code says it."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster along each axis, where the code says it."""
     parameters_at: int = 0
     """Where its parameters start in constant bank 0."""
     parameters: tuple[tuple[int, int], ...] = ()
@@ -102,7 +101,7 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
             found[name] = Kernel(
                 name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
                 max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
-                prod(own.get(CLUSTER, ())), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
+                own.get(CLUSTER, (1, 1, 1)), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
                 _banks(cubin, sections, name), constants,
             )  # fmt: skip
     return found

@@ -454,7 +454,7 @@ def _not_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
 
     Asynchronous copies bypass L1."""
     moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
-    if not moved["load"] or any(a.path == "descriptor" for a in f.accesses if a.kind == "load"):
+    if not moved["load"] or any(a.path != "pointer" for a in f.accesses if a.kind == "load"):
         return 1.0
     held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0)) * moved["load"] / (moved["load"] + moved["copy"])
     asked = f.fetched_bytes("load") * f.programs
@@ -503,7 +503,7 @@ def _cached(f: Facts, arch: Arch, loops: bool) -> float:
     plain = sum(a.program_bytes for a in loads if a.path == "pointer") - copied
     taken, found = 0.0, []
     for access in loads:
-        if access.path == "descriptor" or taken >= 0.9 * plain:
+        if access.path != "pointer" or taken >= 0.9 * plain:
             break
         taken += access.program_bytes
         known = not np.isnan(access.stride_bytes)
