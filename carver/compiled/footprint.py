@@ -265,7 +265,7 @@ class Footprint:
         beside = np.concatenate([a.beside if len(a.beside) else np.full(len(a.start), np.nan) for a in accesses])
         loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
-        mean = float(np.average(kept[here], weights=count[here])) if here.any() else 0.0
+        mean = _mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
         size = tile_elements(first) * item * fetched(first, self.trace.accesses)
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
@@ -415,6 +415,20 @@ class Touched:
         read = loads + atomics if any(access.kind == "atomic" for access in trace.accesses) else loads
         made = {kinds: Footprint(trace, kinds, sizes) for kinds in (loads, read, stores, read + stores, atomics)}
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
+
+
+def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: FloatArray) -> float:
+    """The share of a mean tile that is inside of its mask; where tiles lie at one place, of the one that holds most."""
+    if kept.min() == kept.max():
+        return float(kept[0])
+    order = np.lexsort((-kept, count, stride, start))
+    start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
+    first = np.ones(len(start), bool)
+    for column in (start, stride, count):
+        first[1:] &= column[1:] == column[:-1]
+    first[1:] = ~first[1:]
+    first[0] = True
+    return float(np.average(kept[first], weights=count[first]))
 
 
 def _distinct_by(walks: _Walks, group: Any, which: Any, least: int = 0) -> FloatArray:

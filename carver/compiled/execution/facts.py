@@ -333,9 +333,10 @@ def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Itera
     is in none of the others. Waits that succeed at once, and code that lanes of a warp take turns in, are no loops."""
     for loop in loops:
         inner = tuple(repeating(loop.loops, heads, unsure))
-        if loop.header in heads or not unsure.isdisjoint(loop.own):
-            within = {i for each in inner for i in each.body}
-            yield replace(loop, own=tuple(i for i in loop.body if i not in within), loops=inner)
+        within = {i for each in inner for i in each.body}
+        own = tuple(i for i in loop.body if i not in within)
+        if not heads.isdisjoint(own) or not unsure.isdisjoint(own):
+            yield replace(loop, own=own, loops=inner)
         else:
             yield from inner
 

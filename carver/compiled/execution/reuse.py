@@ -57,6 +57,8 @@ def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
     fresh |= until[time] - until[np.maximum(before, 0)] > room_bytes
     out = {}
     for index in since:
-        mine = owner == index
-        out[index] = float(fresh[mine if mine.any() else owner == -1 - index].mean())
+        mine, first = owner == index, owner == -1 - index
+        if mine.sum() < first.sum():  # those after the first are of few lanes
+            mine |= first
+        out[index] = float(fresh[mine].mean())
     return out

@@ -22,8 +22,11 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES = 32, 32, 16
-OTHER_FORM = 0.25
-"""Share of blocks whose tile may have another form than the one that was looked at."""
+OTHER_FORM, SAME_FORM = 0.25, 0.5
+"""Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
+parts may be elsewhere in it and it still has the same."""
+ALIKE = 2.0
+"""Tiles that hold more than so many times as much as others are no progression together with these."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
         order = np.lexsort((start, slot))
         cut = np.flatnonzero(np.diff(slot[order], prepend=-1))
         low, high = (f.reduceat(start[order], cut) for f in (np.minimum, np.maximum))
-        if (low != high).mean() > OTHER_FORM:
+        if (high - low > SAME_FORM * max(map(abs, tile.offsets.values()))).mean() > OTHER_FORM:
             return None
     rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head)]
     if not rows:
@@ -260,6 +263,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     total = np.add.reduceat(count * many, cut)
     # all tiles of a group are one progression where they are as many as it has places; or they are one tile
     even = (step * (total - 1) == high - low) & (np.maximum.reduceat(many, cut) == 1)
+    even &= np.maximum.reduceat(kept, cut) <= ALIKE * np.minimum.reduceat(kept, cut)
     still = high == low
     one = even | still
     mean = np.add.reduceat(kept * count * many, cut) / total
