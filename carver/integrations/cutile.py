@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     x, y, z = grid_of(grid, config)
     of = zip(function.__code__.co_varnames, values, known, strict=False)
     names, parameters = zip(*(p for name, v, k in of if not k for p in _parameters(name, v)), strict=True)
-    return Binary(out.getvalue(), made.name, parameters, (x * made.cluster, y, z), made.threads, names=names)
+    return Binary(out.getvalue(), made.name, parameters, (x * prod(made.cluster), y, z), made.threads, names=names)
 
 
 def _constraint(value: Any, ct: Any, to: Any) -> Any:

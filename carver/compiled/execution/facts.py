@@ -29,7 +29,7 @@ from . import dispatch
 from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
-from .program import ACCESSES, MOVES, Program
+from .program import ACCESSES, KEPT, MOVES, Program
 from .reuse import fetched_shares
 from .roles import Reader, Role
 from .run import Run
@@ -49,6 +49,8 @@ OVERLAP, COVERED = 0.25, 0.99
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
+WORD_BYTES, SHARING = 4, 8
+"""Lanes whose words on the stack share a sector."""
 
 
 def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
@@ -85,7 +87,8 @@ class Execution:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
             places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, DETAILED).astype(np.int64)])]
         chosen = np.arange(self.count) if self.count <= DETAILED else places
-        self.detail = Run(program, launch, chosen, np.arange(threads), kinds=(*ACCESSES, "shared"), warp=code.warp_size)
+        every = (*ACCESSES, *KEPT)
+        self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)
@@ -222,10 +225,20 @@ class Execution:
             passes += shared - 1.0
         return passes
 
-    def _sectors(self, code: Code) -> dict[int, int]:
-        """Sectors that a warp's atomics touch, by instruction, of the first warp. Lanes that differ in nothing but
-        what is not known lie in rows of their own."""
-        found = {}
+    def _sectors(self, code: Code) -> dict[int, float]:
+        """Sectors that a warp's atomics touch, and its stores to arrays on the stack, by instruction, in the first
+        warp. Lanes that differ in nothing but what is not known lie in rows of their own. On the stack the same words
+        of all lanes are together, so that lanes which differ in the word share no sector."""
+        found: dict[int, float] = {}
+        for index, events in by_instruction(self.detail, ("local",)).items():
+            if self.program.ops[index].access == "store":
+                lanes, address = spread(events[-1])
+                mine = self.detail.warp[lanes] == self.detail.warp[lanes[:1]]
+                words, near = address[mine] // WORD_BYTES, self.detail.lane_of[lanes[mine]] // SHARING
+                held = max(code.resources.stack_bytes // WORD_BYTES, 1)
+                count = len(np.unique(words << 5 | near)) if len(words) else 4 * differ(SHARING, held)
+                if count > LANES // SHARING:
+                    found[index] = count * max(width_bytes(code.instructions[index].opcode) // WORD_BYTES, 1)
         for index, events in by_instruction(self.detail, ("global",)).items():
             column = events[0].values[0]
             if self.program.ops[index].access != "atomic" or column is None:
@@ -339,6 +352,11 @@ def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Itera
             yield replace(loop, own=own, loops=inner)
         else:
             yield from inner
+
+
+def differ(picks: int, places: int) -> float:
+    """How many different places so many random picks are."""
+    return places * (1.0 - (1.0 - 1.0 / places) ** picks)
 
 
 def work_of(run: Run) -> Array:

@@ -105,9 +105,10 @@ class Run:
         fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
         steps, behind = 0, self.program.behind
         while fibers:
-            first = min((fiber.block for fiber in fibers), key=lambda block: (block in behind, block))
-            here = [fiber for fiber in fibers if fiber.block == first]
-            fibers = [fiber for fiber in fibers if fiber.block != first]
+            lead = min(fibers, key=lambda fiber: (-fiber.depth, fiber.block in behind, fiber.block))
+            first = lead.block
+            here = [fiber for fiber in fibers if (fiber.block, fiber.depth) == (first, lead.depth)]
+            fibers = [fiber for fiber in fibers if (fiber.block, fiber.depth) != (first, lead.depth)]
             fiber = here[0] if len(here) == 1 else self._joined(here)
             if first in self.program.heads:
                 self._leaper.leap(fiber)
@@ -125,7 +126,7 @@ class Run:
             held = gathered([part.values.get(name) for part in parts], counts, order)
             if held is not None:
                 values[name] = held
-        return Fiber(self, lanes[order], parts[0].block, values)
+        return Fiber(self, lanes[order], parts[0].block, values, parts[0].depth)
 
     def _step(self, fiber: Fiber) -> list[Fiber]:
         """Run one basic block; the fibers that come out."""
@@ -151,8 +152,11 @@ class Run:
         if op.kind == "exit":
             return fiber.parted(~goes, following)
         if op.kind in ("return", "indirect"):
-            return [*self._elsewhere(op, fiber, goes), *fiber.parted(~goes, following)]
+            back = deeper(self._elsewhere(op, fiber, goes), -(op.kind == "return"))
+            return [*back, *fiber.parted(~goes, following)]
         there = self.program.block_at.get(op.target) if op.target is not None else following
+        if op.kind == "call":  # functions are gone through before the code behind them
+            return [*deeper(fiber.parted(goes, there), 1), *fiber.parted(~goes, following)]
         if there is not None and there <= n and goes.any():
             self.repeated.add(there)
         return [*fiber.parted(goes, there), *fiber.parted(~goes, following)]
@@ -265,10 +269,10 @@ class Run:
 
 
 class Fiber:
-    """Lanes at one place of the code, and what their registers hold."""
+    """Lanes at one place of the code, and what their registers hold. `depth`: of calls."""
 
-    def __init__(self, run: Run, lanes: Array, block: int, values: dict[str, Column]) -> None:
-        self.run, self.lanes, self.block, self.values = run, lanes, block, values
+    def __init__(self, run: Run, lanes: Array, block: int, values: dict[str, Column], depth: int = 0) -> None:
+        self.run, self.lanes, self.block, self.values, self.depth = run, lanes, block, values, depth
         self._warps: Array = None
         self.at = 0
         """The address of the instruction that is run."""
@@ -370,8 +374,15 @@ class Fiber:
         if block is None or not mask.any():
             return []
         if mask.all():
-            return [Fiber(self.run, self.lanes, block, dict(self.values))]
+            return [Fiber(self.run, self.lanes, block, dict(self.values), self.depth)]
         which = np.flatnonzero(np.broadcast_to(mask, len(self.lanes)))
         live: Any = self.run.blocks[block].live
         values = {name: self.values[name].taken(which) for name in live if name in self.values}
-        return [Fiber(self.run, self.lanes[which], block, values)]
+        return [Fiber(self.run, self.lanes[which], block, values, self.depth)]
+
+
+def deeper(fibers: list[Fiber], by: int) -> list[Fiber]:
+    """Fibers in a function that is called, or back from it."""
+    for fiber in fibers:
+        fiber.depth += by
+    return fibers

@@ -100,7 +100,8 @@ class Code:
     conflicts: index of an access of shared or global memory -> passes over the banks, relative to those it needs
         without conflicts; only where it is known not to be 1
     unplaced: indices of accesses of global memory whose addresses are not known
-    sectors: index of an atomic on global memory -> sectors that a warp touches; only where they are known
+    sectors: index of an atomic on global memory -> sectors that a warp touches, only where they are known; and of a
+        store to an array on the stack, where they are more than of one word of each lane
     """
 
     isa: str
@@ -112,7 +113,7 @@ class Code:
     straight: tuple[int, ...]
     optional: tuple[tuple[int, ...], ...] = ()
     conflicts: Mapping[int, float] = field(default_factory=dict)
-    sectors: Mapping[int, int] = field(default_factory=dict)
+    sectors: Mapping[int, float] = field(default_factory=dict)
     unplaced: frozenset[int] = frozenset()
 
     @property

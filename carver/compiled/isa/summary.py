@@ -36,7 +36,7 @@ class Demand:
         `issue` and the pipes of the rates table. A lower bound for `n` warps is `n` times the largest.
     matrix: FLOPs by kind; a quarter of the FLOPs of a warp group's instruction. Rates are in device descriptors.
     block_matrix: FLOPs of a whole block by kind, from instructions that one of its threads issues
-    accesses: instructions by kind, memory and width
+    accesses: instructions by kind, memory and width; stores to arrays on the stack as often as their sectors say
     factor_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
     block_factor_bytes: bytes that a block's matrix instructions read from shared memory, per block
     bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
@@ -136,6 +136,9 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
             floats += every if FLOAT.search(opcode) else 0
         elif i in code.unplaced and access in (("load", "global"), ("copy", "global")) and not never:
             unplaced += width_bytes(opcode) * code.warp_size
+        elif access == ("store", "local") and i in code.sectors and not never:
+            width = width_bytes(opcode)
+            accesses[Access(*access, width)] += round(code.sectors[i] * SECTOR_BYTES / (width * code.warp_size)) - 1
     block = defaultdict[Matrix, float](float)
     for each in instructions:
         role = table.group(each.opcode).role
