@@ -89,6 +89,7 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     no rectangles.
     """
     kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
+    accesses, planes = _one_plane(accesses)
     tile = _tile(_covered(_straightened(accesses)), sector, kept)
     start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
     if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
@@ -115,16 +116,35 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     parts = list(_joined(parts))
     n = len(parts)
     if (many := n * len(walk) / MOST_PARTS) > 1:
-        return _sampled(parts, left, walk, math.ceil(many), sector) if not pitch else None
+        return _sampled(parts, left, walk, math.ceil(many), sector, planes) if not pitch else None
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
     if kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
         columns["width"] *= np.repeat(np.concatenate([a.kept for a in accesses])[walk], n)
         kept = 1.0
-    return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept)
+    return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept * planes)
 
 
-def _sampled(parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sector: float) -> Rectangles:
+def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
+    """Walks along the planes of a volume as if they stayed in one, and how many planes there are: where all go equally
+    far by steps that are longer than their tiles, they meet the same neighbours in each. Of few or of other walks
+    nothing is changed."""
+    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
+    moving = (count > 1) & (stride != 0)
+    step, times = (float(abs(column).max(initial=0.0, where=moving)) for column in (stride, count))
+    extent = 1.0 + sum(abs(c) * (n - 1) for c, n in zip(accesses[0].coef, accesses[0].shape, strict=True))
+    even = (abs(stride[moving]) == step).all() and (count[moving] > MOST_KEPT * times).all()
+    if times * len(accesses) <= MOST_STEPS or not even or not extent <= step or not np.isfinite(start).all():
+        return accesses, 1.0
+    if np.ptp(start[moving] // step) > (1.0 - MOST_KEPT) * times:
+        return accesses, 1.0
+    still = (replace(a, start=a.start % step, stride=0.0 * a.stride, count=np.ones(len(a.count))) for a in accesses)
+    return list(still), times
+
+
+def _sampled(
+    parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sector: float, planes: float
+) -> Rectangles:
     """Of one row of memory, those that begin in one of `every` pages, which stand for all."""
     chosen, lows, widths = [], [], []
     for part in parts:
@@ -135,7 +155,7 @@ def _sampled(parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sec
         widths.append(np.full(len(here), part.width))
     which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
     flat = np.zeros(len(low))
-    return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, float(every))
+    return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, every * planes)
 
 
 def _covered(access: Access) -> Access:
