@@ -11,13 +11,14 @@ import pytest
 
 import carver
 from carver.compiled import overlap
-from carver.compiled.facts import _atomic_turns, footprints
+from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
 from carver.compiled.footprint import Footprint, Touched, lanes_bytes
 from carver.compiled.isa.banks import atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Trace
+from carver.cost.models.compiled import _cached
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
@@ -116,6 +117,18 @@ def test_places_that_are_known_tell_how_neighbours_lie(ids: np.ndarray, piece: t
     assert piece is None or (found is not None and found.step == piece[1])
 
 
+@pytest.mark.parametrize("ids", [np.arange(1024) // 4, RUNS.ravel(), RUNS.T.ravel()], ids=["sorted", "runs", "random"])
+def test_sectors_of_known_places_are_counted(ids: np.ndarray) -> None:
+    """Of the same places: bytes of the sectors of eight numbers in which a tile of 64 lies. Anywhere in a large tensor
+    tiles meet by chance, and nothing is said of one."""
+    given = [("ids", None), ("x", None)]
+    trace = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": ids.astype(np.int32)})
+    each = [32 * len(np.unique(tile * 2 // 8)) for tile in ids.reshape(16, 64)]
+    assert trace.accesses[1].sector_bytes == pytest.approx(np.mean(each), rel=0.1)
+    far = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": (ids * 100_003 % 2**25).astype(np.int32)})
+    assert far.accesses[1].sector_bytes == 0.0 or len(np.unique(np.diff(ids))) == 2
+
+
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:
     one = np.ones(len(starts))
     return Access(
@@ -160,6 +173,19 @@ def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
     by_tile = found.touched(np.arange(walks) % len(accesses[0].start))
     firsts = (tiles(a.start[:1], a.shape, a.coef, int(a.count[0]), int(a.stride[0])) for a in accesses)
     assert by_tile[0] == pytest.approx(8 * len(set[int]().union(*map(places, firsts))), rel=0.1)
+
+
+def test_walks_along_planes_meet_the_same_neighbours_in_each() -> None:
+    """A cross of five points in 70 planes, by walks that start in the same one and by loads before them."""
+    cross = [tiles(GRID + d, (4, 64), (PITCH, 1)) for d in (0, -1, 1, -PITCH, PITCH)]
+    still, one = rectangles(cross, 8.0, 1.0), np.ones(len(GRID))
+    walked = [replace(a, start=a.start + PITCH**2, stride=PITCH**2 * one, count=70 * one) for a in cross]
+    along = rectangles([cross[0], *walked], 8.0, 1.0)
+    assert still is not None and along is not None
+    touched = still.touched(np.zeros(5 * len(GRID), np.int64)).sum()
+    assert along.touched(np.zeros(6 * len(GRID), np.int64)).sum() == pytest.approx(70 * touched)
+    apart = [replace(a, start=a.start + np.arange(len(GRID)) % 2 * 35 * PITCH**2) for a in walked]
+    assert rectangles(apart, 8.0, 1.0) is None  # half of the walks are elsewhere
 
 
 def test_tiles_side_by_side_are_only_counted() -> None:
@@ -211,6 +237,14 @@ def test_lanes_take_turns_on_the_words_that_a_division_gives_them(length: int, t
     """Of 32 lanes, `length` in a row add to one word: a sector of 8 words takes as many turns as one of them has."""
     access = replace(tiles(np.arange(0, 4096, 64) // length, (64,), (1,)), kind="atomic", coef=(1 / length,))
     assert _atomic_turns([access], {})[0] == pytest.approx(turns, rel=0.05)
+
+
+@pytest.mark.parametrize(("elements", "turns"), [(4, 0.86), (32, 0.41)])
+def test_lanes_without_an_element_meet_nobody(elements: int, turns: float) -> None:
+    """Of a warp on 64 counters at random: four lanes meet in 8 (1 - (7/8)^4) of its eight sectors, 0.83 of a sector
+    each, and some on one word; 32 lanes work side by side in all."""
+    access = replace(tiles(np.full(64, np.nan), (elements,), (np.nan,)), kind="atomic")
+    assert _atomic_turns([access], {"x": 256.0})[0] == pytest.approx(turns, abs=0.03)
 
 
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
@@ -303,6 +337,8 @@ def test_times_by_hand() -> None:
         kernels.segments, [{"BLOCK": 1024, "num_warps": 4}], args=given, grid=(n // 1024,), arch="h100"
     )
     assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
+    rows = AccessFacts("load", "pointer", "x", 0, 65536.0, 128.0, 4096.0, 4096.0, 1.0, 1.0, 128.0)  # 32, one on a pass
+    assert _cached(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), loops=True) == 1 - 1 / 32
     square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
     [hint] = carver.rank_kernel(
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"

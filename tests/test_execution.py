@@ -562,7 +562,7 @@ def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> Non
     loads = [access for access in of.facts().accesses if access.loop >= 0]
     # of eight loads that are issued together one fetches their sector, and all wait for it
     assert sum(load.program_bytes for load in loads) == pytest.approx(4 * 4096 / 2, rel=0.02)
-    assert {load.stride_bytes for load in loads} == {32.0}
+    assert {load.stride_bytes / max(load.span_bytes, 32.0) for load in loads} == {1.0}
     assert waited([(10.0, 8.0, [1.0] + [0.0] * 7)]) == 1 / 8  # where each waits for the one before it
 
 
@@ -571,8 +571,8 @@ def test_numbers_that_a_store_may_have_changed_are_read_again_from_l1(cubin: tup
     loads = [access for access in facts.accesses if access.kind == "load"]
     assert len(loads) == 33 and {load.loop for load in loads} == {-1}
     # each store of y may have changed w, so the code waits for w eight times; only the first time L1 does not hold it
-    [stride] = {load.stride_bytes for load in loads}
-    assert 32 / 10 <= stride <= 32 / 7
+    [fresh] = {load.stride_bytes / max(load.span_bytes, 32.0) for load in loads}
+    assert 1 / 10 <= fresh <= 1 / 7
 
 
 def test_rows_at_loaded_places_are_of_a_tensor(cubin: tuple[str, bytes]) -> None:

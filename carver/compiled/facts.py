@@ -15,7 +15,6 @@ from ..base.table import several
 from ..base.types import FloatArray
 from .footprint import (
     LANES,
-    SECTOR_BYTES,
     Stretch,
     Touched,
     align_bytes,
@@ -30,6 +29,7 @@ from .footprint import (
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .trace import Access, Trace
+from .values import SECTOR_BYTES
 
 SAMPLED, RUN_BYTES, SURE, APART = 2048, 512, 3.0, 64
 """Places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard deviations of a count
@@ -145,6 +145,8 @@ class AccessFacts:
     """Its tiles, or runs of them, may lie anywhere: their places are loaded, or not affine."""
     fetched: float = 1.0
     """Bytes that are fetched over bytes asked for: whole sectors of runs that lie anywhere, gaps of stretches."""
+    placed: bool = False
+    """All elements of its tiles are known, though not affine: `fetched` says what these fetch together."""
     lanes_bytes: float = 0.0
     """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
 
@@ -310,21 +312,22 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
         if len(places) < SAMPLED and lost:
             size = sizes.get(access.argument or "", math.inf) / access.item_bytes
             places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
-        run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), LANES), 1)
+        lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
+        run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
         if lost:
-            places = places[: len(places) // LANES * LANES].astype(np.int64).reshape(-1, LANES)[:, :: run]
+            places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run]
             within = np.arange(run)
         else:  # lanes of a warp go on from the tile's first place
             places, within = places[:SAMPLED].astype(np.int64)[:, None], _lanes_at(access)
-        lanes_at = (places[:, :, None] + within).reshape(len(places), -1)[:, :LANES]
+        lanes_at = (places[:, :, None] + within).reshape(len(places), -1)[:, :lanes]
         words = lanes_at * int(access.item_bytes) // 4
         words -= words.min(initial=0)
         apart = np.arange(len(words))[:, None] * (int(words.max(initial=0)) // 8 + 1) * 8  # each warp its own sectors
         rows = words + apart
-        each, lanes = np.unique(rows, return_counts=True)
+        each, times = np.unique(rows, return_counts=True)
         sector = np.unique(each // 8, return_inverse=True)[1]
         most = np.zeros(int(sector.max(initial=0)) + 1)
-        np.maximum.at(most, sector, lanes)
+        np.maximum.at(most, sector, times)
         means.append(float(most.sum()) / max(words.size, 1))
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
         if lost and len(access.start) >= SAMPLED and np.isfinite(access.start).all():
@@ -375,7 +378,7 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
         run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
         density=once, filled=filled(access, stretch, trace.accesses, once),
         align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
-        fetched=fetched(access, trace.accesses), lanes_bytes=lanes_bytes(access),
+        fetched=fetched(access, trace.accesses), placed=access.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
     )  # fmt: skip
 
 

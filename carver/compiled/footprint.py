@@ -15,7 +15,7 @@ import numpy as np
 from ..base.types import FloatArray
 from .overlap import Rectangles, rectangles, runs
 from .trace import Access, Trace
-from .values import Piece
+from .values import SECTOR_BYTES, Piece
 
 WALK = ("start", "stride", "count", "program", "round")
 ENOUGH_WAVES = 4
@@ -24,8 +24,6 @@ ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
 LANES = 32
 """Of a warp."""
-SECTOR_BYTES = 32
-"""What caches fetch at least."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -43,7 +41,7 @@ def _distinct_along(n: int, coef: float, piece: Piece | None) -> int:
         return 1
     if piece and 0 < abs(piece.step) < 1 and math.isnan(coef):
         return math.ceil(n * abs(piece.step))
-    return -(-n // piece.length) if piece and piece.step == 0 else n
+    return max(round(n / piece.length), 1) if piece and piece.step == 0 else n
 
 
 def _steps(access: Access) -> Iterator[tuple[float, int]]:
@@ -131,7 +129,7 @@ def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: flo
 
 def scattered(access: Access) -> bool:
     """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine."""
-    return any(
+    return not access.sector_bytes and any(
         n > 1 and math.isnan(c) and piece is None
         for n, c, piece in zip(access.shape, access.coef, access.pieces, strict=True)
     )
@@ -148,6 +146,8 @@ def fetched(access: Access, others: Sequence[Access]) -> float:
     stretch = Stretch.of(access, SECTOR_BYTES)
     if access.kind == "store":
         return 1.0
+    if access.sector_bytes:
+        return access.sector_bytes / (tile_elements(access) * access.item_bytes)
     if scattered(access) or access.turned:
         run = stretch.run_bytes
         slack = max(SECTOR_BYTES - min(align_bytes(access), run), 0.0)

@@ -44,6 +44,7 @@ from .values import (
     rounded,
     sayable,
     scaled,
+    sectors,
     selected,
     share,
     transposed,
@@ -548,9 +549,9 @@ class _Evaluator:
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, covered=most,
+            sector_bytes=sectors(pointer, shape, frame.lanes, item) if kind == "load" else 0.0,
         )  # fmt: skip
-        place = self.places.setdefault((id(op), frame.loop), len(self.places))
-        self.parts.setdefault(place, []).append(access)
+        self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), []).append(access)
 
 
 def _nests(body: Block) -> bool:
@@ -574,8 +575,7 @@ def _changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
 
 def _waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:
     """Why a loop is left that goes on for ever as long as its tensors hold what `values` says."""
-    names = _read((test, before), (inner, after))
-    if not names:
+    if not (names := _read((test, before), (inner, after))):
         return ProblemError("a while loop never ends: no pass of it changes what it tests")
     return ProblemError(
         f"a while loop waits until another program changes what {', '.join(map(repr, names))} holds; say what it holds "

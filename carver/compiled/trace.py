@@ -69,6 +69,8 @@ class Access:
 
     covered: tuple[float, ...] = field(default=(), kw_only=True)
     """Share of each dimension that masks let through at most; empty where nothing is said."""
+    sector_bytes: float = field(default=0.0, kw_only=True)
+    """Of the different sectors of a tile that is not affine, in the mean; 0 where that is not known."""
 
     @property
     def turned(self) -> bool:
@@ -152,5 +154,5 @@ def joined(parts: Sequence[Access]) -> Access:
     return Access(
         first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.pieces,
         *columns, floors=first.floors, loads=first.loads, beside=np.concatenate([p.beside for p in parts]),
-        covered=first.covered,
+        covered=first.covered, sector_bytes=first.sector_bytes,
     )  # fmt: skip

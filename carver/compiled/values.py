@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,8 +24,11 @@ Column: TypeAlias = Any
 Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 """Where a mask is true: a half-open range along each dimension, None for all of it."""
 
-SAMPLED_LANES = 32
-"""Of which all elements are computed, to tell how neighbours lie."""
+SAMPLED_LANES, FEW_LANES = 32, 8
+"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
+SECTOR_BYTES, SPREAD, MOST_ELEMENTS = 32, 1024, 1 << 16
+"""What caches fetch at least; times what a tile fetches over which its neighbours lie, if they are any; elements of a
+tile that are looked at one by one."""
 NOWHERE: frozenset[str] = frozenset()
 PRODUCTS = frozenset(["products of matrices"])
 """In place of tensors that a value was loaded from: no contents of tensors would tell it."""
@@ -147,7 +151,8 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     coef = _coefficients(op, a, b, extents)
     known_, beside = (loads, _beside(op, a, b)) if base is None else (NOWHERE, None)
     pieces, floors = _pieces(op, a, b, coef), _floors(op, a, b)
-    exact = _both(op, a, b, extents) if a.exact or b.exact else None
+    cut = op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))
+    exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
     return Value(base, coef, source, loads=known_, pieces=pieces, floors=floors, beside=beside, exact=exact)
 
 
@@ -171,6 +176,7 @@ def _in_lane(column: Column, lane: int) -> Any:
 
 
 def _both(op: str, a: Value, b: Value, extents: Sequence[int]) -> Callable[[int], Any]:
+    @lru_cache(maxsize=1)  # of a sum that others share
     def exact(lane: int) -> Any:
         given = [elements(v, lane, extents) for v in (a, b)]
         if any(each is None for each in given):
@@ -216,6 +222,20 @@ def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, .
         length = n / ((1.0 - np.max(times) / np.sum(times)) * (n - 1) + 1.0) if lost else 1.0
         out.append(Piece(int(length), float(steps[np.argmax(times)])) if length >= 2 else None)
     return tuple(out)
+
+
+def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> float:
+    """Bytes of the different sectors of a tile of addresses that are not affine, in a sample of lanes. 0 where not all
+    of its elements are known, and where they lie over SPREAD times as much memory, as at random: then tiles meet by
+    chance."""
+    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
+        return 0.0
+    chosen = np.unique(np.linspace(0, lanes - 1, FEW_LANES).astype(int))
+    tiles = [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    places = [np.unique(np.floor(tile * (item_bytes / SECTOR_BYTES))) for tile in tiles]
+    most = SPREAD * sum(map(len, places))
+    near = places and sum(float(each[-1] - each[0]) for each in places) <= most
+    return SECTOR_BYTES * float(np.mean([len(each) for each in places])) if near else 0.0
 
 
 def _beside(op: str, a: Value, b: Value) -> Column | None:

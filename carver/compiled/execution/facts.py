@@ -300,8 +300,9 @@ class Execution:
                 ))  # fmt: skip
             span_bytes = joined.get(tile.index, tile.span_bytes)
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
-                asked, stride = asked * share, (outside if loop < 0 else inside) * self.arch.sector_bytes
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
+                asked *= share
+                stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),

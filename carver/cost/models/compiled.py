@@ -170,9 +170,10 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     read = sum(total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy"))
     unplaced = total.unplaced_bytes / read if read else 0.0
     for access in facts.accesses:
-        waste = sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes)
-        moved[access.kind] += access.program_bytes * float(waste) / access.density
-        cached += access.program_bytes * float(waste) / access.filled if access.kind == "load" else 0.0
+        waste = float(sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes))
+        once, ever = (access.fetched,) * 2 if access.placed else (waste / access.density, waste / access.filled)
+        moved[access.kind] += access.program_bytes * once
+        cached += access.program_bytes * ever if access.kind == "load" else 0.0
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
             row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
             rows = LINE_BYTES / min(row, LINE_BYTES)
@@ -507,7 +508,8 @@ def _cached(f: Facts, arch: Arch, loops: bool) -> float:
             break
         taken += access.program_bytes
         known = not np.isnan(access.stride_bytes)
-        found.append(max(0.0, 1.0 - access.stride_bytes / arch.sector_bytes) if known else 0.0)
+        reach = max(access.span_bytes, arch.sector_bytes)
+        found.append(max(0.0, 1.0 - access.stride_bytes / reach) if known else 0.0)
     return float(np.mean(found)) if found else 0.0
 
 
