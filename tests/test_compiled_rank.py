@@ -233,6 +233,14 @@ def test_arguments_by_a_function_that_fails_are_named() -> None:
         carver.rank_kernel(kernels.copy, [{"BLOCK": 64}], args=lambda c: {"n": c["SIZE"]}, grid=(1,), arch=H100)
 
 
+def test_a_heuristic_wins_over_what_is_given_as_in_triton() -> None:
+    made = triton.heuristics({"BLOCK": lambda args: args["n"] // 64, "num_warps": lambda _: 8})(kernels.copy)
+    args = {"x_ptr": carver.Tensor("float32", (4096,)), "y_ptr": carver.Tensor("float32", (4096,)), "n": 4096}
+    config = {"BLOCK": 1024, "num_warps": 2}
+    facts = carver.inspect(made, args=args, config=config, arch=H100, grid=lambda meta: (4096 // meta["BLOCK"],))
+    assert (facts.grid, facts.warps) == ((64, 1, 1), 8)
+
+
 def test_heuristics_compute_constants_and_options() -> None:
     made = triton.heuristics({"BLOCK": lambda args: args["n"] // 64, "num_warps": lambda args: args["BLOCK"] // 64})
     args = {"x_ptr": half(1 << 14), "y_ptr": half(1 << 14), "n": 1 << 14}

@@ -212,7 +212,7 @@ def specialise(
     given |= {name: value for name, value in config.items() if name in names}
     computed = heuristics(kernel, {**given, **(handed or {}), **options})
     options |= {name: value for name, value in computed.items() if name not in names}
-    given |= {name: value for name, value in computed.items() if name in names and name not in given}
+    given |= {name: value for name, value in computed.items() if name in names}
     _check_options(options, target, names)
     if override := options.get("ir_override"):
         raise CompileError(f"ir_override={override}: a file in place of the code that Triton makes of this kernel")
@@ -269,7 +269,7 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
         return _type_of(param, number)
     raise ConfigError(
         f"argument {param.name!r} is a {type(value).__name__}; a tensor is given as carver.Tensor(dtype, shape), a "
-        "descriptor as carver.Descriptor(tensor, block_shape), a number by its value"
+        "descriptor as carver.Descriptor(tensor, block_shape), a number by its value; no tuple is taken"
     )
 
 
