@@ -58,7 +58,8 @@ def test_a_causal_loop_runs_as_often_as_its_diagonal_says() -> None:
 
 @pytest.mark.parametrize(("where", "said"), [
     ('loc(#loc3)\n#loc1 = loc("/home/me/k.py":12:4)\n#loc3 = loc("acc"(#loc1))', "k.py:12"),
-    ('loc("acc"("k.py":7:0))', "k.py:7"), ("loc(#loc9)", ""), ("", ""),
+    ('loc("acc"("k.py":7:0))', "k.py:7"), ('loc("/tmp/ipykernel_12/298.py":21:4)', "cell:21"),
+    ("loc(#loc9)", ""), ("", ""),
     ('loc(#loc2)\n#loc1 = loc("k.py":3:1)\n#loc0 = loc("h.py":9:1)\n#loc2 = loc(callsite(#loc0 at #loc1))', "h.py:9"),
 ])
 def test_a_loop_knows_its_line_of_the_source(where: str, said: str) -> None:

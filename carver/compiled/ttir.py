@@ -80,7 +80,8 @@ class _Lines:
         said = self.whole[self.at - 1].rpartition(" loc(")[2]
         for _ in range(len(self.places) + 1):
             if (found := _FILE.search(said)) is not None:
-                return f"{PurePath(found[1]).name}:{found[2]}"
+                file = PurePath(found[1])
+                return f"{'cell' if file.parent.name.startswith('ipykernel_') else file.name}:{found[2]}"
             said = self.places.get("".join(re.findall(r"#loc\d*", said)[:1]), "")
         return ""
 
