@@ -24,7 +24,7 @@ MOST_POINTS = 512
 SECTOR_BYTES, WARP, BULK_BYTES = 32, 32, 16
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
-parts may be elsewhere in it and it still has the same, in code that runs once."""
+parts may be elsewhere in it and it still has the same, outside of loops."""
 ALIKE = 2.0
 """Tiles that hold more than so many times as much as others are no progression together with these."""
 
@@ -244,7 +244,8 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
         order = np.lexsort((start, slot))
         cut = np.flatnonzero(np.diff(slot[order], prepend=-1))
         low, high = (f.reduceat(start[order], cut) for f in (np.minimum, np.maximum))
-        near = SAME_FORM * max(map(abs, tile.offsets.values())) if tile.executions == 1.0 else 0.0
+        again = run.program.block_of[tile.index] in run.program.looping
+        near = 0.0 if again else SAME_FORM * max(map(abs, tile.offsets.values()))
         if (high - low > near).mean() > OTHER_FORM:
             return None
     rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head)]
