@@ -19,6 +19,7 @@ from carver.arch import devices as arches
 from carver.arch.descriptor import SECTIONS
 from carver.arch.devices import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
 from carver.base.errors import ArchError
+from carver.base.folders import cache_folder
 from carver.base.shipped import folder
 from carver.cost.constants import resolve
 from carver.cost.tile import issue_per_clk
@@ -554,9 +555,14 @@ def test_a_copy_does_not_take_the_place_of_its_original(tmp_path: Path) -> None:
 
 
 
-def test_own_folder_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("home", [None, "/elsewhere", " "])
+def test_own_folder_of_the_platform(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CARVER_CONFIG_DIR")
+    monkeypatch.delenv("CARVER_CACHE_DIR", raising=False)
+    for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, home) if home else monkeypatch.delenv(variable, raising=False)
     assert arches.own_folder() == platformdirs.user_config_path("carver", appauthor=False, roaming=True) / "arch"
+    assert cache_folder() == platformdirs.user_cache_path("carver", appauthor=False)
     monkeypatch.setenv("CARVER_CONFIG_DIR", "~/mine")
     assert arches.own_folder() == Path.home() / "mine" / "arch"
 

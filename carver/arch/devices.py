@@ -507,11 +507,11 @@ def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
 
 
 def _sources(table: dict[str, Any], sections: list[str]) -> tuple[tuple[str, str], ...]:
-    import difflib
-
     parts = {section: SECTIONS.get(section, tuple(BYTES)) for section in sections}
     known = [*sections, *(f"{section}.{name}" for section, names in parts.items() for name in names)]
     if unknown := [key for key in table if key not in known]:
+        import difflib
+
         near = difflib.get_close_matches(unknown[0], known, 1)
         meant = f"did you mean {near[0]!r}? " if near else ""
         raise ArchError(

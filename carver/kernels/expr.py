@@ -35,11 +35,10 @@ MAX_VALUE = 2**63 - 1
 
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """Number of arguments of each function; 0: any number."""
-_PLAIN = {
-    ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd,
-    ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.And, ast.Or, ast.Load,
+_OPERATORS = {
+    ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not,
+    ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
 }  # fmt: skip
-_NESTED = {ast.Expression, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp}
 
 
 def pow2(x: Any) -> Any:
@@ -122,30 +121,6 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
     return ""
 
 
-class _Vectorise(ast.NodeTransformer):
-    """Replaces Python's short-circuit forms, which work on one truth value, by element-wise calls."""
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        self.generic_visit(node)
-        return _call("_and" if isinstance(node.op, ast.And) else "_or", *node.values)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return _call("_not", node.operand) if isinstance(node.op, ast.Not) else node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        return _call("_where", node.test, node.body, node.orelse)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        left, pairs = node.left, []
-        for op, right in zip(node.ops, node.comparators, strict=True):
-            pairs.append(ast.Compare(left, [op], [right], **_PLACE))
-            left = right
-        return pairs[0] if len(pairs) == 1 else _call("_and", *pairs)
-
-
 _PLACE = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 """Source positions that `compile` requires in every node."""
 
@@ -180,52 +155,79 @@ def _parse(text: str) -> Expression:
         raise KernelError(f"expression {text!r} does not parse: {e.msg}") from None
     except (ValueError, MemoryError, RecursionError) as e:
         raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
-    nodes: list[ast.AST] = []
-    if why := _forbidden(tree, nodes):
-        raise KernelError(f"expression {text!r}: {why}")
-    names = {node.id for node in nodes if isinstance(node, ast.Name)} - set(FUNCTIONS)
-    of_truths = not {ast.BoolOp, ast.Not, ast.IfExp, ast.Compare}.isdisjoint(map(type, nodes))
-    code = compile(_Vectorise().visit(tree) if of_truths else tree, text, "eval")
-    return Expression(text, frozenset(names), code)
+    names = set[str]()
+    try:
+        tree.body = _vectorised(tree.body, names)
+    except _Forbidden as why:
+        raise KernelError(f"expression {text!r}: {why}") from None
+    return Expression(text, frozenset(names), compile(tree, text, "eval"))
 
 
-def _forbidden(tree: ast.AST, nodes: list[ast.AST]) -> str:
-    """Why a tree is outside of the language; empty if it is not. Fills `nodes` with all of it."""
-    rest: list[tuple[ast.AST, int]] = [(tree, 0)]
-    while rest:
-        node, depth = rest.pop()
-        nodes.append(node)
-        if depth > MAX_DEPTH:
-            return f"more than {MAX_DEPTH} operations within each other"
-        if type(node) in _PLAIN:
-            continue
-        rest += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
-        if type(node) in _NESTED:
-            continue
-        match node:
-            case ast.Call(func=ast.Name(id=f)) if f in FUNCTIONS and not node.keywords and node.args:
-                if len(node.args) != FUNCTIONS[f] and FUNCTIONS[f]:
-                    return f"{f} takes {FUNCTIONS[f]} value{'s' if FUNCTIONS[f] > 1 else ''}, got {len(node.args)}"
-            case ast.Call(func=ast.Name(id=f)) if f not in FUNCTIONS:
-                return f"there is no function {f!r}, only {', '.join(FUNCTIONS)}; ceil(a, b) is a / b rounded up"
-            case ast.Name(id=name):
-                if name.startswith("_"):
-                    return f"name {name!r} is not allowed"
-            case ast.Attribute(value=ast.Name(id="arch"), attr=attr) if not attr.startswith("_"):
-                if attr not in device_fields():
-                    return f"a device has no number {attr!r}; {nearest(attr, device_fields())}"
-            case ast.BinOp(op=ast.Pow(), right=power):
-                small = isinstance(power, ast.Constant) and isinstance(power.value, int | float)
-                if not (small and 0 <= power.value <= MAX_POWER):  # type: ignore[attr-defined]
-                    return f"a power is a number from 0 to {MAX_POWER}"
-            case ast.Constant(value=int() | float() as value):
-                if not abs(value) <= MAX_INTEGER:
-                    return "a number is at most 2^53"
-            case ast.BinOp():
-                continue
-            case _:
-                return (
-                    f"{type(node).__name__} is not allowed; use integers, names, arch.<field>, "
-                    f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(FUNCTIONS)}"
-                )
-    return ""
+class _Forbidden(Exception):
+    """Why a tree is outside of the language."""
+
+
+def _vectorised(node: Any, names: set[str], depth: int = 1) -> ast.expr:
+    """The tree with element-wise calls for Python's short-circuit forms, which work on one truth value. Adds the names
+    that it reads to `names`. Raises _Forbidden."""
+    kind, deeper = type(node), depth + 1
+    if depth > MAX_DEPTH:
+        raise _Forbidden(f"more than {MAX_DEPTH} operations within each other")
+    if kind is ast.Name:
+        if node.id.startswith("_"):
+            raise _Forbidden(f"name {node.id!r} is not allowed")
+        if node.id not in FUNCTIONS:
+            names.add(node.id)
+    elif kind is ast.Constant and isinstance(node.value, int | float):
+        if not abs(node.value) <= MAX_INTEGER:
+            raise _Forbidden("a number is at most 2^53")
+    elif kind is ast.BinOp:
+        power = node.right if type(_allowed(node.op)) is ast.Pow else None
+        small = isinstance(power, ast.Constant) and isinstance(power.value, int | float)
+        if power and not (small and 0 <= power.value <= MAX_POWER):
+            raise _Forbidden(f"a power is a number from 0 to {MAX_POWER}")
+        node.left, node.right = _vectorised(node.left, names, deeper), _vectorised(node.right, names, deeper)
+    elif kind is ast.Attribute and type(node.value) is ast.Name and node.value.id == "arch" and node.attr[0] != "_":
+        if node.attr not in device_fields():
+            raise _Forbidden(f"a device has no number {node.attr!r}; {nearest(node.attr, device_fields())}")
+        names.add("arch")
+    elif kind is ast.Compare:
+        ends = [_vectorised(end, names, deeper) for end in (node.left, *node.comparators)]
+        pairs = [
+            ast.Compare(left, [_allowed(op)], [right], **_PLACE)
+            for left, op, right in zip(ends, node.ops, ends[1:], strict=False)
+        ]
+        return pairs[0] if len(pairs) == 1 else _call("_and", *pairs)
+    elif kind is ast.BoolOp:
+        values = [_vectorised(value, names, deeper) for value in node.values]
+        return _call("_and" if type(node.op) is ast.And else "_or", *values)
+    elif kind is ast.UnaryOp:
+        node.operand = _vectorised(node.operand, names, deeper)
+        return _call("_not", node.operand) if type(_allowed(node.op)) is ast.Not else node
+    elif kind is ast.IfExp:
+        return _call("_where", *(_vectorised(part, names, deeper) for part in (node.test, node.body, node.orelse)))
+    elif kind is ast.Call and type(node.func) is ast.Name and node.func.id not in FUNCTIONS:
+        has = ", ".join(FUNCTIONS)
+        raise _Forbidden(f"there is no function {node.func.id!r}, only {has}; ceil(a, b) is a / b rounded up")
+    elif kind is ast.Call and type(node.func) is ast.Name and node.args and not node.keywords:
+        name, count = node.func.id, len(node.args)
+        if FUNCTIONS[name] not in (0, count):
+            wanted = f"{FUNCTIONS[name]} value{'s' if FUNCTIONS[name] > 1 else ''}"
+            raise _Forbidden(f"{name} takes {wanted}, got {count}")
+        node.args = [_vectorised(each, names, deeper) for each in node.args]
+    else:
+        raise _refused(node)
+    return node  # type: ignore[no-any-return]
+
+
+def _allowed(op: Any) -> Any:
+    if type(op) not in _OPERATORS:
+        raise _refused(op)
+    return op
+
+
+def _refused(node: ast.AST) -> _Forbidden:
+    return _Forbidden(
+        f"{type(node).__name__} is not allowed; use integers, names, arch.<field>, "
+        f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(FUNCTIONS)}"
+    )
