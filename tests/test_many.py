@@ -29,7 +29,7 @@ from carver.kernels.scope import size_scope, static_scope
 from carver.kernels.trace import Code, Trace, loops, mapped
 from carver.ops.template import Template
 from carver.problem.problem import Problem
-from carver.ranking.recommend import offered_kernels
+from carver.ranking.recommend import default_backend, offered_kernels
 
 
 def drawn(seed: int, count: int) -> Iterator[Template]:
@@ -204,7 +204,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
     seen = 0
     for kernel in (k for k in KERNELS if k.operator == "matmul" and k.backend in ("cuda", "cublas", "triton")):
         its = Catalogue([kernel], arch, problem.sizeless)
-        rules, count, scope = its.tables._rules[0], len(its.tables), {**its._scope, **size_scope(problem)}
+        rules, count, scope = its.tables.rules[0], len(its.tables), {**its._scope, **size_scope(problem)}
         rows = np.arange(0, count, count // 900 + 1)
         for traced in (one for *_, one in its._passes if isinstance(one, Traced)):
             assert traced.bound
@@ -215,6 +215,35 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
             for one, other in zip(rules.everywhere([scope]), in_python(rules).everywhere([scope]), strict=True):
                 assert np.array_equal(one, other)
     assert seen > 0
+
+
+@pytest.mark.skipif(loops is None, reason="carver was built without its extension")
+@pytest.mark.parametrize("topk", [1, 10, 10**6])
+@pytest.mark.parametrize("device", ["h200", "rtx_3090", "mi300x", "gtx_680", "cpu_avx512"])
+def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str, topk: int) -> None:
+    """The same rows and times, to the last bit, where a bound leaves most rows out and where few are allowed."""
+    arch, seen = carver.load_arch(device), 0
+    problems = [carver.MatmulTemplate(*sizes).problem for sizes in ((16, 16, 16), (1000, 1008, 4096), (8192, 64, 512))]
+    problems += [carver.ReductionTemplate("softmax", (4096, 1000)).problem]
+    for problem in problems:
+        backend = default_backend(problem, arch)
+        its = catalogue(offered_kernels(problem, arch, backend)[0], arch, problem.sizeless)
+        scope = {**its._scope, **size_scope(problem)}
+        if found := its._at_once(scope, topk):
+            [(rows, seconds, count, lost)] = its._in_steps([problem], [scope], topk)
+            assert (found[0].tolist(), found[1].tolist()) == (rows.tolist(), seconds.tolist())
+            assert (found[2], found[3]) == (count, lost)
+            seen += 1
+    assert seen > 1
+
+
+@pytest.mark.skipif(loops is None, reason="carver was built without its extension")
+def test_a_column_may_have_more_values_than_two_bytes_can_tell() -> None:
+    trace = Trace(70_000)
+    column = np.arange(70_000) * 0.5
+    code = Code(trace, trace.size("m", 2.0) + column)
+    rows = np.array([0, 65_535, 65_536, 69_999])
+    assert code({"m": 1.0}, rows)[0].tolist() == [1.0, 32768.5, 32769.0, 35000.5]
 
 
 def in_python(code: Code) -> Code:

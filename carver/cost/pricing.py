@@ -139,6 +139,9 @@ Answer: TypeAlias = tuple[list[Priced], int, Callable[[], Mapping[str, int]]]
 """The fastest candidates, more where times are equal; the number that can run; and how many each rule removes."""
 
 
+Found: TypeAlias = tuple[IntArray, FloatArray, int, list[int]]
+
+
 class Catalogue:
     """All candidates of some kernels on a device before sizes are known, and what finds the fastest for sizes.
 
@@ -165,6 +168,30 @@ class Catalogue:
 
     def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
         scopes = [{**self._scope, **size_scope(problem)} for problem in problems]
+        found = [each for scope in scopes if (each := self._at_once(scope, topk))]
+        if len(found) < len(scopes):
+            found = self._in_steps(problems, scopes, topk)
+        return [
+            (self._parts(problem, scope, rows, seconds), candidates, partial(self.tables.removed, lost))
+            for problem, scope, (rows, seconds, candidates, lost) in zip(problems, scopes, found, strict=True)
+        ]
+
+    def _at_once(self, scope: Mapping[str, Any], topk: int) -> Found | None:
+        """What `_in_steps` finds, by one call of the extension; None where Python has a part in it."""
+        if len(self._passes) != 1 or not isinstance(one := self._passes[0][-1], Traced):
+            return None
+        code, kernels = self.tables.rules
+        rules, times, bounds = code.prepared(scope), one.times.prepared(scope), one.bound and one.bound.prepared(scope)
+        if not rules or not times or bool(one.bound) != bool(bounds):
+            return None
+        found: Found | None = loops.search(rules, kernels, bounds, times, topk, FEW, REACH)
+        return found
+
+    def _in_steps(
+        self, problems: Sequence[Problem], scopes: Sequence[Mapping[str, Any]], topk: int
+    ) -> list[Found]:
+        """Of each problem the rows of the fastest candidates, their times, the number of candidates, and how many each
+        rule removes."""
         allowed = self.tables.allowed(scopes)
         few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW)
         asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows, _ in allowed]
@@ -183,10 +210,7 @@ class Catalogue:
                 places, rows_of_each = zip(*some, strict=True)
                 every = self._computed(what, [(problems[place], scopes[place]) for place in places], rows_of_each)
                 told |= zip(places, every, strict=True)
-        return [
-            (self._parts(problem, scope, *out[place]), len(rows), partial(self.tables.removed, lost))
-            for place, (problem, scope, (rows, lost)) in enumerate(zip(problems, scopes, allowed, strict=True))
-        ]
+        return [(*out[place], len(rows), lost) for place, (rows, lost) in enumerate(allowed)]
 
     def _computed(
         self, what: str, asked: Sequence[tuple[Problem, Mapping[str, Any]]], rows: Sequence[IntArray]

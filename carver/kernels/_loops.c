@@ -28,7 +28,10 @@ typedef struct {
     PyObject *held; /* the arrays behind all pointers */
     Py_ssize_t n_registers, n_sizes, n_columns, n_leaves, n_once, n_steps, block;
     Register *registers, **filled; /* those into which rows of the table are taken, then the leaves */
-    Register table;                /* the columns of a row lie side by side, so that a row is few cache lines */
+    npy_int64 **values; /* of each column its distinct values, in 8 bytes as they are */
+    char *codes;        /* of each row which of them it has, side by side: a row is few cache lines */
+    npy_intp n_rows;
+    int wide; /* bytes of a code: 2, or 4 where a column may have more values than that can tell */
     Step *steps;
 } Program;
 
@@ -106,15 +109,57 @@ static int read_step(Program *self, PyObject *said, Step *step) {
     return PyErr_Format(PyExc_ValueError, "%S has no loop for %s", what, types), -1;
 }
 
-/* Program(registers, sizes, filled, table, once, steps, leaves, block): arrays, of which the first so many are sizes;
-   registers, and the table of whose rows each run fills them, a cell of 8 bytes for each; the steps of each run, and those
-   of each block of so many rows; the registers that a run returns. A register of rows has as many entries as a block. */
+static npy_int64 bits(const Register *column, npy_intp row) {
+    return column->size == 1 ? column->at[row] : ((npy_int64 *)column->at)[row];
+}
+
+/* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values. */
+static int encode(Program *self, PyObject *columns) {
+    npy_intp slots = 1;
+    int shift = 64;
+    npy_int32 *slot = NULL;
+    self->values = PyMem_Calloc(self->n_columns + 1, sizeof(npy_int64 *));
+    for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) {
+        Register column;
+        npy_int32 known = 0, code = 0;
+        if (read_array(PyTuple_GET_ITEM(columns, c), &column) < 0) break;
+        if (!c) {
+            self->n_rows = column.length, self->wide = column.length <= 1 << 16 ? 2 : 4;
+            while (slots < 2 * column.length) slots *= 2, shift--;
+            self->codes = PyMem_Calloc(column.length * self->n_columns + 1, self->wide);
+            slot = PyMem_Malloc(slots * sizeof(npy_int32));
+        }
+        npy_int64 *values = self->values[c] = PyMem_Malloc((column.length + 1) * sizeof(npy_int64));
+        if (!self->codes || !slot || !values || column.length != self->n_rows || column.type != self->filled[c]->type) break;
+        memset(slot, -1, slots * sizeof(npy_int32));
+        for (npy_intp row = 0; row < column.length; row++) {
+            npy_int64 value = bits(&column, row);
+            if (!row || value != values[code]) {
+                npy_intp at = shift < 64 ? (npy_uint64)value * 0x9E3779B97F4A7C15u >> shift : 0;
+                while (slot[at] >= 0 && values[slot[at]] != value) at = (at + 1) & (slots - 1);
+                if (slot[at] < 0) slot[at] = known, values[known++] = value;
+                code = slot[at];
+            }
+            if (self->wide == 2) ((npy_uint16 *)self->codes)[row * self->n_columns + c] = (npy_uint16)code;
+            else ((npy_uint32 *)self->codes)[row * self->n_columns + c] = code;
+        }
+        if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) break;
+        self->values[c] = values;
+        if (c == self->n_columns - 1) return PyMem_Free(slot), 0;
+    }
+    PyMem_Free(slot);
+    return self->values && !self->n_columns ? 0 : -1;
+}
+
+/* Program(registers, sizes, filled, columns, once, steps, leaves, block): arrays, of which the first so many are sizes;
+   registers, and the columns of whose rows each run fills them; the steps of each run, and those of each block of so many
+   rows; the registers that a run returns. A register of rows has as many entries as a block. */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    PyObject *registers, *filled, *table, *once, *steps, *leaves;
+    PyObject *registers, *filled, *columns, *once, *steps, *leaves;
     Py_ssize_t sizes, block;
-    if (!PyArg_ParseTuple(args, "O!nO!OO!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
-                          &table, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type, &leaves,
-                          &block))
+    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
+                          &PyTuple_Type, &columns, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type,
+                          &leaves, &block))
         return NULL;
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (!self) return NULL;
@@ -127,8 +172,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->filled = PyMem_Calloc(self->n_columns + self->n_leaves + 1, sizeof(Register *));
     self->steps = PyMem_Calloc(self->n_steps + 1, sizeof(Step));
     int wrong = !self->registers || !self->filled || !self->steps || sizes > self->n_registers ||
-                read_array(table, &self->table) < 0 || self->table.type != 'l' ||
-                (self->n_columns && self->table.length % self->n_columns);
+                PyTuple_GET_SIZE(columns) != self->n_columns;
     for (Py_ssize_t i = 0; !wrong && i < self->n_registers; i++)
         wrong = read_array(PyTuple_GET_ITEM(registers, i), self->registers + i);
     for (Py_ssize_t i = 0; !wrong && i < self->n_columns + self->n_leaves; i++) {
@@ -136,6 +180,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         wrong = !(self->filled[i] = numbered(self, said));
     }
     for (Py_ssize_t i = 0; !wrong && i < self->n_columns; i++) wrong = self->filled[i]->length != block;
+    wrong = wrong || encode(self, columns) < 0;
     for (Py_ssize_t i = 0; !wrong && i < self->n_steps; i++)
         wrong = read_step(self, i < self->n_once ? PyTuple_GET_ITEM(once, i) : PyTuple_GET_ITEM(steps, i - self->n_once),
                           self->steps + i);
@@ -146,7 +191,9 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 static void program_free(Program *self) {
+    for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) PyMem_Free(self->values[c]);
     PyMem_Free(self->registers), PyMem_Free(self->filled), PyMem_Free(self->steps);
+    PyMem_Free(self->values), PyMem_Free(self->codes);
     Py_XDECREF(self->held);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -158,17 +205,24 @@ static void run_step(const Step *step, npy_intp n) {
     step->loop(args, &n, strides, step->data);
 }
 
+#define TAKE(name, code, type)                                                                                        \
+    static void name(const Program *self, Py_ssize_t c, const npy_int64 *rows, npy_intp start, npy_intp end) {        \
+        const npy_int64 *values = self->values[c];                                                                    \
+        const code *codes = (code *)self->codes + c;                                                                  \
+        type *to = (type *)self->filled[c]->at;                                                                       \
+        for (npy_intp i = start; i < end; i++) to[i] = (type)values[codes[rows[i] * self->n_columns]];                \
+    }
+TAKE(take_wide, npy_uint16, npy_int64)
+TAKE(take_truth, npy_uint16, char)
+TAKE(take_wide_of_many, npy_uint32, npy_int64)
+TAKE(take_truth_of_many, npy_uint32, char)
+
 static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
     for (npy_intp end, start = 0; start < n; start = end) { /* so many rows stay in the first cache */
         end = start + 64 < n ? start + 64 : n;
-        for (Py_ssize_t c = 0; c < self->n_columns; c++) {
-            const npy_int64 *cells = (npy_int64 *)self->table.at + c;
-            char *to = self->filled[c]->at;
-            if (self->filled[c]->size == 1)
-                for (npy_intp i = start; i < end; i++) to[i] = (char)cells[rows[i] * self->n_columns];
-            else
-                for (npy_intp i = start; i < end; i++) ((npy_int64 *)to)[i] = cells[rows[i] * self->n_columns];
-        }
+        for (Py_ssize_t c = 0; c < self->n_columns; c++)
+            (self->wide == 2 ? self->filled[c]->size == 1 ? take_truth : take_wide
+             : self->filled[c]->size == 1 ? take_truth_of_many : take_wide_of_many)(self, c, rows, start, end);
     }
 }
 
@@ -188,112 +242,273 @@ static int set_size(Register *each, PyObject *value) {
     return !PyErr_Occurred() && (!PyFloat_Check(value) || (double)*(npy_int64 *)each->at == real);
 }
 
-/* run(sizes, rows): the leaves for these rows of the columns; without rows, of the steps of each run. None where the
-   Python code is to run instead: NumPy would warn of a division, or a size is of another kind than the code's. */
-static PyObject *program_run(Program *self, PyObject *args) {
-    PyObject *sizes, *given, *out;
-    Register rows = {0};
-    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &sizes, &given)) return NULL;
-    if (given != Py_None && read_array(given, &rows) < 0) return NULL;
-    if (PyTuple_GET_SIZE(sizes) != self->n_sizes || (given != Py_None && rows.type != 'l'))
-        return PyErr_SetString(PyExc_ValueError, "a number for each size, and whole numbers of rows"), NULL;
-    for (npy_intp i = 0; self->n_columns && i < rows.length; i++)
-        if (((npy_uint64 *)rows.at)[i] >= (npy_uint64)(self->table.length / self->n_columns))
-            return PyErr_SetString(PyExc_IndexError, "no such row"), NULL;
+/* Whether all sizes are of the kinds that the code was written for; -1 on errors. */
+static int set_sizes(Program *self, PyObject *sizes) {
+    if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) != self->n_sizes)
+        return PyErr_SetString(PyExc_ValueError, "a number for each size"), -1;
     for (Py_ssize_t i = 0; i < self->n_sizes; i++)
-        if (!set_size(self->registers + i, PyTuple_GET_ITEM(sizes, i))) {
-            if (PyErr_Occurred()) return NULL;
-            Py_RETURN_NONE;
-        }
-    if (!(out = PyList_New(self->n_leaves))) return NULL;
-    for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-        Register *leaf = self->filled[self->n_columns + i];
-        npy_intp length = given != Py_None ? rows.length : leaf->length;
-        PyObject *array = PyArray_SimpleNew(1, &length, leaf->type == 'd' ? NPY_DOUBLE : leaf->type == 'l' ? NPY_INT64 : NPY_BOOL);
-        if (!array) return Py_DECREF(out), NULL;
-        PyList_SET_ITEM(out, i, array);
-    }
+        if (!set_size(self->registers + i, PyTuple_GET_ITEM(sizes, i))) return PyErr_Occurred() ? -1 : 0;
+    return 1;
+}
+
+/* Sets the sizes and runs the steps of each run; as `set_sizes`. */
+static int begin(Program *self, PyObject *sizes) {
+    int fits = set_sizes(self, sizes);
+    if (fits < 1) return fits;
     feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
     for (Step *step = self->steps; step < self->steps + self->n_once; step++) run_step(step, step->at[step->nin]->length);
-    for (npy_intp start = 0; start < rows.length || (given == Py_None && !start); start += self->block) {
-        npy_intp count = rows.length - start < self->block ? rows.length - start : self->block;
-        take(self, (npy_int64 *)rows.at + start, given == Py_None ? 0 : count);
+    return !fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+}
+
+/* Writes the leaves of some rows. False where NumPy would warn of a division. */
+static int compute(Program *self, const npy_int64 *rows, npy_intp n, char **out) {
+    feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+    for (npy_intp count, start = 0; start < n; start += count) {
+        count = n - start < self->block ? n - start : self->block;
+        take(self, rows + start, count);
         for (Step *step = self->steps + self->n_once; step < self->steps + self->n_steps; step++) run_step(step, count);
         for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
             Register *leaf = self->filled[self->n_columns + i];
-            char *to = PyArray_BYTES((PyArrayObject *)PyList_GET_ITEM(out, i)) + start * leaf->size;
-            give(leaf, to, given != Py_None ? count : leaf->length);
+            give(leaf, out[i] + start * leaf->size, count);
         }
     }
-    if (!fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)) return out;
-    Py_DECREF(out);
+    return !fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+}
+
+/* run(sizes, rows): the leaves for these rows of the columns; without rows, of the steps of each run. None where the
+   Python code is to run instead: NumPy would warn of a division, or a size is of another kind than the code's. */
+static PyObject *program_run(Program *self, PyObject *args) {
+    PyObject *sizes, *given, *out = NULL;
+    Register rows = {0};
+    if (!PyArg_ParseTuple(args, "OO", &sizes, &given)) return NULL;
+    if (given != Py_None && (read_array(given, &rows) < 0 || rows.type != 'l'))
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "rows are whole numbers"), NULL);
+    for (npy_intp i = 0; self->n_columns && i < rows.length; i++)
+        if (((npy_uint64 *)rows.at)[i] >= (npy_uint64)self->n_rows)
+            return PyErr_SetString(PyExc_IndexError, "no such row"), NULL;
+    int fits = begin(self, sizes);
+    char **to = fits < 1 ? NULL : PyMem_Malloc((self->n_leaves + 1) * sizeof(char *));
+    if (!to || !(out = PyList_New(self->n_leaves))) goto done;
+    for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
+        Register *leaf = self->filled[self->n_columns + i];
+        npy_intp length = given != Py_None ? rows.length : leaf->length;
+        int type = leaf->type == 'd' ? NPY_DOUBLE : leaf->type == 'l' ? NPY_INT64 : NPY_BOOL;
+        PyObject *array = PyArray_SimpleNew(1, &length, type);
+        if (!array) {
+            Py_CLEAR(out);
+            goto done;
+        }
+        PyList_SET_ITEM(out, i, array);
+        to[i] = PyArray_BYTES((PyArrayObject *)array);
+        if (given == Py_None) give(leaf, to[i], leaf->length);
+    }
+    fits = given == Py_None || compute(self, (npy_int64 *)rows.at, rows.length, to);
+done:
+    PyMem_Free(to);
+    if (fits > 0 && (out || PyErr_Occurred())) return out;
+    Py_XDECREF(out);
+    if (fits < 0) return NULL;
+    if (fits) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
-/* allowed(held, kernels): the rows that all rules allow, one kernel's after the other's, and how many each rule removes.
-   `held` has for each rule's combinations whether it holds, or one truth for all. Of a kernel the number of its rows, and
-   its rules: a sentence, the place in `held`, and the combination of each row. */
-static PyObject *allowed(PyObject *module, PyObject *args) {
-    PyObject *held, *kernels, *lost = PyList_New(0), *out = NULL;
-    npy_int64 *rows = NULL;
+/* The rows that all rules allow, one kernel's after the other's; `lost` gets how many each rule removes. The leaves of
+   `self` say for each rule's combinations whether it holds, or one truth for all. Of a kernel the number of its rows, and
+   its rules: a sentence, the leaf, and the combination of each row. NULL on errors. */
+static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyObject *lost) {
     npy_intp all = 0, kept = 0, start = 0, n;
-    if (!lost || !PyArg_ParseTuple(args, "O!O!", &PyList_Type, &held, &PyList_Type, &kernels)) goto done;
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++) {
-        PyObject *rules;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto done;
-        all += n;
-    }
-    if (!(rows = PyMem_Malloc((all + 1) * sizeof(npy_int64)))) goto done;
+    PyObject *rules;
+    if (!PyList_Check(kernels)) return PyErr_SetString(PyExc_TypeError, "kernels are a list"), NULL;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++, all += n)
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) return NULL;
+    npy_int64 *rows = PyMem_Malloc((all + 1) * sizeof(npy_int64));
+    if (!rows) return (npy_int64 *)PyErr_NoMemory();
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++, start += n) {
-        PyObject *rules;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto done;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto failed;
         npy_int64 *own = rows + kept;
         npy_intp left = n;
         int first = 1; /* while no rule has removed a row, they are all */
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
-            Register holds, which;
+            Register which;
             PyObject *why, *combination, *count;
             Py_ssize_t at;
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnO", &why, &at, &combination)) goto done;
-            if (at < 0 || at >= PyList_GET_SIZE(held) || read_array(PyList_GET_ITEM(held, at), &holds) < 0 ||
-                read_array(combination, &which) < 0 || holds.type != '?' || which.type != 'h' || which.length != n) {
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnO", &why, &at, &combination)) goto failed;
+            if (at < 0 || at >= self->n_leaves || read_array(combination, &which) < 0 || which.type != 'h' ||
+                which.length != n || self->filled[at]->type != '?') {
                 if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a rule is truths, and a number for each row");
-                goto done;
+                goto failed;
             }
+            const Register *holds = self->filled[at]; /* code of rules has no columns */
             npy_intp stay = left;
-            if (memchr(holds.at, 0, holds.length)) {
+            if (memchr(holds->at, 0, holds->length)) {
                 const npy_uint16 *of = (npy_uint16 *)which.at;
                 stay = 0;
                 for (npy_intp j = 0; j < left; j++) { /* no branch: which rows stay is hard to foretell */
                     npy_int64 row = first ? j : own[j];
                     own[stay] = row;
-                    stay += holds.at[of[row] * holds.stride] != 0;
+                    stay += holds->at[of[row] * holds->stride] != 0;
                 }
                 first = 0;
             }
             count = PyLong_FromSsize_t(left - stay);
-            if (!count || PyList_Append(lost, count) < 0) goto done;
+            if (!count || PyList_Append(lost, count) < 0) {
+                Py_XDECREF(count);
+                goto failed;
+            }
             Py_DECREF(count);
             left = stay;
         }
         for (npy_intp j = 0; j < left; j++) own[j] = (first ? j : own[j]) + start;
         kept += left;
     }
-    out = PyArray_SimpleNew(1, &kept, NPY_INT64);
-    if (out) memcpy(PyArray_DATA((PyArrayObject *)out), rows, kept * sizeof(npy_int64));
-done:
+    return *n_kept = kept, rows;
+failed:
     PyMem_Free(rows);
-    if (!out) return Py_XDECREF(lost), NULL;
+    return NULL;
+}
+
+static PyObject *array_of(const void *from, npy_intp n, int type) {
+    PyObject *out = PyArray_SimpleNew(1, &n, type);
+    if (out) memcpy(PyArray_DATA((PyArrayObject *)out), from, n * 8);
+    return out;
+}
+
+/* allowed(sizes, kernels): the rows that all rules allow, and how many each rule removes; None as of `run`. */
+static PyObject *program_allowed(Program *self, PyObject *args) {
+    PyObject *sizes, *kernels, *lost, *out = NULL;
+    npy_int64 *rows;
+    npy_intp n;
+    if (!PyArg_ParseTuple(args, "OO", &sizes, &kernels)) return NULL;
+    int fits = begin(self, sizes);
+    if (fits < 0) return NULL;
+    if (!fits) Py_RETURN_NONE;
+    if (!(lost = PyList_New(0))) return NULL;
+    if ((rows = allow(self, kernels, &n, lost))) out = array_of(rows, n, NPY_INT64);
+    PyMem_Free(rows);
+    if (!out) return Py_DECREF(lost), NULL;
     return Py_BuildValue("NN", out, lost);
 }
 
-static PyMethodDef PROGRAM[] = {{"run", (PyCFunction)program_run, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* The number that so many are less than or equal to. Reorders them. */
+static double smallest(double *values, npy_intp n, npy_intp count) {
+    npy_intp low = 0, high = n - 1, at = count - 1;
+    while (low < high) {
+        double pivot = values[(low + high) / 2];
+        npy_intp i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot) i++;
+            while (values[j] > pivot) j--;
+            if (i > j) break;
+            double swapped = values[i];
+            values[i++] = values[j], values[j--] = swapped;
+        }
+        if (at <= j) high = j;
+        else if (at >= i) low = i;
+        else break;
+    }
+    return values[at];
+}
+
+/* Prices the rows whose bound is above `low` and at most `high`; as `compute`. */
+static int price(Program *times, const npy_int64 *rows, const double *bound, npy_intp n, double low, double high,
+                 npy_int64 *some, double *found, double *seconds) {
+    npy_intp m = 0;
+    for (npy_intp i = 0; i < n; i++)
+        if (bound[i] > low && bound[i] <= high) some[m++] = rows[i];
+    char *to = (char *)found;
+    if (!compute(times, some, m, &to)) return 0;
+    m = 0;
+    for (npy_intp i = 0; i < n; i++)
+        if (bound[i] > low && bound[i] <= high) seconds[i] = found[m++];
+    return 1;
+}
+
+static double least_of(const double *bound, const double *seconds, npy_intp n, double high, npy_intp wanted, double *found) {
+    npy_intp m = 0;
+    for (npy_intp i = 0; i < n; i++)
+        if (bound[i] <= high) found[m++] = seconds[i];
+    return smallest(found, m, wanted);
+}
+
+static PyTypeObject ProgramType;
+
+/* search(rules, kernels, bounds, times, topk, few, reach): what `pricing._search` does with rows that `allowed` gives: the
+   fastest rows and their times, how many rows are allowed, and how many each rule removes; None as of `run`. Each of
+   `rules`, `bounds` and `times` is a program and its sizes; `bounds` may be None. The rows of all are the same. */
+static PyObject *search(PyObject *module, PyObject *args) {
+    Program *rules, *bounds = NULL, *times;
+    PyObject *kernels, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *lost = NULL, *out = NULL;
+    npy_intp topk, few, n = 0, m = 0;
+    npy_int64 *rows = NULL, *some = NULL;
+    double reach, *bound = NULL, *seconds, *found;
+    if (!PyArg_ParseTuple(args, "(O!O)OO(O!O)nnd", &ProgramType, &rules, &rule_sizes, &kernels, &bounding, &ProgramType,
+                          &times, &time_sizes, &topk, &few, &reach) ||
+        (bounding != Py_None && !PyArg_ParseTuple(bounding, "O!O", &ProgramType, &bounds, &bound_sizes)))
+        return NULL;
+    if (times->n_leaves != 1 || times->filled[times->n_columns]->type != 'd' || rules->n_columns ||
+        (bounds && (bounds->n_leaves != 1 || bounds->filled[bounds->n_columns]->type != 'd')))
+        return PyErr_SetString(PyExc_ValueError, "bounds and times are one column of floats each"), NULL;
+    int fits = begin(rules, rule_sizes);
+    if (fits > 0) fits = begin(times, time_sizes);
+    if (fits < 1 || !(lost = PyList_New(0)) || !(rows = allow(rules, kernels, &n, lost))) goto done;
+    npy_intp wanted = topk < n ? topk : n;
+    for (npy_intp i = 0; i < n; i++)
+        if ((times->n_columns && rows[i] >= times->n_rows) || (bounds && bounds->n_columns && rows[i] >= bounds->n_rows)) {
+            PyErr_SetString(PyExc_IndexError, "no such row");
+            goto done;
+        }
+    some = PyMem_Malloc((n + 1) * sizeof(npy_int64));
+    bound = PyMem_Calloc(3 * n + 1, sizeof(double));
+    if (!some || !bound) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    seconds = bound + n, found = seconds + n;
+    double high = 0.0; /* a row without a bound is always priced */
+    if (bounds && n > few && n > topk) {
+        char *to = (char *)bound;
+        fits = begin(bounds, bound_sizes);
+        if (fits < 1 || !(fits = compute(bounds, rows, n, &to))) goto done;
+        double least = NPY_INFINITY;
+        for (npy_intp i = 0; i < n; i++)
+            if (bound[i] > 0 && bound[i] < least) least = bound[i];
+        high = least;
+        do {
+            high *= reach, m = 0;
+            for (npy_intp i = 0; i < n; i++) m += bound[i] <= high;
+        } while (m < wanted && high < NPY_INFINITY);
+        wanted = m < wanted ? m : wanted;
+    }
+    if (!(fits = price(times, rows, bound, n, -1.0, high, some, found, seconds))) goto done;
+    double limit = wanted ? least_of(bound, seconds, n, high, wanted, found) : 0.0;
+    if (limit > high && bounds) {
+        if (!(fits = price(times, rows, bound, n, high, limit, some, found, seconds))) goto done;
+        high = limit, limit = least_of(bound, seconds, n, high, wanted, found);
+    }
+    m = 0;
+    for (npy_intp i = 0; i < n; i++)
+        if (wanted && bound[i] <= high && seconds[i] <= limit) some[m] = rows[i], found[m++] = seconds[i];
+    PyObject *which = array_of(some, m, NPY_INT64), *taken = array_of(found, m, NPY_DOUBLE);
+    if (which && taken) out = Py_BuildValue("NNnO", which, taken, (Py_ssize_t)n, lost);
+    else Py_XDECREF(which), Py_XDECREF(taken);
+done:
+    PyMem_Free(rows), PyMem_Free(some), PyMem_Free(bound);
+    Py_XDECREF(lost);
+    if (fits || out || PyErr_Occurred()) return out;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef PROGRAM[] = {
+    {"run", (PyCFunction)program_run, METH_VARARGS, NULL},
+    {"allowed", (PyCFunction)program_allowed, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 static PyTypeObject ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "carver.kernels._loops.Program", .tp_basicsize = sizeof(Program),
     .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = program_new, .tp_dealloc = (destructor)program_free,
     .tp_methods = PROGRAM,
 };
-static PyMethodDef METHODS[] = {{"allowed", allowed, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef METHODS[] = {{"search", search, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 static PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, .m_name = "_loops", .m_size = -1, .m_methods = METHODS};
 
 PyMODINIT_FUNC PyInit__loops(void) {

@@ -26,7 +26,7 @@ from .declaration import Kernel
 from .expr import Expression
 from .scope import size_scope, static_scope
 from .space import Space, as_column, device_rules
-from .trace import Code, Symbol, Trace, loops
+from .trace import Code, Symbol, Trace
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
@@ -209,7 +209,7 @@ class Tables:
         return first if alike or not others else stacked(values, counts)
 
     @cached_property
-    def _rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray]]]]]:
+    def rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray]]]]]:
         """The code of all rules; and for each kernel its number of rows, and its rules: the sentence, the place of what
         the code says of each combination, and the combination of each row. A rule that several kernels have is
         evaluated once, for the combinations of all."""
@@ -244,9 +244,11 @@ class Tables:
 
     def allowed(self, every: Sequence[Mapping[str, Any]]) -> list[tuple[IntArray, list[int]]]:
         """For each problem's sizes the rows that all rules allow, and how many each rule of each kernel removes."""
-        code, kernels = self._rules
-        if loops is not None:
-            return [loops.allowed(code(sizes, None), kernels) for sizes in every]
+        code, kernels = self.rules
+        ready = [each for sizes in every if (each := code.prepared(sizes))]
+        known = [found for program, sizes in ready if (found := program.allowed(sizes, kernels))]
+        if len(known) == len(every):
+            return known
         held, out = code.everywhere(every), []
         for problem in range(len(every)):
             found, lost = [], []
@@ -266,7 +268,7 @@ class Tables:
         """Of each kernel what removes candidates: before sizes are known so many, then by its rules over sizes."""
         out: list[tuple[str, int, int | None]] = []
         at = count()
-        for table, (_, rules) in zip(self.tables, self._rules[1], strict=True):
+        for table, (_, rules) in zip(self.tables, self.rules[1], strict=True):
             out += [(why, lost, None) for why, lost in table.removed.items()]
             out += [(why, 0, next(at)) for why, *_ in rules]
         return out

@@ -237,6 +237,10 @@ class Code:
     def nbytes(self) -> int:
         return sum(self._registers[number].nbytes for number in self._columns)
 
+    def prepared(self, sizes: Mapping[str, float]) -> tuple[Any, tuple[float, ...]] | None:
+        """What the extension runs, and the sizes that it reads; None where Python runs the code."""
+        return (self._program, tuple([sizes[name] for name in self.sizes])) if self._program else None
+
     def __call__(self, sizes: Mapping[str, float], rows: IntArray | None) -> list[np.ndarray]:
         """The leaves for these rows of the table; for all, by code that was written so."""
         return self._run([sizes[name] for name in self.sizes], rows)
@@ -359,13 +363,9 @@ class Code:
         arrays = [v if isinstance(v, np.ndarray) else np.array([v], _TYPES[_kind(v)]) for v in registers]
         named = [("where" if f is np.where else "cast" if f in _TYPES else f, *numbers) for f, *numbers in steps]
         once = len(steps if self._whole else self._steps[False])
-        columns = [self._registers[number] for number in self._columns]
-        cells = np.zeros((len(columns[0]) if columns else 0, len(columns)), np.int64)  # each value in 8 bytes as it is
-        columns = [each.view(np.int64) if each.dtype == np.float64 else each.astype(np.int64) for each in columns]
-        for start in range(0, len(cells), _BLOCK):  # so many rows of the table stay in a core's cache
-            np.stack([each[start : start + _BLOCK] for each in columns], 1, out=cells[start : start + _BLOCK])
+        columns = tuple(np.ascontiguousarray(self._registers[number]) for number in self._columns)
         return loops.Program(
-            tuple(arrays), len(self.sizes), tuple(filled), cells, tuple(named[:once]), tuple(named[once:]),
+            tuple(arrays), len(self.sizes), tuple(filled), columns, tuple(named[:once]), tuple(named[once:]),
             tuple(leaves), _BLOCK,
         )  # fmt: skip
 
