@@ -172,6 +172,17 @@ def longest(x, y, lengths, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def between(x, y, offsets, BLOCK: tl.constexpr):
+    """The sum of each piece of x, from an offset to the next."""
+    last = tl.load(offsets + tl.program_id(0) + 1)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(tl.load(offsets + tl.program_id(0)), last, BLOCK):
+        at = i + tl.arange(0, BLOCK)
+        total += tl.load(x + at, mask=at < last, other=0.0)
+    tl.store(y + tl.program_id(0), tl.sum(total, 0))
+
+
+@triton.jit
 def decayed(x, k, g, y, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Each row of a chunk with those before it, which have decayed. Threads load their part of a row several times."""
     rows, columns, first = tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.program_id(0) * ROWS

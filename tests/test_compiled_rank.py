@@ -701,6 +701,33 @@ def test_the_longest_of_several_rows() -> None:
         carver.inspect(kernels.longest, **asked, values={"lengths": range(64)})
 
 
+def test_offsets_given_as_one_number_are_told_to_leave_a_loop_empty() -> None:
+    """Each piece would begin where it ends. Offsets as an array are 16 pieces of 4096."""
+    single = {name: carver.Tensor(kind, (n,)) for name, kind, n in
+              (("x", "float32", 65536), ("y", "float32", 16), ("offsets", "int32", 17))}  # fmt: skip
+    asked: dict[str, Any] = {"args": single, "grid": (16,), "arch": H100}
+    empty = carver.rank_kernel(kernels.between, {"BLOCK": [256, 512]}, values={"offsets": 4096}, **asked)
+    assert "never runs, since values['offsets'] is 4096 in all places" in str(empty)
+    assert "the loop over i (" in empty[0].explain()
+    offsets = {"offsets": np.arange(17) * 4096}
+    whole = carver.rank_kernel(kernels.between, {"BLOCK": [256, 512]}, values=offsets, **asked)
+    assert "never runs" not in str(whole) and whole[0].predicted_ms > empty[0].predicted_ms
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"offset": 4096}, "values are of tensors among the arguments, got 'offset': did you mean 'offsets'"),
+        ({"offsets": range(16)}, r"values\['offsets'\] has 16 numbers, the tensor 17"),
+        ({"offsets": np.arange(17) * 1.5}, r"values\['offsets'\] has fractions, the tensor is of int32"),
+    ],
+)
+def test_values_fit_their_tensors(values: dict[str, Any], says: str) -> None:
+    args = {"x": half(65536), "y": half(16), "offsets": carver.Tensor("int32", (17,))}
+    with pytest.raises(ConfigError, match=says):
+        carver.rank_kernel(kernels.between, {"BLOCK": [256]}, args=args, grid=(16,), arch=H100, values=values)
+
+
 def test_blocks_share_tensor_memory() -> None:
     """256 columns of sums a block: two blocks of an SM, which shared memory and registers would let be more."""
     config = {"BM": 128, "BN": 256, "BK": 32, "num_warps": 4, "num_stages": 2}
@@ -1001,3 +1028,31 @@ def test_the_first_configurations_are_python_to_be_pasted(tmp_path: Path) -> Non
     ranking = carver.rank_kernel(kernels.copy, grid, args=args, grid=lambda c: (-(-1000 // c["BLOCK"]),), arch=H100)
     assert [each.kwargs["BLOCK"] for each in found["configs"]] == [hint.config["BLOCK"] for hint in ranking[:2]]
     assert [each.all_kwargs() for each in ranking[:2].to_triton()] == [each.all_kwargs() for each in found["configs"]]
+
+
+def test_a_file_of_arguments_may_list_the_configurations(tmp_path: Path) -> None:
+    """Every combination of lists, or tables of one each; --configs comes first."""
+    kernel, file, other = f"{kernels.__file__}:copy", tmp_path / "args.toml", tmp_path / "configs.json"
+    args = "grid = ['ceil(n, BLOCK)']\nargs = {n = 8192, x_ptr = {dtype = 'float16', shape = [8192]}, " \
+           "y_ptr = {dtype = 'float16', shape = [8192]}}\n"  # fmt: skip
+    other.write_text('{"BLOCK": [64, 256]}')
+
+    def given(configs: str, *more: str) -> list[int]:
+        file.write_text(args + configs)
+        done = CliRunner().invoke(main, [*words, "--args", str(file), "--arch", "h100", *more])
+        assert done.exit_code == 0, done.output
+        return sorted(hint["config"]["BLOCK"] for hint in json.loads(done.output)["hints"])
+
+    words = ["rank", "kernel", kernel, "--json"]
+    assert given("[configs]\nBLOCK = [128, 512]") == [128, 512]
+    assert given("[[configs]]\nBLOCK = 512\n[[configs]]\nBLOCK = 128") == [128, 512]
+    assert given("[configs]\nBLOCK = 128") == [128]
+    assert given("[configs]\nBLOCK = 128", "--configs", str(other)) == [64, 256]
+    file.write_text(args + "configs = 3")
+    done = CliRunner().invoke(main, [*words, "--args", str(file), "--arch", "h100"])
+    assert done.exit_code == 2 and "[configs] is a table of lists" in done.output
+    file.write_text(args + "[configs]\nBLOCK = [128, 512]")
+    asked = [*["--args", str(file)] * 2, "--arch", "h100", "--table", str(tmp_path / "pins.json"), "--json"]
+    for more in ([], ["--configs", str(other)]):
+        done = CliRunner().invoke(main, ["pins", "record", kernel, *asked, *more])
+        assert done.exit_code == 0 and len(json.loads(done.output)["recorded"]) == 2, done.output

@@ -140,6 +140,8 @@ def test_a_list_is_pruned_by_machine_code_without_a_template() -> None:
     kept = tuner.prune_configs({"grid": CALL.grid})
     best = carver.rank_kernel(kernels.matmul, configs, args=CALL.args, grid=CALL.grid, arch=H100)
     assert configs[0] in kept and configs[best.indices[0]] in kept and len(kept) <= 3
+    whole = carver.rank_kernel(tuner, args=CALL.args, grid=CALL.grid, arch="mi300x")  # not what it keeps for the H100
+    assert whole.given == len(configs)
     with pytest.raises(ConfigError, match=r"no triton\.autotune asks"):
         carver.triton_pruner(topk=2, arch=H100)(configs, args, grid=CALL.grid)
     with pytest.raises(ConfigError, match="go with a template"):

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.errors import CompileError, ConfigError
+from carver.base.errors import CompileError, ConfigError, DeviceError
 from carver.compiled import forks
 from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
+from carver.integrations import enable
 from carver.integrations.autotune import (
     TIMED_MS,
     WARMUP_MS,
@@ -346,3 +347,18 @@ def test_the_readme_ranks_any_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     exec(block, names)
     assert names["ranking"].given == 9
     assert names["ranking"].arch.name == "rtx_4090"
+
+
+def test_without_a_gpu_both_vendors_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on this machine: no driver of NVIDIA's, no folder of AMD's."""
+
+    def missing(text: str) -> Callable[[str], Any]:
+        def raises(name: str) -> Any:
+            raise DeviceError(f"no {text} GPU here: why; name a device to get recommendations without it")
+
+        return raises
+
+    monkeypatch.setattr(enable, "CUDA", missing("NVIDIA"))
+    monkeypatch.setattr(enable, "HIP", missing("AMD"))
+    with pytest.raises(DeviceError, match=r"^no NVIDIA GPU here: why; no AMD GPU here: why; name a device"):
+        enable.device_of("auto")

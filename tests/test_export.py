@@ -509,3 +509,17 @@ def test_serving_files_of_devices_with_several_names(device: str, names: tuple[s
     """vllm/platforms/rocm.py has names of its own for some cards, vllm-project/vllm 50436 those that drivers print."""
     file = vllm.moe(carver.load_arch(device), 8, 2, 1024, 512, batches=(1,))
     assert file.names == tuple(f"E=8,N=512,device_name={name}.json" for name in names)
+
+
+@pytest.mark.parametrize(("tp", "columns"), [("8", 96), ("4", 192), ("6", 128)])
+def test_a_split_of_experts_that_engines_do_not_load_is_said(tp: str, columns: int, tmp_path: Path) -> None:
+    """Of Qwen3-30B-A3B: 768 columns in blocks of 128. vLLM asks for whole blocks on each device."""
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    (tmp_path / "config.json").write_text(json.dumps({
+        "hidden_size": 2048, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8,
+        "num_attention_heads": 48, "quantization_config": blocks,
+    }))  # fmt: skip
+    asked = ("--model", str(tmp_path / "config.json"), "--tp", tp, "--batches", "16", "--arch", "h200", "--json")
+    notes = json.loads(run("export", "vllm-moe", *asked))["notes"]
+    said = f"experts of {columns} columns a device are no whole blocks of 128: vLLM and SGLang refuse such a split"
+    assert any(note.startswith(said) for note in notes) == (columns % 128 != 0)

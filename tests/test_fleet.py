@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import carver
 from carver.arch.devices import GENERATIONS, group
-from carver.base.errors import NoCandidates
+from carver.base.errors import ConfigError, NoCandidates
 from carver.cli.main import main
 from carver.ranking.fleet import one_for_all, rank_over, recommend_over
 
@@ -64,6 +64,13 @@ def test_what_runs_nowhere_is_told_for_each() -> None:
     assert list(fleet.left_out) == ["cpu_avx2"] and "cpu_avx2" not in fleet.rankings
     with pytest.raises(NoCandidates, match="on any of cpu_avx2, cpu_neon"):
         recommend_over(OP.problem, [carver.load_arch("cpu_avx2"), carver.load_arch("cpu_neon")], "triton")
+
+
+def test_what_is_wrong_on_each_device_is_told_as_on_one() -> None:
+    with pytest.raises(ConfigError, match="takes a list of configurations, got 3"):
+        rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank(3, "triton"))  # type: ignore[arg-type]
+    with pytest.raises(NoCandidates, match=r"removed: 2 by .configuration 0 has unknown key 'TILE'"):
+        rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank([{"TILE": 64}]))
 
 
 def test_words_for_many_devices() -> None:

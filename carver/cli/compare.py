@@ -45,7 +45,7 @@ def compare(
     new: Annotated[str, argument("FILE.py:NAME")],
     arch: Annotated[tuple[str, ...], option(f"{DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
     args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or triton.autotune's")] = None,
     config: Annotated[Any, config_option("Compare this configuration alone")] = None,
     fail_over: Annotated[str | None, option(
         "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,

@@ -45,7 +45,7 @@ from .options import (
     per_operator,
     print_json,
 )
-from .reading import call_of, read_configs
+from .reading import call_of, configs_of
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
@@ -101,7 +101,7 @@ _target("triton", "Write keys of triton.Config, num_warps and num_stages among t
 
 def _export_kernel(
     source: Annotated[str, argument("FILE.py:NAME")], arch: ArchName, args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or triton.autotune's")] = None,
     output: Output = None, topk: TopK = 10,
 ) -> None:  # fmt: skip
     """Write the first configurations of any Triton kernel by its machine code, as Python to be pasted.
@@ -112,10 +112,9 @@ def _export_kernel(
     from ..ranking.kernel import rank_kernel
 
     call = call_of(source, args)
-    given = None if configs is None else read_configs(text_from(configs, ConfigError))
     ranking = rank_kernel(
-        call.kernel, given, args=call.args, grid=call.grid, arch=device(arch), constants=call.constants,
-        values=call.values,
+        call.kernel, configs_of(configs, args), args=call.args, grid=call.grid, arch=device(arch),
+        constants=call.constants, values=call.values,
     )  # fmt: skip
     _write(triton.pasted(triton.configs(ranking[:topk])), output)
 

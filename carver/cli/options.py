@@ -288,7 +288,7 @@ Names = Annotated[Any, option(
 Ignore = Annotated[tuple[str, ...], option(
     "Ignore a key that does not matter to the time; repeatable.", metavar="KEY")]  # fmt: skip
 Arguments = Annotated[Path | None, option(
-    "TOML file with [args] (numbers and tensors), [constants], [values], grid and block.", "--args",
+    "TOML file with [args] (numbers and tensors), [constants], [values], [configs], grid and block.", "--args",
     type=INPUT)]  # fmt: skip
 Macros = Annotated[tuple[str, ...], option(
     "Macro of a source, with one value or several that are tuned: -D N=4096 -D BX=64,128,256.", "-D", "--define",

@@ -12,7 +12,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..base.folders import publish
-from ..base.given import printable, text_from
+from ..base.given import printable
 from .options import (
     INPUT,
     OUTPUT,
@@ -42,7 +42,7 @@ def _record(
     args: Annotated[tuple[Path, ...], option(
         "TOML file with [args] (numbers and tensors) and grid, as `carver inspect --help` shows it; repeatable.",
         "--args", type=INPUT, multiple=True)],
-    configs: Annotated[TextIO | None, configs_option("those of the kernel's triton.autotune")] = None,
+    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or triton.autotune's")] = None,
     table: Where = None, arch: ArchName = "auto",
     margin: Annotated[float | None, option(
         "Leave the list's first only for a predicted gain above this, such as 0.1.")] = None,
@@ -53,17 +53,18 @@ def _record(
     A run records its own: CARVER_TRITON=pinned, or `python -m carver.triton --pinned --record PROGRAM`.
     """
     from ..compiled.triton import autotuned
+    from ..kernels.foreign import listed
     from ..ranking.pins import add, path_of, pick
-    from .reading import call_of, read_configs
+    from .reading import call_of, configs_of
 
     chip = device(arch)
-    given = None if configs is None else read_configs(text_from(configs, ConfigError))
-    made = []
+    made, named = [], configs_of(configs, None)
     for path in args:
         call = call_of(kernel, path)
         assert isinstance(call.args, Mapping)
         asked = {**call.args, **call.constants}
-        every: Any = autotuned(call.kernel, asked) if given is None else given
+        given = named or configs_of(None, path)
+        every: Any = autotuned(call.kernel, asked) if given is None else listed(given)
         key = None
         if hasattr(call.kernel, "keys"):
             from ..integrations.pinned import tuner_key

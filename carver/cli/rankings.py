@@ -59,7 +59,7 @@ from .options import (
     told,
     without_operator,
 )
-from .reading import call_of, kernel_of, read_configs, read_problems
+from .reading import call_of, configs_of, kernel_of, read_configs, read_problems
 
 DRAWN = 300
 """Candidates on an HTML page."""
@@ -206,7 +206,7 @@ def _rank_any_kernel(
     source: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")],
     arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
     args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("those of the kernel's own tuner")] = None,
+    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or the tuner's own")] = None,
     macros: Macros = (),
     compile: Annotated[str | None, option(
         "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
@@ -231,9 +231,10 @@ def _rank_any_kernel(
     from ..integrations.kernels import rank_kernel
 
     call = kernel_of(source, args, macros, needs=True)
-    given = call.tuned or None if configs is None else read_configs(text_from(configs, ConfigError))
-    if configs is not None and call.tuned:
-        raise ConfigError(f"-D {min(call.tuned)} has several values, and --configs is a list: give one of the two")
+    given = configs_of(configs, args)
+    if given is not None and call.tuned:
+        raise ConfigError(f"-D {min(call.tuned)} has several values, and a list is given, too: give one of the two")
+    given = call.tuned or given
     how = {**call.how, "profile": profile, "compile": share(compile), "launch": not no_launch}
     found = devices_of(arch)
     if len(found) > 1:
@@ -338,6 +339,9 @@ def inspect(
         GROUP_M = 8
         [values]
         B_Seqlen = 2048
+        [configs]
+        BLOCK_M = [64, 128]
+        num_warps = [4, 8]
     """
     from ..compiled.facts import Facts
     from ..cost.models.compiled import fits

@@ -9,12 +9,12 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, KernelError
-from ..base.given import json_each, json_of, shown, text_of, toml_of
+from ..base.given import json_each, json_of, shown, text_from, text_of, toml_of
 from ..kernels import expr
 from ..kernels.foreign import ROW_KEYS, is_grid
 from ..ops.template import Template
@@ -34,6 +34,18 @@ def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
         if len(given) == 1 and is_grid(given[0]):
             return dict(given[0])
     return list(given)
+
+
+def configs_of(listed: TextIO | None, args: Path | None) -> list[dict[str, Any]] | dict[str, Any] | None:
+    """Configurations of --configs, else those of the file of arguments; None where neither has any."""
+    if listed is not None:
+        return read_configs(text_from(listed, ConfigError))
+    given = None if args is None else _toml(args).get("configs")
+    if given is None or (isinstance(given, list) and given and all(isinstance(each, dict) for each in given)):
+        return given
+    if not isinstance(given, dict) or not given:
+        raise ConfigError(f"{args}: [configs] is a table of lists, [[configs]] one configuration; got {shown(given)}")
+    return given if is_grid(given) else [given]
 
 
 def read_problems(text: str) -> list[Template]:
@@ -230,8 +242,7 @@ def _sizes(what: str, given: Any) -> Callable[[Mapping[str, Any]], tuple[int, ..
 
 
 def _arguments(path: Path) -> dict[str, Any]:
-    read = toml_of(text_of(path, ConfigError), path, ConfigError)
-    _check_keys(path, read, "grid", "block", "args", "constants", "values")
+    read = _toml(path)
     tables = {name: read.get(name, {}) for name in ("args", "constants", "values")}
     for name, table in tables.items():
         if not isinstance(table, Mapping):
@@ -243,6 +254,12 @@ def _arguments(path: Path) -> dict[str, Any]:
         "constants": tables["constants"],
         "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
     }
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    read: Mapping[str, Any] = toml_of(text_of(path, ConfigError), path, ConfigError)
+    _check_keys(path, read, "grid", "block", "args", "constants", "values", "configs")
+    return read
 
 
 def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..base.dtypes import ARRAY_BYTES
-from ..base.errors import ConfigError
+from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown, whole
 
 TRITON_TYPE = {
@@ -131,3 +133,22 @@ def _dtype(given: Any) -> str:
     if name not in TRITON_TYPE:
         raise ConfigError(f"unknown element type {shown(given)}; known: {', '.join(TRITON_TYPE)}")
     return name
+
+
+def check_values(values: Mapping[str, Any], args: Mapping[str, Any]) -> None:
+    """What tensors are said to hold is of tensors among the arguments, of whole numbers for those of integers, and no
+    array of another number of elements."""
+    plain = {name: given(value) for name, value in args.items()}
+    found = {name: getattr(value, "tensor", value) for name, value in plain.items()}
+    tensors = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    for name, value in values.items():
+        if name not in tensors:
+            raise ConfigError(f"values are of tensors among the arguments, got {name!r}: {nearest(name, tensors)}")
+        try:
+            held = np.asarray(value)
+        except ValueError:  # rows of several lengths, which whoever reads them refuses
+            continue
+        if held.ndim and held.size != tensors[name].numel():
+            raise ConfigError(f"values[{name!r}] has {held.size:,} numbers, the tensor {tensors[name].numel():,}")
+        if "int" in tensors[name].dtype and held.dtype.kind == "f" and (held != np.floor(held)).any():
+            raise ConfigError(f"values[{name!r}] has fractions, the tensor is of {tensors[name].dtype}")

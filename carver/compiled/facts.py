@@ -28,7 +28,7 @@ from .footprint import (
 )
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
-from .trace import Access, Trace
+from .trace import Access, LoopTrace, Trace
 from .values import SECTOR_BYTES
 
 SAMPLED, RUN_BYTES, SURE, APART = 2048, 512, 3.0, 64
@@ -210,6 +210,8 @@ class Facts:
     """The same for atomics alone."""
     assumed: bool = False
     """A branch on what the kernel computes counts as taken by all programs."""
+    idle: tuple[str, ...] = ()
+    """Loops that no program enters."""
     notes: tuple[str, ...] = ()
     """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
@@ -273,8 +275,14 @@ def gathered(
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        assumed=trace.assumed, **footprints(touched, arch, resident),
+        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident),
     )  # fmt: skip
+
+
+def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
+    """Those that no program enters, with their places in the source; not those within them, which are never met."""
+    idle = [loop for loop in loops if not loop.trips.any()]
+    return tuple(f"loop over {loop.name}" + (f" ({loop.where})" if loop.where else "") for loop in idle)
 
 
 def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
@@ -406,6 +414,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
     if facts.assumed:
         yield TAKEN
+    yield from (f"the {name} never runs" for name in facts.idle)
     yield from facts.notes
     alike: dict[tuple[str, str, str, float], list[float]] = {}
     for access in facts.accesses:

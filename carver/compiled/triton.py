@@ -106,9 +106,11 @@ def autotuned(kernel: Any, given: Mapping[str, Any] | None) -> Sequence[Any]:
     while not hasattr(inner, "params"):
         if hasattr(inner, "configs"):
             prune = getattr(inner, "early_config_prune", None)
-            return tuple(inner.configs) if prune is None or given is None else _pruned(prune, inner.configs, given)
+            whole = prune is None or given is None or getattr(prune, "by_code", False)  # carver's own ranks it, too
+            return tuple(inner.configs) if whole else _pruned(prune, inner.configs, given)
         inner = inner.fn
-    raise ConfigError(f"{inner.__name__} has no triton.autotune whose configurations could be ranked; give a list")
+    what = f"{inner.__name__} has no triton.autotune whose configurations could be ranked"
+    raise ConfigError(f"{what}: give a list, in a shell --configs FILE")
 
 
 def _pruned(prune: Callable[..., Any], configs: Sequence[Any], given: Mapping[str, Any]) -> Sequence[Any]:

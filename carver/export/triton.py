@@ -118,13 +118,17 @@ def _timings(kept: Mapping[Any, Any], configs: Sequence[Any], places: Collection
 
 
 class Pruner(dict[str, Callable[..., list[Any]]]):
-    """An `early_config_prune` that is the dict with it, too: `prune_configs_by` takes either."""
+    """An `early_config_prune` that is the dict with it, too: `prune_configs_by` takes either.
 
-    def __init__(self, prune: Callable[..., list[Any]]) -> None:
-        super().__init__(early_config_prune=prune)
+    by_code: it ranks the list by machine code for the GPU of this machine, which a ranking for any device leaves out
+    """
+
+    def __init__(self, prune: Callable[..., list[Any]], by_code: bool = False) -> None:
+        super().__init__(early_config_prune=self)
+        self.prune, self.by_code = prune, by_code
 
     def __call__(self, configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
-        return self["early_config_prune"](configs, named_args, **kwargs)
+        return self.prune(configs, named_args, **kwargs)
 
 
 @takes(ConfigError)

@@ -55,6 +55,8 @@ IN_VLLM = {
     "AMD_Radeon_AI_PRO_R9700": "AMD_Radeon_R9700",
 }  # fmt: skip
 """vLLM's own names of cards, by PCI id. Source: vllm/platforms/rocm.py."""
+BLOCKS_OF_EXPERTS = re.compile(r"E=\d+,N=(\d+),.*block_shape=\[(\d+)")
+"""Source: create_weights of vllm/model_executor/layers/quantization/fp8.py."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,9 @@ class ConfigFile:
         if any(f"dtype={kind}" in self.name for kind in IN_GROUPS):
             said.append("the name of the file does not say the size of the groups, nor whether there are zero points: "
                         "layers that differ only in these share it")  # fmt: skip
+        if (split := BLOCKS_OF_EXPERTS.match(self.name)) and int(split[1]) % int(split[2]):
+            said.append(f"experts of {split[1]} columns a device are no whole blocks of {split[2]}: vLLM and SGLang "
+                        "refuse such a split, or fill it up and look up another file; take another --tp")  # fmt: skip
         return tuple(said)
 
     def to_json(self) -> str:

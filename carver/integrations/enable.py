@@ -198,5 +198,8 @@ def device_of(arch: Arch | str) -> Arch:
         return load(arch)
     try:
         return CUDA("auto")
-    except DeviceError:
-        return HIP("auto")
+    except DeviceError as nvidia:
+        try:
+            return HIP("auto")
+        except DeviceError as amd:
+            raise DeviceError(f"{str(nvidia).partition('; name a device')[0]}; {amd}") from None

@@ -71,7 +71,7 @@ def _by_code(topk: int, arch: Arch | str, tuner: Callable[[], Any] | None) -> Pr
         given = {**named_args, **kwargs}
         return ranked(_inner(own), configs, given, device_of(arch), topk, tuner=own, feedback=feedback)[0]
 
-    return Pruner(early_config_prune)
+    return Pruner(early_config_prune, by_code=True)
 
 
 def _asking() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,8 +141,12 @@ def _each(archs: Sequence[Arch], ranked: Callable[[Arch], Ranking]) -> tuple[dic
             found[arch.name] = ranked(arch)
         except CarverError as why:
             left_out[arch.name] = str(why)
+            if len(left_out) == len(archs) and len(set(left_out.values())) == 1:  # nothing of one device
+                raise
     if not found:
-        raise NoCandidates(f"on any of {', '.join(left_out)}", {}) if left_out else ConfigError("no devices given")
+        if not left_out:
+            raise ConfigError("no devices given")
+        raise NoCandidates(f"on any of {', '.join(left_out)}", Counter(left_out.values()))
     return found, left_out
 
 

@@ -18,7 +18,7 @@ from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError
 from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray
-from ..compiled.arguments import Descriptor, Tensor, given
+from ..compiled.arguments import Descriptor, Tensor, check_values, given
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
@@ -192,6 +192,8 @@ def rank_kernel(
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
             raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
+    if isinstance(values, dict):
+        check_values(values, handed[0])
     bound: dict[int, Candidate] = {}
     reasons: dict[int, str] = {}
     alike: dict[Any, int] = {}
@@ -220,12 +222,22 @@ def rank_kernel(
         )  # fmt: skip
     at = {i: rows.index(own) for i, own in first.items()}
     found = {i: by_row[row] for i, row in at.items() if row in by_row}
+    plainly = values if isinstance(values, dict) else {}
     return rank_facts(
         name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
         given=len(plain), source=function_of(kernel).cache_key, profile=profile, launch=launch,
-        arguments=described({**handed[0], **(constants or {})}, values if isinstance(values, dict) else {}),
-        others={i: rest[row] for i, row in at.items() if row in rest},
+        arguments=described({**handed[0], **(constants or {})}, plainly),
+        others={i: rest[row] for i, row in at.items() if row in rest}, notes=_suspect(found.values(), plainly),
     )  # fmt: skip
+
+
+def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """A loop that never runs, where one number stands for a tensor that may hold the two ends of it."""
+    numbers = [f"values[{name!r}] is {held}" for name, held in values.items() if isinstance(held, int | float)]
+    idle = [set(facts.idle) for facts in found if isinstance(facts, Facts)]
+    never = sorted(set.intersection(*idle)) if idle and numbers else ()
+    why = f"never runs, since {' and '.join(numbers)} in all places: give offsets as an array"
+    return tuple(f"the {loop} {why}" for loop in never)
 
 
 def in_turns(count: int, processes: int) -> str | None:
@@ -301,6 +313,7 @@ def rank_facts(
     backend: str = "triton", source: str = "", arguments: Mapping[str, Any] = _NONE,
     places: Sequence[int] | None = None, reasons: Mapping[int, str] = _REASONS, given: int | None = None,
     profile: Given | None = None, launch: bool = True, others: Mapping[int, str] = _REASONS,
+    notes: tuple[str, ...] = (),
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by what is known of their compiled code, whoever compiled it.
 
@@ -311,6 +324,7 @@ def rank_facts(
     - `places`: the place of each configuration in the user's list of `given`; `reasons`: why others of it are missing.
     - `others`: places of those that were not compiled, and what they are predicted to take.
     - `launch`: False leaves out the time of the launch, as for a kernel within a CUDA graph.
+    - `notes`: what else the ranking says of its numbers.
 
     Configurations of equal code are one candidate. Raises NoCandidates if none fits the device.
     """
@@ -327,10 +341,9 @@ def rank_facts(
         else:
             kept.setdefault(facts.identity, (facts, row, []))[2].append(place)
     rejected = dict(Counter(missing.values()))
-    notes: tuple[str, ...] = ()
     if others:
         compiled = len(configs)
-        notes = (f"{compiled} of {compiled + len(others)} were compiled, the most promising",)
+        notes = (f"{compiled} of {compiled + len(others)} were compiled, the most promising", *notes)
         missing |= others
         rejected[NOT_COMPILED] = len(others)
     if not kept:
