@@ -99,6 +99,13 @@ def test_a_list_of_binaries(shell: CliRunner) -> None:
 
 
 @NEEDS["mi300x"]
+def test_macros_of_one_value_each_are_one_configuration(shell: CliRunner) -> None:
+    asked = "explain kernel scale.hip:scale --args scale.toml -D BX=64 -D WORK=4 --arch mi300x"
+    done = shell.invoke(main, shlex.split(asked))
+    assert done.exit_code == 0 and "1 warp per block" in done.output, done.output
+
+
+@NEEDS["mi300x"]
 def test_what_the_compiler_says_of_a_source_is_the_reason(shell: CliRunner) -> None:
     Path("broken.hip").write_text("__global__ void k(float* x) { x[0] = 1 }\n", encoding="utf-8")
     asked = "rank kernel broken.hip:k --args scale.toml -D BX=64,128 -D WORK=1 --arch mi300x"
@@ -119,7 +126,8 @@ def test_what_the_compiler_says_of_a_source_is_the_reason(shell: CliRunner) -> N
         ("rank kernel kernels.py:lost --arch h100", "has no 'lost'"),
         ("inspect scale.hip:scale --args scale.toml -D BX=64,128 --arch mi300x", "inspect takes one configuration"),
         ("inspect kernels.py:listed --arch mi300x", "is a list of binaries"),
-        ("rank kernel scale.cu:scale --args scale.toml --arch h100", "scale has no list of configurations of its own"),
+        ("rank kernel scale.cu:scale --args scale.toml --arch h100", "is no number among args, constants, -D and"),
+        ("rank kernel kernels.py:made --args scale.toml --arch h100", "made has no list of configurations of its own"),
         ("compare main scale.cu:scale --args scale.toml --arch h100", "compare takes Triton kernels"),
     ],
 )

@@ -59,7 +59,7 @@ from .options import (
     told,
     without_operator,
 )
-from .reading import call_of, configs_of, kernel_of, read_configs, read_problems
+from .reading import SOURCES, call_of, configs_of, kernel_of, read_configs, read_problems
 
 DRAWN = 300
 """Candidates on an HTML page."""
@@ -235,6 +235,8 @@ def _rank_any_kernel(
     if given is not None and call.tuned:
         raise ConfigError(f"-D {min(call.tuned)} has several values, and a list is given, too: give one of the two")
     given = call.tuned or given
+    if given is None and source.rpartition(":")[0].endswith(SOURCES):
+        given = [{}]  # macros have one value each
     how = {**call.how, "profile": profile, "compile": share(compile), "launch": not no_launch}
     found = devices_of(arch)
     if len(found) > 1:

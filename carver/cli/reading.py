@@ -302,5 +302,5 @@ def _extent(given: Any, numbers: Mapping[str, Any], what: str = "grid") -> int:
     except KernelError as error:
         raise ConfigError(f"{what}: {error}") from None
     if missing := sorted(parsed.names - numbers.keys()):
-        raise ConfigError(f"{what} {given!r}: {missing[0]} is no number among args, constants and --config")
+        raise ConfigError(f"{what} {given!r}: {missing[0]} is no number among args, constants, -D and configurations")
     return int(parsed(numbers))

@@ -98,19 +98,16 @@ def function_of(kernel: Any) -> Any:
 
 def autotuned(kernel: Any, given: Mapping[str, Any] | None) -> Sequence[Any]:
     """The configurations of a kernel's `triton.autotune`, after its own `early_config_prune` for these arguments, which
-    may write them anew. None for `given`: all of them.
-
-    Raises ConfigError where it has none, and where that function fails.
+    may write them anew. None for `given`: all of them. Raises ConfigError where it has none, and where that fails.
     """
     inner = kernel
     while not hasattr(inner, "params"):
         if hasattr(inner, "configs"):
-            prune = getattr(inner, "early_config_prune", None)
-            whole = prune is None or given is None or getattr(prune, "by_code", False)  # carver's own ranks it, too
-            return tuple(inner.configs) if whole else _pruned(prune, inner.configs, given)
+            prune: Any = getattr(inner, "early_config_prune", None)
+            whole = getattr(prune, "by_code", prune is None)  # carver's own pruner ranks the list, too
+            return tuple(inner.configs) if whole or given is None else _pruned(prune, inner.configs, given)
         inner = inner.fn
-    what = f"{inner.__name__} has no triton.autotune whose configurations could be ranked"
-    raise ConfigError(f"{what}: give a list, in a shell --configs FILE")
+    raise ConfigError(f"{inner.__name__} has no triton.autotune list to rank: give one, in a shell --configs FILE")
 
 
 def _pruned(prune: Callable[..., Any], configs: Sequence[Any], given: Mapping[str, Any]) -> Sequence[Any]:
