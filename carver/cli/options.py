@@ -464,7 +464,8 @@ def save_document(document: Mapping[str, Any], path: Path | None) -> None:
     if path is not None:
         from ..view.page import page
 
-        command = shlex.join(["carver", *sys.argv[1:]]) if Path(sys.argv[0]).name == "carver" else ""
+        run = Path(sys.argv[0])  # carver, or carver/__main__.py of python -m carver
+        command = shlex.join(["carver", *sys.argv[1:]]) if "carver" in (run.name, run.parent.name) else ""
         path.write_text(page({**document, "command": command}), encoding="utf-8")
 
 

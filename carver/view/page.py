@@ -81,9 +81,10 @@ def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) ->
             arch, hint.launch.threads / arch.warp_size, hint.launch.smem_bytes, hint.launch.registers
         )
         if hint.facts is not None:
+            loops = [(f"{x.name} {x.where}".strip() or "loop", x.trips, x.span) for x in hint.facts.loops]
             drawn["loops"] = [
-                {"name": f"{x.name} {x.where}".strip(), "passes": x.trips, "pipes": dict(x.span.pipe_clk)}
-                for x in hint.facts.loops
+                {"name": name, "passes": passes, "pipes": dict(span.pipe_clk)}
+                for name, passes, span in (*loops, ("outside of loops", 1.0, hint.facts.straight))
             ]
         elif len(hints) < explained and isinstance(hint.subject, Problem):
             drawn["explanation"] = {n: v for n, v in hint.explain().to_dict().items() if n != "hint"}

@@ -38,6 +38,10 @@ function number(value, digits = 4) {
   return Number(value.toPrecision(digits)).toString();
 }
 
+function percent(share) {
+  return `${share < 0 ? "" : "+"}${(100 * share).toFixed(1)} %`;
+}
+
 // Writes the numbers of a column with as many places as its least one needs for four digits, and no more than six digits in all.
 function placed(values) {
   const sizes = values.filter((value) => typeof value === "number" && value && !Number.isInteger(value)).map(Math.abs);
@@ -65,7 +69,7 @@ function plain(head, rows, words = [0]) {
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) =>
       make("td", !words.includes(i) ? { class: row.length < 3 ? "wrap" : "" } : { class: "word wrap",
-        style: row.length < 3 ? "" : `min-width:${Math.min(40, String(cell ?? "").length)}ch` }, cell ?? "")))))));
+        style: row.length < 3 ? "" : `min-width:${Math.min(30, String(cell ?? "").length)}ch` }, cell ?? "")))))));
 }
 
 // ---- candidates
@@ -87,7 +91,7 @@ const COLUMNS = [
   ...shownTunables.map((name) => [name, (hint) => hint.config[name]]),
   ["smem KiB", (hint) => (hint.launch ? hint.launch.smem_bytes / 1024 : null)],
   ["registers", (hint) => hint.launch?.registers],
-  ["warps", (hint) => hint.num_warps ?? (hint.launch ? hint.launch.threads / 32 : null)],
+  ...(tunables.includes("num_warps") ? [] : [["warps", (hint) => hint.num_warps ?? (hint.launch ? hint.launch.threads / 32 : null)]]),
 ];
 
 function valueOf(hint, name) {
@@ -224,7 +228,7 @@ function roofline() {
     cx: x.at(p.intensity), cy: y.at(p.flops / 1e12), r: 3.5, fill: BOUNDS[p.hint.bound] ?? OTHER, opacity: 0.75,
   }, draw("title", {}, `#${p.hint.rank}: ${number(p.hint.predicted_ms)} ms, ${number(p.flops / 1e12)} TFLOP/s`)));
   const mark = points[chosen];
-  return section("Roofline", draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" },
+  return section("Roofline", draw("svg", { viewBox: `0 0 ${width} ${height}`, style: `max-width:${1.4 * width}px`, role: "img" },
     axes(width, height, box, x, y, "FLOP per byte of DRAM", "TFLOP/s"), draw("path", { class: "roof", d: path }), dots,
     draw("circle", { class: "ring", cx: x.at(mark.intensity), cy: y.at(mark.flops / 1e12), r: 7 })),
     key(Object.fromEntries([...new Set(hints.map((hint) => hint.bound))].map((name) => [name, BOUNDS[name] ?? OTHER]))),
@@ -307,9 +311,9 @@ function occupancy(hint) {
   const curves = hint.occupancy;
   if (!curves) return null;
   const names = Object.keys(curves.limits);
-  const [width, height] = [520, 150];
+  const [width, height] = [520, 160];
   const parts = Object.entries(curves.curves).map(([name, curve]) => {
-    const box = { left: 34, right: width - 10, top: 24, bottom: height - 34 };
+    const box = { left: 34, right: width - 10, top: 24, bottom: height - 44 };
     const most = Math.max(1, ...curve.blocks);
     const x = (value) => box.left + ((value - curve.values[0]) / (curve.values[curve.values.length - 1] - curve.values[0] || 1)) * (box.right - box.left);
     const y = (blocks) => box.bottom - (blocks / most) * (box.bottom - box.top);
@@ -321,7 +325,7 @@ function occupancy(hint) {
       draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }),
       draw("text", { x: box.left - 6, y: y(most) + 4, "text-anchor": "end" }, String(most)),
       draw("text", { x: box.left - 6, y: box.bottom + 4, "text-anchor": "end" }, "0"),
-      ends.map((value, i) => draw("text", { x: x(value), y: height - 18, "text-anchor": i ? "end" : "start" }, number(value))),
+      ends.map((value, i) => draw("text", { x: x(value), y: height - 26, "text-anchor": i ? "end" : "start" }, number(value))),
       draw("path", { class: "roof", d }),
       draw("line", { x1: x(curve.now), x2: x(curve.now), y1: box.top, y2: box.bottom, stroke: "var(--mark)", "stroke-width": 2 }),
       draw("text", { x: Math.min(Math.max(x(curve.now), 50), width - 50), y: height - 4, "text-anchor": "middle" }, `now ${number(curve.now)}`));
@@ -348,10 +352,11 @@ function chosenSection(hint) {
         hint.loop_ms ? [make("h3", {}, "The main loop, if each of these alone had to be waited for"), bars(Object.entries(hint.loop_ms), BOUNDS)] : null,
         occupancy(hint)),
       make("div", {}, plain(["", ""], facts),
-        why && why.changes.length ? [make("h3", {}, "Nearest changes"), plain(["tunable", "from", "to", "ms", "or why not"], why.changes.map((change) =>
-          [change.tunable, String(change.old), String(change.new), change.ms === null ? "" : number(change.ms), change.why || change.avoided]), [0, 4])] : null)),
-    hint.loops ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe"], hint.loops.map((loop) =>
-      [loop.name || "straight code", number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", ")]), [0, 2])] : null,
+        why && why.changes.length ? [make("h3", {}, "Nearest changes"), plain(["tunable", "from", "to", "ms", "change", "or why not"], why.changes.map((change) =>
+          [change.tunable, String(change.old), String(change.new), change.ms === null ? "" : number(change.ms),
+            change.ms === null ? "" : percent(change.ms / hint.predicted_ms - 1), change.why || change.avoided]), [0, 5])] : null,
+        hint.loops?.length ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe"], hint.loops.map((loop) =>
+          [loop.name, number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", ")]), [0, 2])] : null)),
     (hint.notes ?? []).map((note) => make("p", { class: "faint" }, note)));
 }
 
