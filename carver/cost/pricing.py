@@ -5,6 +5,7 @@ Where a model has a lower bound, only those are priced whose bound is not above 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -150,7 +151,7 @@ class Catalogue:
 
     def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
-        self._scope = self.tables.tables[0].scope
+        self._scope = dict(self.tables.tables[0].scope)
         self._passes: list[tuple[int, int, Traced | Fixed]] = []
         """The first row, and that after the last."""
         end = 0
@@ -158,6 +159,13 @@ class Catalogue:
             own = Tables.of(alike)
             start, end = end, end + len(own)
             self._passes.append((start, end, Traced(own) if model_of(own.kernel).variant else own.tables[0]))
+        starts = self.tables.starts
+        self._own = [
+            (table, start, end, begin, one)
+            for table, start, end in zip(self.tables.tables, starts, starts[1:], strict=False)
+            for begin, after, one in self._passes if begin <= start < after
+        ]  # fmt: skip
+        """Each kernel's rows, and the pass that they are in with its first row."""
         self._bounded = any(model_of(one.kernel).bound for *_, one in self._passes)
         self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *(one for *_, one in self._passes)))
 
@@ -241,14 +249,14 @@ class Catalogue:
         self, problem: Problem, scope: Mapping[str, Any], rows: IntArray, seconds: FloatArray
     ) -> list[Priced]:
         """These rows as candidates of each kernel that has any."""
-        out, starts = [], self.tables.starts
-        ends = rows.searchsorted(starts).tolist()
-        for table, start, first, last in zip(self.tables.tables, starts, ends, ends[1:], strict=False):
+        out, first, numbers = [], 0, rows.tolist()
+        for table, start, end, offset, one in self._own:
+            last = bisect_left(numbers, end, first)
             if first < last:
                 own = rows[first:last]
-                [(offset, one)] = [(begin, one) for begin, end, one in self._passes if begin <= start < end]
                 traced = (one, own - offset) if isinstance(one, Traced) else None
                 out.append(Priced(table.rows(problem, scope, own - start), seconds[first:last], None, traced))
+            first = last
         return out
 
 

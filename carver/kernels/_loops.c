@@ -31,7 +31,7 @@ typedef struct {
     npy_int64 **values; /* of each column its distinct values, in 8 bytes as they are */
     char *codes;        /* of each row which of them it has, side by side: a row is few cache lines */
     npy_intp n_rows;
-    int wide; /* bytes of a code: 2, or 4 where a column may have more values than that can tell */
+    int wide; /* bytes of a code: 1, 2 or 4 */
     Step *steps;
 } Program;
 
@@ -54,10 +54,58 @@ LOOP(whole_of_float, double, npy_int64)
 CHOOSE(choose_wide, npy_int64) /* of floats too: their bits are copied */
 CHOOSE(choose_truth, npy_bool)
 
+/* As NumPy's, but neighbours that are alike are divided once: in combinations of columns most are. */
+static void floor_divide(char **args, npy_intp const *n, npy_intp const *strides, void *data) {
+    npy_int64 a = 0, b = 1, floor = 0;
+    for (npy_intp i = 0; i < n[0]; i++) {
+        npy_int64 x = *(npy_int64 *)(args[0] + i * strides[0]), y = *(npy_int64 *)(args[1] + i * strides[1]);
+        if (x != a || y != b) {
+            a = x, b = y;
+            if (!y || (y == -1 && x == NPY_MIN_INT64)) feraiseexcept(FE_DIVBYZERO); /* left to Python */
+            else floor = x / y - (x % y && (x < 0) != (y < 0));
+        }
+        *(npy_int64 *)(args[2] + i * strides[2]) = floor;
+    }
+}
+
+/* Plain arithmetic as NumPy's, without what its loops look at first: for a few hundred rows that is half of their time. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define WIDER __attribute__((target_clones("avx2", "default"), optimize("O3")))
+#define ALIKE _Pragma("GCC ivdep") /* where arguments and result are one array, each row reads its own */
+#else
+#define WIDER
+#define ALIKE
+#endif
+#define ARITHMETIC(name, value)                                                                                       \
+    WIDER static void name(char **args, npy_intp const *n, npy_intp const *strides, void *data) {                     \
+        const double *a = (double *)args[0], *b = (double *)args[1];                                                  \
+        double *out = (double *)args[2];                                                                              \
+        if (strides[0] && strides[1]) {                                                                               \
+            ALIKE for (npy_intp i = 0; i < n[0]; i++) { double x = a[i], y = b[i]; out[i] = value; }                  \
+        } else if (strides[0]) {                                                                                      \
+            const double y = *b;                                                                                      \
+            ALIKE for (npy_intp i = 0; i < n[0]; i++) { double x = a[i]; out[i] = value; }                            \
+        } else if (!strides[1]) {                                                                                     \
+            const double x = *a, y = *b;                                                                              \
+            for (npy_intp i = 0; i < n[0]; i++) out[i] = value;                                                       \
+        } else {                                                                                                      \
+            const double x = *a;                                                                                      \
+            ALIKE for (npy_intp i = 0; i < n[0]; i++) { double y = b[i]; out[i] = value; }                            \
+        }                                                                                                             \
+    }
+ARITHMETIC(add, x + y)
+ARITHMETIC(subtract, x - y)
+ARITHMETIC(multiply, x * y)
+ARITHMETIC(divide, x / y)
+ARITHMETIC(maximum, x > y ? x : y)
+ARITHMETIC(minimum, x < y ? x : y)
+
 static const struct { const char *name, *types; PyUFuncGenericFunction loop; } OWN[] = {
+    {"add", "ddd", add}, {"subtract", "ddd", subtract}, {"multiply", "ddd", multiply}, {"divide", "ddd", divide},
+    {"maximum", "ddd", maximum}, {"minimum", "ddd", minimum},
     {"cast", "ld", float_of_whole}, {"cast", "?d", float_of_truth}, {"cast", "?l", whole_of_truth},
     {"cast", "dl", whole_of_float}, {"where", "?ddd", choose_wide}, {"where", "?lll", choose_wide},
-    {"where", "????", choose_truth},
+    {"where", "????", choose_truth}, {"floor_divide", "lll", floor_divide},
 };
 
 static char letter(int number) {
@@ -92,10 +140,11 @@ static int read_step(Program *self, PyObject *said, Step *step) {
         if (!(step->at[i] = numbered(self, PyTuple_GET_ITEM(said, i + 1)))) return -1;
         types[i] = step->at[i]->type;
     }
-    for (size_t i = 0; PyUnicode_Check(what) && i < sizeof OWN / sizeof OWN[0]; i++)
-        if (!PyUnicode_CompareWithASCIIString(what, OWN[i].name) && !strcmp(OWN[i].types, types))
-            return step->loop = OWN[i].loop, 0;
-    if (PyObject_TypeCheck(what, &PyUFunc_Type)) {
+    int is_ufunc = PyObject_TypeCheck(what, &PyUFunc_Type);
+    const char *name = is_ufunc ? ((PyUFuncObject *)what)->name : PyUnicode_Check(what) ? PyUnicode_AsUTF8(what) : "";
+    for (size_t i = 0; name && i < sizeof OWN / sizeof OWN[0]; i++)
+        if (!strcmp(OWN[i].name, name) && !strcmp(OWN[i].types, types)) return step->loop = OWN[i].loop, 0;
+    if (is_ufunc) {
         PyUFuncObject *ufunc = (PyUFuncObject *)what;
         for (int at = 0; at < ufunc->ntypes && ufunc->nargs == step->nin + 1; at++) {
             int same = ufunc->functions[at] != NULL;
@@ -116,7 +165,7 @@ static npy_int64 bits(const Register *column, npy_intp row) {
 /* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values. */
 static int encode(Program *self, PyObject *columns) {
     npy_intp slots = 1;
-    int shift = 64;
+    int shift = 64, few = 1;
     npy_int32 *slot = NULL;
     self->values = PyMem_Calloc(self->n_columns + 1, sizeof(npy_int64 *));
     for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) {
@@ -145,7 +194,12 @@ static int encode(Program *self, PyObject *columns) {
         }
         if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) break;
         self->values[c] = values;
-        if (c == self->n_columns - 1) return PyMem_Free(slot), 0;
+        few &= known <= 1 << 8;
+        if (c < self->n_columns - 1) continue;
+        for (npy_intp i = 0; few && self->wide == 2 && i < self->n_rows * self->n_columns; i++)
+            ((npy_uint8 *)self->codes)[i] = (npy_uint8)((npy_uint16 *)self->codes)[i];
+        self->wide = few && self->wide == 2 ? 1 : self->wide;
+        return PyMem_Free(slot), 0;
     }
     PyMem_Free(slot);
     return self->values && !self->n_columns ? 0 : -1;
@@ -205,24 +259,25 @@ static void run_step(const Step *step, npy_intp n) {
     step->loop(args, &n, strides, step->data);
 }
 
-#define TAKE(name, code, type)                                                                                        \
-    static void name(const Program *self, Py_ssize_t c, const npy_int64 *rows, npy_intp start, npy_intp end) {        \
+#define TAKE(code)                                                                                                     \
+    for (Py_ssize_t c = 0; c < self->n_columns; c++) {                                                                \
         const npy_int64 *values = self->values[c];                                                                    \
         const code *codes = (code *)self->codes + c;                                                                  \
-        type *to = (type *)self->filled[c]->at;                                                                       \
-        for (npy_intp i = start; i < end; i++) to[i] = (type)values[codes[rows[i] * self->n_columns]];                \
+        char *to = self->filled[c]->at;                                                                               \
+        if (self->filled[c]->size == 1)                                                                               \
+            for (npy_intp i = 0; i < count; i++) to[start + i] = (char)values[codes[at[i]]];                          \
+        else                                                                                                          \
+            for (npy_intp i = 0; i < count; i++) ((npy_int64 *)to)[start + i] = values[codes[at[i]]];                 \
     }
-TAKE(take_wide, npy_uint16, npy_int64)
-TAKE(take_truth, npy_uint16, char)
-TAKE(take_wide_of_many, npy_uint32, npy_int64)
-TAKE(take_truth_of_many, npy_uint32, char)
 
 static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
-    for (npy_intp end, start = 0; start < n; start = end) { /* so many rows stay in the first cache */
-        end = start + 64 < n ? start + 64 : n;
-        for (Py_ssize_t c = 0; c < self->n_columns; c++)
-            (self->wide == 2 ? self->filled[c]->size == 1 ? take_truth : take_wide
-             : self->filled[c]->size == 1 ? take_truth_of_many : take_wide_of_many)(self, c, rows, start, end);
+    npy_intp at[64]; /* so many rows stay in the first cache */
+    for (npy_intp count, start = 0; start < n; start += count) {
+        count = n - start < 64 ? n - start : 64;
+        for (npy_intp i = 0; i < count; i++) at[i] = rows[start + i] * self->n_columns;
+        if (self->wide == 1) TAKE(npy_uint8)
+        else if (self->wide == 2) TAKE(npy_uint16)
+        else TAKE(npy_uint32)
     }
 }
 
@@ -314,7 +369,8 @@ done:
 
 /* The rows that all rules allow, one kernel's after the other's; `lost` gets how many each rule removes. The leaves of
    `self` say for each rule's combinations whether it holds, or one truth for all. Of a kernel the number of its rows, and
-   its rules: a sentence, the leaf, and the combination of each row. NULL on errors. */
+   its rules: a sentence, the leaf, the combination of each row, and the rows at which another one begins, if
+   those are few. NULL on errors. */
 static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyObject *lost) {
     npy_intp all = 0, kept = 0, start = 0, n;
     PyObject *rules;
@@ -329,12 +385,13 @@ static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyOb
         npy_intp left = n;
         int first = 1; /* while no rule has removed a row, they are all */
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
-            Register which;
-            PyObject *why, *combination, *count;
+            Register which, begins;
+            PyObject *why, *combination, *beginning, *count;
             Py_ssize_t at;
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnO", &why, &at, &combination)) goto failed;
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnOO", &why, &at, &combination, &beginning)) goto failed;
             if (at < 0 || at >= self->n_leaves || read_array(combination, &which) < 0 || which.type != 'h' ||
-                which.length != n || self->filled[at]->type != '?') {
+                read_array(beginning, &begins) < 0 || begins.type != 'l' || which.length != n ||
+                self->filled[at]->type != '?') {
                 if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a rule is truths, and a number for each row");
                 goto failed;
             }
@@ -342,9 +399,15 @@ static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyOb
             npy_intp stay = left;
             if (memchr(holds->at, 0, holds->length)) {
                 const npy_uint16 *of = (npy_uint16 *)which.at;
+                const npy_int64 *run = (npy_int64 *)begins.at;
                 stay = 0;
-                for (npy_intp j = 0; j < left; j++) { /* no branch: which rows stay is hard to foretell */
-                    npy_int64 row = first ? j : own[j];
+                for (npy_intp r = 0; first && r < begins.length; r++) {
+                    npy_int64 end = r + 1 < begins.length ? run[r + 1] : n;
+                    if (run[r] >= 0 && run[r] < n && end <= n && holds->at[of[run[r]] * holds->stride])
+                        for (npy_int64 row = run[r]; row < end; row++) own[stay++] = row;
+                }
+                for (npy_intp j = 0; !(first && begins.length) && j < left; j++) {
+                    npy_int64 row = first ? j : own[j]; /* no branch: which rows stay is hard to foretell */
                     own[stay] = row;
                     stay += holds->at[of[row] * holds->stride] != 0;
                 }
@@ -411,22 +474,24 @@ static double smallest(double *values, npy_intp n, npy_intp count) {
 
 /* Prices the rows whose bound is above `low` and at most `high`; as `compute`. */
 static int price(Program *times, const npy_int64 *rows, const double *bound, npy_intp n, double low, double high,
-                 npy_int64 *some, double *found, double *seconds) {
+                 npy_int64 *some, npy_int64 *places, double *found, double *seconds) {
     npy_intp m = 0;
-    for (npy_intp i = 0; i < n; i++)
-        if (bound[i] > low && bound[i] <= high) some[m++] = rows[i];
     char *to = (char *)found;
+    for (npy_intp i = 0; i < n; i++) {
+        some[m] = rows[i], places[m] = i;
+        m += (bound[i] > low) & (bound[i] <= high);
+    }
     if (!compute(times, some, m, &to)) return 0;
-    m = 0;
-    for (npy_intp i = 0; i < n; i++)
-        if (bound[i] > low && bound[i] <= high) seconds[i] = found[m++];
+    for (npy_intp i = 0; i < m; i++) seconds[places[i]] = found[i];
     return 1;
 }
 
 static double least_of(const double *bound, const double *seconds, npy_intp n, double high, npy_intp wanted, double *found) {
     npy_intp m = 0;
-    for (npy_intp i = 0; i < n; i++)
-        if (bound[i] <= high) found[m++] = seconds[i];
+    for (npy_intp i = 0; i < n; i++) {
+        found[m] = seconds[i];
+        m += bound[i] <= high;
+    }
     return smallest(found, m, wanted);
 }
 
@@ -439,7 +504,7 @@ static PyObject *search(PyObject *module, PyObject *args) {
     Program *rules, *bounds = NULL, *times;
     PyObject *kernels, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *lost = NULL, *out = NULL;
     npy_intp topk, few, n = 0, m = 0;
-    npy_int64 *rows = NULL, *some = NULL;
+    npy_int64 *rows = NULL, *some = NULL, *places;
     double reach, *bound = NULL, *seconds, *found;
     if (!PyArg_ParseTuple(args, "(O!O)OO(O!O)nnd", &ProgramType, &rules, &rule_sizes, &kernels, &bounding, &ProgramType,
                           &times, &time_sizes, &topk, &few, &reach) ||
@@ -457,13 +522,13 @@ static PyObject *search(PyObject *module, PyObject *args) {
             PyErr_SetString(PyExc_IndexError, "no such row");
             goto done;
         }
-    some = PyMem_Malloc((n + 1) * sizeof(npy_int64));
-    bound = PyMem_Calloc(3 * n + 1, sizeof(double));
+    some = PyMem_Malloc(2 * (n + 1) * sizeof(npy_int64));
+    bound = PyMem_Calloc(3 * n + 2, sizeof(double));
     if (!some || !bound) {
         PyErr_NoMemory();
         goto done;
     }
-    seconds = bound + n, found = seconds + n;
+    seconds = bound + n, found = seconds + n, places = some + n + 1;
     double high = 0.0; /* a row without a bound is always priced */
     if (bounds && n > few && n > topk) {
         char *to = (char *)bound;
@@ -471,7 +536,7 @@ static PyObject *search(PyObject *module, PyObject *args) {
         if (fits < 1 || !(fits = compute(bounds, rows, n, &to))) goto done;
         double least = NPY_INFINITY;
         for (npy_intp i = 0; i < n; i++)
-            if (bound[i] > 0 && bound[i] < least) least = bound[i];
+            least = bound[i] > 0 && bound[i] < least ? bound[i] : least;
         high = least;
         do {
             high *= reach, m = 0;
@@ -479,10 +544,10 @@ static PyObject *search(PyObject *module, PyObject *args) {
         } while (m < wanted && high < NPY_INFINITY);
         wanted = m < wanted ? m : wanted;
     }
-    if (!(fits = price(times, rows, bound, n, -1.0, high, some, found, seconds))) goto done;
+    if (!(fits = price(times, rows, bound, n, -1.0, high, some, places, found, seconds))) goto done;
     double limit = wanted ? least_of(bound, seconds, n, high, wanted, found) : 0.0;
     if (limit > high && bounds) {
-        if (!(fits = price(times, rows, bound, n, high, limit, some, found, seconds))) goto done;
+        if (!(fits = price(times, rows, bound, n, high, limit, some, places, found, seconds))) goto done;
         high = limit, limit = least_of(bound, seconds, n, high, wanted, found);
     }
     m = 0;

@@ -77,6 +77,17 @@ class Fixed:
         columns = Columns(self, rows, scope)
         return Space(problem, self.arch, self.kernel, scope, columns, self.index.take(rows), removed)
 
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether rows stand in the order of their tunables' values."""
+        literal, computed = list[Sequence[int]](), False
+        for values in self.kernel.tunables.values():
+            if not isinstance(values, Expression) and computed:
+                return False
+            computed = isinstance(values, Expression)
+            literal += [] if isinstance(values, Expression) else [values]
+        return all(list(values) == sorted(values) for values in literal)
+
     @property
     def nbytes(self) -> int:
         return sum(each.nbytes for each in (*self.columns.values(), *(rule.which for rule in self.rules)))
@@ -93,6 +104,10 @@ class Columns(Mapping[str, IntArray]):
         self.rows = rows
         self.scope = scope
         self._made: dict[str, IntArray] = {}
+
+    @property
+    def ascending(self) -> bool:
+        return self.fixed.ascending
 
     def __getitem__(self, name: str) -> IntArray:
         made = self._made.get(name)
@@ -209,17 +224,17 @@ class Tables:
         return first if alike or not others else stacked(values, counts)
 
     @cached_property
-    def rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray]]]]]:
+    def rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray, IntArray]]]]]:
         """The code of all rules; and for each kernel its number of rows, and its rules: the sentence, the place of what
-        the code says of each combination, and the combination of each row. A rule that several kernels have is
-        evaluated once, for the combinations of all."""
+        the code says of each combination, the combination of each row, and the rows at which another one begins, if
+        those are few. A rule that several kernels have is evaluated once, for the combinations of all."""
         same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
         for kernel, table in enumerate(self.tables):
             for number, rule in enumerate(table.rules):
                 key = rule.expression, rule.columns, frozenset(rule.combinations)
                 same.setdefault(key, []).append((kernel, number, rule))
         trace, static, sizes = Trace(0), self.tables[0].scope, size_scope(self.problem)
-        out: list[dict[int, tuple[str, int, IntArray]]] = [{} for _ in self.tables]
+        out: list[dict[int, tuple[str, int, IntArray, IntArray]]] = [{} for _ in self.tables]
         every: list[Any] = []
         for found in same.values():
             one, rules = found[0][-1], [rule for *_, rule in found]
@@ -234,7 +249,9 @@ class Tables:
             starts = accumulate((rule.size for rule in rules), initial=0)
             for (kernel, number, rule), start in zip(found, starts, strict=False):
                 which = rule.which + start if by_row else np.zeros_like(rule.which)
-                out[kernel][number] = rule.why, len(every), which.astype(np.uint16)
+                begins = np.flatnonzero(np.diff(which, prepend=-1))
+                few = begins if len(begins) < len(which) // 4 else begins[:0]
+                out[kernel][number] = rule.why, len(every), which.astype(np.uint16), few
             every.append(holds if holds is not False else np.zeros(1, bool))
         of_each = [
             (len(table.index), [rules[number] for number in sorted(rules)])
@@ -254,7 +271,7 @@ class Tables:
             found, lost = [], []
             for (n, rules), start in zip(kernels, self.starts, strict=False):
                 rows = np.arange(n)
-                for _, at, which in rules:
+                for _, at, which, _ in rules:
                     holds = held[at][problem if len(held[at]) > 1 else 0]
                     kept = rows if holds.all() else rows[holds.take(which if len(rows) == n else which.take(rows))]
                     lost.append(len(rows) - len(kept))

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES, element_bytes
+from ..base.types import FrozenDict
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
@@ -137,14 +138,14 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
 @lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
 def size_scope(problem: Problem) -> Mapping[str, float]:
     """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
-    s = problem.statement
+    s, sizes, elements = problem.statement, problem.sizes, problem.elements
     out, operands = s.output.name, dict[str, float]()
-    most = problem.elements[out]
+    most = elements[out]
     if not s.reduced:
         apart = [t.name for t in s.tensors if scattered(t, s)]
-        operands |= {"scattered": len(apart), "scattered_elements": sum(problem.elements[name] for name in apart)}
-        walked = [t for t in s.inputs if any(problem.sizes[axis] > 1 for axis in t.axes)]
-        short = [t for t in walked if problem.elements[t.name] < most]
+        operands |= {"scattered": len(apart), "scattered_elements": sum(elements[name] for name in apart)}
+        walked = [t for t in s.inputs if any(sizes[axis] > 1 for axis in t.axes)]
+        short = [t for t in walked if elements[t.name] < most]
         across = [t for t in short if s.output.axes[-1] in t.axes]
         operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
     role = roles(problem)
@@ -152,16 +153,16 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
             operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
             # distinct elements over rows x depth, which is below 1 if windows overlap
-            operands[f"{name}_reuse"] = min(1.0, problem.elements[tensor.name] / (role["b"] * rows * role["k"]))
+            operands[f"{name}_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
     traffic: dict[str, float] = {
-        "elements": prod(problem.sizes.values()),
-        "read_bytes": sum(problem.elements[t.name] * problem.itemsize(t.name) for t in s.inputs),
-        "write_bytes": problem.elements[out] * problem.itemsize(out),
+        "elements": prod(sizes.values()),
+        "read_bytes": sum([elements[t.name] * problem.itemsize(t.name) for t in s.inputs]),
+        "write_bytes": most * problem.itemsize(out),
         "compulsory_bytes": problem.compulsory_bytes,
     }
     sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
-    return MappingProxyType({**problem.sizes, **role, **traffic, **operands, **sized})
+    return FrozenDict({**sizes, **role, **traffic, **operands, **sized})
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:
@@ -175,37 +176,27 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
 
     Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
     """
-    if not tensor.windows:
-        live_axes = frozenset([axis for axis in tensor.axes if problem.sizes[axis] > 1])
-        found_reduced, axes = _walked(problem.computes, tensor, live_axes)
-        return found_reduced, prod([problem.sizes[axis] for axis in axes])
-    reduced, found, run = problem.statement.reduced, None, 1
+    reduced, sizes, found, run = problem.statement.reduced, problem.sizes, None, 1
     for dim in reversed(tensor.index):
-        live = [(axis, stride) for axis, stride in dim if problem.sizes[axis] > 1]
+        if len(dim) == 1:
+            [(axis, stride)] = dim
+            if sizes[axis] == 1:
+                continue
+            found = axis in reduced if found is None else found
+            if (axis in reduced) != found or stride != 1:
+                break
+            run *= sizes[axis]
+            continue
+        live = [(axis, stride) for axis, stride in dim if sizes[axis] > 1]
         if not live:
             continue
-        unit = {axis: problem.sizes[axis] for axis, stride in live if stride == 1}
+        unit = {axis: sizes[axis] for axis, stride in live if stride == 1}
         if found is None:
             found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
         run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
         if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
             break
     return int(bool(found)), run
-
-
-@lru_cache(maxsize=1024)
-def _walked(computes: str, tensor: Tensor, live: frozenset[str]) -> tuple[int, tuple[str, ...]]:
-    """For a tensor without windows: whether its innermost axis is reduced, and the innermost axes of the same kind."""
-    reduced, kind, axes = notation.parse(computes).reduced, None, list[str]()
-    for ((axis, stride),) in reversed(tensor.index):
-        if axis not in live:
-            continue
-        kind = axis in reduced if kind is None else kind
-        if (axis in reduced) == kind and stride == 1:
-            axes.append(axis)
-        if (axis in reduced) != kind or stride != 1:
-            break
-    return int(bool(kind)), tuple(axes)
 
 
 def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:

@@ -193,7 +193,7 @@ class Leaf:
 
 
 _TYPES = (np.bool_, np.int64, np.float64)
-_BLOCK = 512
+_BLOCK = 192
 """Rows that the extension computes at once: then intermediate values stay in a core's cache."""
 
 

@@ -91,10 +91,10 @@ class Problem:
     @cached_property
     def sizeless(self) -> Problem:
         """The problem with every axis of length 1, but its own alignments: the cache key for what all shapes share."""
+        options, sized = self.options, self.operator_file.sized
         return _sizeless(
             self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
-            tuple((name, n) for name, n in self.options.items() if name not in self.operator_file.sized),
-            tuple(self.align_bytes.items()),
+            tuple([(name, n) for name, n in options.items() if name not in sized]), tuple(self.align_bytes.items()),
         )  # fmt: skip
 
     @cached_property
@@ -185,12 +185,13 @@ class Problem:
     @cached_property
     def compulsory_bytes(self) -> int:
         """Bytes to read each input once and write the output once. Of masked keys only those that are seen count."""
-        keys = self.operator_file.mask[1] if self.seen_keys is not None else ""
-        seen = self.seen_keys / self.sizes[keys] if self.seen_keys is not None else 1.0
-        once = sum(
-            ceil(ceil(self.elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
+        seen_keys, elements = self.seen_keys, self.elements
+        keys = self.operator_file.mask[1] if seen_keys is not None else ""
+        seen = seen_keys / self.sizes[keys] if seen_keys is not None else 1.0
+        once = sum([
+            ceil(ceil(elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
             for t in self.statement.tensors
-        )
+        ])  # fmt: skip
         return round(once * self.operator_file.pass_factors(self.options)[1])
 
     @cached_property

@@ -6,11 +6,8 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
@@ -114,21 +111,20 @@ def in_order(parts: Sequence[Priced], topk: int) -> list[int]:
     Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
     tunables.
     """
-    starts = [0, *accumulate(len(part.seconds) for part in parts)]
-    times = np.concatenate([part.seconds for part in parts])
-    order = times.argsort(kind="stable")
-    sorted_times = times[order]
-    if not (sorted_times[1:] == sorted_times[:-1]).any():
-        return list(map(int, order[:topk]))
+    starts = [0, *accumulate([len(part.seconds) for part in parts])]
+    times = [second for part in parts for second in part.seconds.tolist()]
+    order = sorted(range(len(times)), key=times.__getitem__)
+    if all(times[one] != times[other] for one, other in pairwise(order)):
+        return order[:topk]
 
     def by(row: int) -> tuple[Any, ...]:
         number = bisect(starts, row) - 1
         space, at = parts[number].space, row - starts[number]
-        place = [space.at(at, name, 0) for name in space.kernel.tunables]
+        in_place = getattr(space.columns, "ascending", False)
+        place = [at] if in_place else [space.at(at, name, 0) for name in space.kernel.tunables]
         return space.at(at, "smem_bytes", 0), space.at(at, "warps", 0), number, place
 
-    tied = groupby(zip(sorted_times.tolist(), order.tolist(), strict=True), key=itemgetter(0))
-    found = [[row for _, row in group] for _, group in tied]
+    found = [list(group) for _, group in groupby(order, key=times.__getitem__)]
     return [row for group in found for row in (group if len(group) == 1 else sorted(group, key=by))][:topk]
 
 
