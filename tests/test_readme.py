@@ -65,10 +65,13 @@ def test_the_tutorial_runs() -> None:
     assert names["fewer_sms"][0].predicted_ms > names["best"].predicted_ms
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/start/tutorial.md"])
-def test_samples_are_what_the_command_prints(page: str) -> None:
-    [sample] = re.findall(r"```text\n(.*?)\n```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
-    assert sample == printed("recommend", "matmul", "4096", "4096", "4096", "--arch", "h200", "--topk", "3")
+@pytest.mark.parametrize(("page", "samples"), [("README.md", 1), ("docs/start/tutorial.md", 2)])
+def test_samples_are_what_the_command_prints(page: str, samples: int) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"carver ([^`\n]*)\n```\n\n```text\n(.*?)\n```", text, re.DOTALL)
+    assert len(found) == samples == text.count("```text")
+    for command, sample in found:
+        assert sample == printed(*shlex.split(command))
 
 
 def test_the_picture_of_the_first_page_is_what_its_command_draws() -> None:
@@ -102,7 +105,7 @@ def test_the_page_of_accuracy_is_part_of_its_table() -> None:
     folder = ROOT / "docs" / "evidence"
     page, all_rows = (folder / "accuracy.md").read_text(encoding="utf-8"), accuracy().splitlines()
     heads, _, *rows = re.findall(r"^\| kernel, device.*?(?=\n\n)", page, re.DOTALL | re.MULTILINE)[0].splitlines()
-    assert heads == all_rows[0] and len(rows) > 20 and set(rows) < set(all_rows)
+    assert heads == all_rows[0] and len(rows) > 12 and set(rows) < set(all_rows)
 
 
 @pytest.mark.slow
