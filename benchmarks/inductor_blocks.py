@@ -6,7 +6,8 @@ One row for each block and number of tokens: seconds of the first call and milli
 a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
 candidates what Inductor's own timing said of the fastest. Nothing that either keeps on disk is used. `--products 10`
 compiles single products by Triton's kernels alone; `--arms` may then name Inductor's exhaustive list, whole
-("exhaustive") or the first 20 of it by carver ("carver of all"). Needs PyTorch 2.10 or newer.
+("exhaustive") or the first 20 of it by carver ("carver of all"). `--attentions 10` does so for flex attention with four
+masks; three of them are timed together with their gradients. Needs PyTorch 2.10 or newer.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import triton
 from torch import Tensor, nn
 from torch._inductor import select_algorithm
 from torch.nn import functional
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
@@ -79,6 +81,29 @@ PRODUCTS = [
 """M, N, K of `--products`, in bf16."""
 
 
+ATTENTIONS = [
+    (1, 32, 4096, 128, "causal", False), (4, 16, 1024, 64, "full", False), (1, 32, 8192, 128, "window", False),
+    (2, 16, 2048, 128, "causal", True), (8, 16, 512, 128, "alibi", False), (2, 12, 3000, 64, "causal", False),
+    (16, 12, 1024, 64, "alibi", True), (1, 16, 4096, 256, "full", False), (1, 24, 16384, 64, "window", False),
+    (1, 32, 4096, 64, "window", True),
+]  # fmt: skip
+"""Batch, heads, length, width and mask of `--attentions`, in bf16; and whether gradients are timed too."""
+WINDOW = 1024
+
+
+class Attention(nn.Module):
+    def __init__(self, mask: str, heads: int, length: int) -> None:
+        super().__init__()
+        slopes = torch.exp2(-8 * (torch.arange(heads, device="cuda") + 1) / heads)
+        kept = {"causal": lambda b, h, q, k: q >= k, "window": lambda b, h, q, k: (q >= k) & (q - k < WINDOW)}
+        self.mask = create_block_mask(kept[mask], None, None, length, length) if mask in kept else None
+        self.score = (lambda s, b, h, q, k: s + slopes[h] * (k - q)) if mask == "alibi" else None
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out: Tensor = flex_attention(q, k, v, score_mod=self.score, block_mask=self.mask)
+        return out
+
+
 class Product(nn.Module):
     def __init__(self, columns: int, depth: int) -> None:
         super().__init__()
@@ -119,26 +144,36 @@ def seen(into: list[Any]) -> Any:
     return save
 
 
+def called(model: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+    """What a model gives, or the gradients of inputs that ask for them."""
+    with torch.set_grad_enabled(inputs[0].requires_grad):
+        out: Tensor = model(*inputs)
+        return torch.stack(torch.autograd.grad(out, inputs, out.detach())) if inputs[0].requires_grad else out
+
+
 def arm(model: nn.Module, inputs: tuple[Tensor, ...], handler: Any) -> dict[str, Any]:
     lists: list[Any] = []
     select_algorithm.clear_feedback_savers()
     select_algorithm.add_feedback_saver(seen(lists))
     mode = "max-autotune" if isinstance(model, Block) else "max-autotune-no-cudagraphs"  # which would copy the input
-    with torch.no_grad(), nothing_kept(), handler:
+    with nothing_kept(), handler as log:
         compiled = torch.compile(model, mode=mode)
         began = time.perf_counter()
-        compiled(*inputs)
+        called(compiled, inputs)
         torch.cuda.synchronize()
         compile_s = time.perf_counter() - began
         for _ in range(4):
-            compiled(*inputs)
+            called(compiled, inputs)
         if isinstance(model, Block):
-            times = [triton.testing.do_bench(lambda: compiled(*inputs), warmup=20, rep=80) for _ in range(5)]
+            times = [triton.testing.do_bench(lambda: called(compiled, inputs), warmup=20, rep=80) for _ in range(5)]
         else:
-            times = [queued(lambda: compiled(*inputs), [0.5])[0] for _ in range(7)]
-        right, found = model(*inputs).float(), compiled(*inputs).float()
+            times = [queued(lambda: called(compiled, inputs), [0.5])[0] for _ in range(7)]
+        plain = torch.compile(model) if isinstance(model, Attention) else model  # it has no other fused kernel
+        right, found = called(plain, inputs).float(), called(compiled, inputs).float()
         error = ((found - right).abs().max() / right.abs().max()).item()
-    return {"compile_s": compile_s, "ms": statistics.median(times), "times_ms": times, "error": error, "lists": lists}
+        kept = [each.kept for each in getattr(log, "log", ()) if each.kept]
+    return {"compile_s": compile_s, "ms": statistics.median(times), "times_ms": times, "error": error, "lists": lists,
+            "kept": kept}  # fmt: skip
 
 
 def settings(**own: str) -> Any:
@@ -146,9 +181,15 @@ def settings(**own: str) -> Any:
 
 
 @contextlib.contextmanager
-def of_all(arch: Arch, topk: int) -> Iterator[None]:
-    with inductor.tuned(arch, topk), settings(search_space="EXHAUSTIVE"):
-        yield
+def of_all(arch: Arch, topk: int) -> Iterator[Any]:
+    with inductor.tuned(arch, topk) as handler, everything():
+        yield handler
+
+
+def everything() -> Any:
+    """Inductor's exhaustive lists."""
+    both = {"max_autotune_gemm_search_space": "EXHAUSTIVE", "max_autotune_flex_search_space": "EXHAUSTIVE"}
+    return torch._inductor.config.patch(both)
 
 
 ARMS: dict[str, Callable[[Arch, int], Any]] = {
@@ -156,17 +197,24 @@ ARMS: dict[str, Callable[[Arch, int], Any]] = {
     "carver": inductor.tuned,
     "library": lambda arch, topk: settings(backends="ATEN"),
     "carver of all": of_all,
-    "exhaustive": lambda arch, topk: settings(search_space="EXHAUSTIVE"),
+    "exhaustive": lambda arch, topk: everything(),
 }
 """How lists are made; "library" has none, which shows what compiling takes without them."""
 
 
 def subjects(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Any, tuple[Tensor, ...]]]:
     """What is compiled, with the entries of its row, and its inputs."""
-    for rows, columns, depth in PRODUCTS[: args.products]:
+    for rows, columns, depth in PRODUCTS[args.skip : args.products]:
         x = torch.randn(rows, depth, device="cuda", dtype=torch.bfloat16)
         yield {"product": [rows, columns, depth]}, Product(columns, depth).to("cuda", torch.bfloat16), (x,)
-    for tokens in [] if args.products else args.tokens:
+    for batch, heads, length, width, mask, gradients in ATTENTIONS[args.skip : args.attentions]:
+        q, k, v = (
+            torch.randn(batch, heads, length, width, device="cuda", dtype=torch.bfloat16, requires_grad=gradients)
+            for _ in range(3)
+        )
+        what = {"attention": [batch, heads, length, width], "mask": mask, "gradients": gradients}
+        yield what, Attention(mask, heads, length), (q, k, v)
+    for tokens in [] if args.products or args.attentions else args.tokens:
         for name in args.blocks:
             torch.manual_seed(0)
             model = Block(**BLOCKS[name]).to("cuda", torch.bfloat16).eval()
@@ -181,6 +229,8 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 1024, 4096])
     parser.add_argument("--blocks", nargs="+", default=list(BLOCKS), choices=list(BLOCKS))
     parser.add_argument("--products", type=int, default=0, help="so many, in place of blocks")
+    parser.add_argument("--attentions", type=int, default=0, help="so many, in place of blocks")
+    parser.add_argument("--skip", type=int, default=0, help="so many of these, which another process does")
     parser.add_argument("--topk", type=int, default=2)
     parser.add_argument("--arms", nargs="+", default=["inductor", "carver"], choices=list(ARMS))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which nothing is compiled")

@@ -8,6 +8,7 @@ import sys
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -459,6 +460,51 @@ class TestInductor:
             assert every[place].items() <= each.params.to_kwargs().items()
         assert found[0].annotations["carver"].predicted_ms == pytest.approx(ranked[0].predicted_ms)
         assert len(self._choices(handler, inputs, "mm", "triton::mm")) == 6
+
+    @pytest.mark.parametrize("way", ["fwd", "bwd"])
+    def test_lists_of_flex_attention_become_the_first_of_its_exhaustive_ones(
+        self, way: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of tiles that divide the mask's blocks; and what Inductor takes where it times nothing stays among them."""
+        torch = package("torch")
+        from torch._inductor import config
+        from torch._inductor.virtualized import V
+
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (9, 0))
+        x = torch.empty(2, 16, 1024, 64, device="meta", dtype=torch.bfloat16)
+        graph = torch.fx.Graph()
+        node = graph.placeholder("x")
+        node.meta["val"] = x
+        mask = (1024, 1024, *[None] * 8, 64, 128, None)
+        before = {"fwd": (None,), "bwd": (None,) * 6}[way]
+        target = {"fwd": "flex_attention", "bwd": "flex_attention_backward"}[way]
+        call = graph.call_function(getattr(torch.ops.higher_order, target), (node, node, node, *before, mask))
+        handler = to_inductor.choices("h200", topk=3)
+        ask = getattr(handler, f"get_flex_attention_{way}_configs")
+        with config.patch(max_autotune=True), V.set_graph_handler(SimpleNamespace(current_node=call)):
+            found = ask(64, torch.bfloat16, "cuda")
+            with config.patch(max_autotune_flex_search_space="EXHAUSTIVE"):
+                assert len(ask(64, torch.bfloat16, "cuda")) == 21
+            node.meta["val"] = x.to(torch.float64)
+            kept = ask(64, torch.bfloat16, "cuda")
+        assert (handler.log[0].after, handler.log[1].after) == (len(found), 21) and len(found) == 4
+        assert len(kept) == handler.log[-1].after > 4 and "float64" in handler.log[-1].kept
+        own = [vars(each) for each in found[:3]]
+        assert all(64 % each.get("block_m", each.get("block_m1")) == 0 for each in own)
+        parts = {"fwd": [(None, "block_m", "block_n")],
+                 "bwd": [("keys", "block_m1", "block_n1"), ("queries", "block_m2", "block_n2")]}[way]  # fmt: skip
+        times = []
+        for each in own:
+            ms = 0.0
+            for backward, m, n in parts:
+                op = carver.FlashAttentionTemplate(2, 16, None, 1024, None, 64, in_dtype="bfloat16", backward=backward)
+                tile = {"BLOCK_M": each[m], "BLOCK_N": each[n], "num_warps": each["num_warps"],
+                        "num_stages": each["num_stages"]}  # fmt: skip
+                ms += op.with_arch("h200").rank([tile], backend="triton")[0].predicted_ms
+            times.append(ms)
+        assert times == sorted(times)
+        with config.patch(max_autotune=False):
+            assert ask(64, torch.bfloat16, "cuda") == found[3:]
 
     def test_what_inductor_times_is_learnt(self) -> None:
         torch = package("torch")

@@ -1,4 +1,4 @@
-"""PyTorch Inductor: a choices handler that replaces the candidate lists of mm, addmm, bmm and baddbmm.
+"""PyTorch Inductor: a choices handler that replaces the candidate lists of mm, addmm, bmm, baddbmm and flex attention.
 
 The hook is private to PyTorch. Read in 2.10 and 2.11, run with 2.13: `InductorChoices._finalize_template_configs` and
 `KernelTemplateChoice` are the same in all of them. Before 2.10 there is none of that name, which is an error here.
@@ -14,7 +14,7 @@ compiled say, are ranked by it, and the handler's `profile` keeps it for the nex
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -34,6 +34,7 @@ from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
 from ..ranking.ties import choose
 from . import Exported, chosen, distinct, first, imported
+from .inductor_flex import fastest
 from .inductor_kernels import Kernels
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def choices(
     """A handler for `torch._inductor.virtualized.V.set_choices_handler`. Its `log` says what it replaced.
 
     A matmul whose types carver does not know keeps Inductor's list; the log has the reason. While
-    `max_autotune_gemm_search_space` is "EXHAUSTIVE", the first FROM_ALL of that list are tried. The handler's
+    `max_autotune_gemm_search_space` is "EXHAUSTIVE", the first FROM_ALL of that list are tried; of flex attention
+    the first `topk` of its exhaustive lists, FROM_ALL where `max_autotune_flex_search_space` says so. The handler's
     `measured` is for `torch._inductor.select_algorithm.add_feedback_saver`: with it the handler learns, from `profile`
     on, which is what an earlier one learnt (its `profile`, or a file of it). `pinned`: one candidate for each matmul,
     ties resolved by the stated order, and no list of another Triton template beside it.
@@ -85,6 +87,7 @@ def choices(
     imported("torch._inductor.choices", *PACKAGE)
     from torch._inductor import config
     from torch._inductor.choices import InductorChoices
+    from torch._inductor.virtualized import V
 
     if not hasattr(InductorChoices, "_finalize_template_configs"):
         import torch
@@ -126,6 +129,33 @@ def choices(
                     self.log.append(Replaced(op_name, "", len(theirs), len(theirs), why))
             same: dict[str, Any] = {uid: iter(found) for uid, found in lists.items()}
             return list(super()._finalize_template_configs(same, kernel_inputs, templates, op_name, kwarg_overrides))
+
+        def get_flex_attention_fwd_configs(self, *given: Any, **named: Any) -> list[Any]:
+            return self._flex("fwd", super().get_flex_attention_fwd_configs, *given, **named)
+
+        def get_flex_attention_bwd_configs(self, *given: Any, **named: Any) -> list[Any]:
+            return self._flex("bwd", super().get_flex_attention_bwd_configs, *given, **named)
+
+        def _flex(
+            self, which: str, inductor: Callable[..., list[Any]], head_dim: int, dtype: Any, device_type: str = "cuda"
+        ) -> list[Any]:
+            """Of all that Inductor knows the first by price, and what it takes where it times nothing."""
+            theirs = inductor(head_dim, dtype, device_type)
+            every = getattr(self.get_config_heuristics(device_type), f"exhaustive_flex_attn_{which}_configs", [])
+            if len(theirs) == 1 or pinned or not every:
+                return theirs
+            with config.patch(max_autotune=False):
+                default = inductor(head_dim, dtype, device_type)
+            most = FROM_ALL if config.max_autotune_flex_search_space == "EXHAUSTIVE" else topk
+            operator = f"flex attention {which}"
+            try:
+                own, problem = fastest(every, V.graph.current_node, device, most)
+            except (ProblemError, NoCandidates) as why:
+                self.log.append(Replaced(operator, "", len(theirs), len(theirs), str(why)))
+                return theirs
+            own += [each for each in default if each not in own]
+            self.log.append(Replaced(operator, str(problem), len(theirs), len(own)))
+            return own
 
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
