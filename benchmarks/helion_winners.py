@@ -71,7 +71,11 @@ def run(options: argparse.Namespace) -> None:
                 kernels = HelionKernels(bound, args, arch)
                 draws = bound.config_spec.create_config_generation()
                 random.seed(1)
-                configs = [flat(draws.unflatten(draws.flatten(helion.Config(**winners[key]))))]
+                try:
+                    configs = [flat(draws.unflatten(draws.flatten(helion.Config(**winners[key]))))]
+                except (AssertionError, helion.exc.InvalidConfig) as error:  # tuned with another version's fields
+                    print(f"{name} {key}: this Helion does not take vLLM's configuration: {error!r}", flush=True)
+                    continue
                 configs += [flat(draws.random_config()) for _ in range(options.random)]
                 seconds: list[float] = []
                 for at in range(0, len(configs), TOGETHER):

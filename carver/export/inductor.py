@@ -192,16 +192,12 @@ def tuned(
     handler's `uuid`.
     """
     handler: Any = choices(arch, topk, profile)
-    from torch._inductor import config
     from torch._inductor.select_algorithm import get_algorithm_selector_cache
-    from torch._inductor.virtualized import V
 
     told = get_algorithm_selector_cache().feedback_saver_fns
     told.append(handler.measured)
     try:
-        # the instance is what is asked, the class part of the key of compiled graphs; in this order, so that what was
-        # there before is put back
-        with V.set_choices_handler(handler), config.patch(inductor_choices_class=lambda: handler):
+        with _asked(handler):
             yield handler
     finally:
         if handler.measured in told:
@@ -223,14 +219,29 @@ def pinned(
     handler: Any = choices(arch, pinned=True)
     kernels = Kernels(CUDA() if arch == "auto" else load(arch), margin)
     from torch._inductor import config
-    from torch._inductor.virtualized import V
 
     own = {} if library else {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
-    with (
-        V.set_choices_handler(handler), config.patch({"inductor_choices_class": lambda: handler, **own}),
-        kernels.chosen(),
-    ):  # fmt: skip
+    with _asked(handler), config.patch(own), kernels.chosen():
         yield kernels
+
+
+@contextmanager
+def _asked(handler: Any) -> Iterator[None]:
+    """Inside, Inductor asks this handler, for the graph of the gradients too.
+
+    Handler and settings are a thread's own, and autograd's threads compile a graph of gradients when it is first run:
+    so it is compiled with the other. The class is part of the key of compiled graphs, the instance is what is asked; in
+    this order, so that what was there before is put back.
+    """
+    from torch._functorch import config as functorch
+    from torch._inductor import config
+    from torch._inductor.virtualized import V
+
+    with (
+        V.set_choices_handler(handler), config.patch(inductor_choices_class=lambda: handler),
+        functorch.patch(force_non_lazy_backward_lowering=True),
+    ):  # fmt: skip
+        yield
 
 
 @takes(ConfigError)

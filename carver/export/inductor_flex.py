@@ -26,8 +26,10 @@ def fastest(listed: Sequence[Any], node: Any, arch: Arch, topk: int) -> tuple[li
     """The first `topk` of a list by predicted time, and what they were priced for.
 
     `node` is the call in the graph that is being compiled, `listed` Inductor's `FlexConfig` or `FlexBwDConfig`. Those
-    whose tiles do not divide the mask's blocks are left out, as Inductor leaves them out. Raises ProblemError for types
-    and for shared heads that no declared kernel has, NoCandidates if the device can run none.
+    whose tiles do not divide the mask's blocks are left out, as Inductor leaves them out, and forward those of one
+    stage, which copy nothing ahead as the declared kernel always does. Of each tile and number of warps one is taken,
+    since a few that differ in stages alone are one bet. Raises ProblemError for types and for shared heads that no declared
+    kernel has, NoCandidates if the device can run none.
     """
     name = getattr(node.target, "__name__", str(node.target))
     if name not in MASK:
@@ -43,7 +45,7 @@ def fastest(listed: Sequence[Any], node: Any, arch: Arch, topk: int) -> tuple[li
         parts: list[tuple[str | None, str, str]] = [(None, "block_m", "block_n")]
     else:
         parts = [("keys", "block_m1", "block_n1"), ("queries", "block_m2", "block_n2")]
-    fit = [c for c in listed if all(
+    fit = [c for c in listed if (name == BACKWARD or c.num_stages > 1) and all(
         of_queries % getattr(c, m) == 0 and of_keys % getattr(c, n) == 0 for _, m, n in parts
     )]  # fmt: skip
     seconds = [0.0] * len(fit)
@@ -55,7 +57,10 @@ def fastest(listed: Sequence[Any], node: Any, arch: Arch, topk: int) -> tuple[li
         priced = dict(zip((every[i] for i in ranking.indices), ranking.seconds.tolist(), strict=True))
         seconds = [before + priced.get(tile, math.inf) for before, tile in zip(seconds, tiles, strict=True)]
     order = sorted((i for i, s in enumerate(seconds) if math.isfinite(s)), key=seconds.__getitem__)
-    return [fit[i] for i in order[:topk]], op.problem
+    first: dict[tuple[int, ...], Any] = {}
+    for i in order:
+        first.setdefault((*(getattr(fit[i], side) for _, *sides in parts for side in sides), fit[i].num_warps), fit[i])
+    return list(first.values())[:topk], op.problem
 
 
 def _hint(size: Any) -> int:
