@@ -71,8 +71,9 @@ def run(options: argparse.Namespace) -> None:
                 kernels = HelionKernels(bound, args, arch)
                 draws = bound.config_spec.create_config_generation()
                 random.seed(1)
+                said = {name: value for name, value in winners[key].items() if value != []}  # the default of any length
                 try:
-                    configs = [flat(draws.unflatten(draws.flatten(helion.Config(**winners[key]))))]
+                    configs = [flat(draws.unflatten(draws.flatten(helion.Config(**said))))]
                 except (AssertionError, helion.exc.InvalidConfig) as error:  # tuned with another version's fields
                     print(f"{name} {key}: this Helion does not take vLLM's configuration: {error!r}", flush=True)
                     continue

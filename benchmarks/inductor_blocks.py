@@ -6,7 +6,7 @@ One row for each block and number of tokens: seconds of the first call and milli
 a CUDA graph, which that mode does by itself; the error against the block that is not compiled; for each list of
 candidates what Inductor's own timing said of the fastest. Nothing that either keeps on disk is used. `--products 10`
 compiles single products by Triton's kernels alone; `--arms` may then name Inductor's exhaustive list, whole
-("exhaustive") or the first 20 of it by carver ("carver of all"). `--attentions 10` does so for flex attention with four
+("exhaustive") or the first 20 of it by carver ("carver of all"). `--attentions 16` does so for flex attention with four
 masks; three of them are timed together with their gradients. Needs PyTorch 2.10 or newer.
 """
 
@@ -85,7 +85,9 @@ ATTENTIONS = [
     (1, 32, 4096, 128, "causal", False), (4, 16, 1024, 64, "full", False), (1, 32, 8192, 128, "window", False),
     (2, 16, 2048, 128, "causal", True), (8, 16, 512, 128, "alibi", False), (2, 12, 3000, 64, "causal", False),
     (16, 12, 1024, 64, "alibi", True), (1, 16, 4096, 256, "full", False), (1, 24, 16384, 64, "window", False),
-    (1, 32, 4096, 64, "window", True),
+    (1, 32, 4096, 64, "window", True), (4, 8, 4096, 128, "alibi", False), (8, 32, 1024, 128, "window", False),
+    (1, 8, 32768, 128, "window", False), (32, 8, 256, 64, "full", False), (2, 20, 5000, 64, "window", False),
+    (1, 16, 8192, 256, "causal", False),
 ]  # fmt: skip
 """Batch, heads, length, width and mask of `--attentions`, in bf16; and whether gradients are timed too."""
 WINDOW = 1024

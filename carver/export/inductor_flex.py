@@ -28,8 +28,8 @@ def fastest(listed: Sequence[Any], node: Any, arch: Arch, topk: int) -> tuple[li
     `node` is the call in the graph that is being compiled, `listed` Inductor's `FlexConfig` or `FlexBwDConfig`. Those
     whose tiles do not divide the mask's blocks are left out, as Inductor leaves them out, and forward those of one
     stage, which copy nothing ahead as the declared kernel always does. Of each tile and number of warps one is taken,
-    since a few that differ in stages alone are one bet. Raises ProblemError for types and for shared heads that no declared
-    kernel has, NoCandidates if the device can run none.
+    since a few that differ in stages alone are one bet. Raises ProblemError for types and for shared heads that no
+    declared kernel has, NoCandidates if the device can run none.
     """
     name = getattr(node.target, "__name__", str(node.target))
     if name not in MASK:

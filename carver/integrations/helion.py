@@ -46,7 +46,11 @@ MOST_A_THREAD, LEAST_A_THREAD = 256, 2
 """Elements of the largest tile for each thread. A thread has 255 registers: more are spilled, and compilers take
 minutes for them; with fewer, threads repeat each other's work."""
 SLOWER = 1.2
-"""A configuration is not compiled where its bytes of L2 alone take so many times as long as the best so far."""
+"""A configuration is not compiled where its bytes of L2 alone, or its launch on the host, take so many times as long as
+the best so far."""
+HOST_S, DESCRIPTOR_S = 37e-6, 10e-6
+"""What Helion's launcher keeps the host busy for, and each tensor descriptor that the host makes beside it, on the host
+of an H200 (`python benchmarks/host_launch.py`). Launches that follow each other cannot be closer."""
 _OWN = ("_", "launch_cooperative_grid", "ptx_options")
 """Beginnings of what the launcher takes that is none of Triton's options."""
 
@@ -147,16 +151,19 @@ def _viewed(x: Any, places: tuple[Any, ...]) -> Any:
 def search(
     bound: Any, args: Sequence[Any], *, arch: Arch | str = "auto", budget_s: float | None = BUDGET_S,
     most: int = MOST, patience: int = PATIENCE, seed: int = 0, processes: int | None = None, seconds: float = SECONDS,
-    told: Callable[[Search], None] = lambda search: None,
+    told: Callable[[Search], None] = lambda search: None, launch: bool = True,
 ) -> Ranking:  # fmt: skip
     """Search the space of a kernel that was bound, `kernel.bind(args)`, with its arguments. The rest is as
     `carver.search` takes it.
+
+    `launch`: False for a kernel within a CUDA graph, where it costs nothing that the host makes tensor descriptors.
+    Launched by itself, a short kernel waits for them.
 
     It begins with Helion's default, with what its compiler proposes, and with carver's hints where the kernel's
     products are a matmul or an attention. `config_of(hint.config)` is the `helion.Config` of a hint.
     """
     device = device_of(arch)
-    space = HelionSpace(bound, device)
+    space = HelionSpace(bound, device, launch)
     return searched(
         HelionKernels(bound, args, device, processes), space, device, seeds=space.seeds(), most=most,
         patience=patience, seed=seed, budget_s=math.inf if budget_s is None else budget_s, seconds=seconds, told=told,
@@ -190,11 +197,12 @@ class HelionSpace:
     """What Helion's autotuner may choose from for a bound kernel, without what cannot be fast.
 
     Before anything is generated, a configuration is left out whose largest tile has too many or too few elements for
-    each thread, or whose products alone take longer than the best so far to read their operands through L2.
+    each thread, whose products alone take longer than the best so far to read their operands through L2, or whose
+    `launch` does on the host.
     """
 
-    def __init__(self, bound: Any, arch: Arch) -> None:
-        self._spec, self._arch = bound.config_spec, arch
+    def __init__(self, bound: Any, arch: Arch, launch: bool = True) -> None:
+        self._spec, self._arch, self._launch = bound.config_spec, arch, launch
         settings = bound.settings
         self._made = self._spec.create_config_generation(
             overrides=settings.autotune_config_overrides or None,
@@ -249,7 +257,17 @@ class HelionSpace:
             return f"a tile of {elements:,} elements for {threads} threads"
         if elements < LEAST_A_THREAD * threads:
             return f"{threads} threads for a tile of {elements:,} elements"
-        return "bytes of L2" if self.least_s(config) > SLOWER * best_s else ""
+        if self.least_s(config) > SLOWER * best_s:
+            return "bytes of L2"
+        return "tensor descriptors of the host" if self.host_s(config) > SLOWER * best_s else ""
+
+    def host_s(self, config: Any) -> float:
+        """What the descriptors of a launch make the host take; 0 where it makes none. [s]"""
+        if not self._launch or not config.config.get("host_tensor_descriptors"):
+            return 0.0
+        made = config.indexing if isinstance(config.indexing, list) else [config.indexing]
+        count = made.count("tensor_descriptor")
+        return HOST_S + count * DESCRIPTOR_S if count else 0.0
 
     def least_s(self, config: Any) -> float:
         """That products need to read their operands through L2, once for each tile of the grid along the other. [s]"""
