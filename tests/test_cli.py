@@ -556,7 +556,8 @@ def test_commands_are_listed_in_groups_by_whole_sentences() -> None:
 
 
 def test_words_are_completed_in_the_shell() -> None:
-    for typed, at, expected in (("carver recommend gem", 2, "gemv"), ("carver ra", 1, "rank")):
+    devices = ("carver explain gemv 8 8 --arch h2", 6, "h200_sxm"), ("carver compare --arch rtx_409", 3, "rtx_4090")
+    for typed, at, expected in (("carver recommend gem", 2, "gemv"), ("carver ra", 1, "rank"), *devices):
         env = {**os.environ, "_CARVER_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(at)}
         code = "from carver.cli.main import main; main(prog_name='carver')"
         words = [sys.executable, "-c", code]

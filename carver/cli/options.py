@@ -128,6 +128,11 @@ INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
 TABLE = click.Path(exists=True, path_type=Path)
 
 
+def _begun(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Names of devices, for a shell that completes what was begun."""
+    return [name for name in archs.names() if name.startswith(incomplete.lower())]
+
+
 def option(text: str, *flags: str, cls: type[click.Option] = click.Option, **how: Any) -> Callable[..., click.Option]:
     """What makes the option of a parameter, for its annotation; `how` goes to `click.Option`."""
 
@@ -136,6 +141,7 @@ def option(text: str, *flags: str, cls: type[click.Option] = click.Option, **how
         found |= {} if default in (Parameter.empty, ()) else {"default": default}
         found |= {"is_flag": True} if inner is bool else {"type": inner}
         found |= {"multiple": True} if isinstance(default, tuple) and "default" not in found else {}
+        found |= {"shell_complete": _begun} if name == "arch" else {}
         return cls([*(flags or (f"--{name.replace('_', '-')}",)), name], **found | how)
 
     return make
@@ -315,7 +321,7 @@ def per_operator(
     devices, `over` is called with the template, these devices, and the options.
     """
     asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
-    asked |= {"multiple": over is not None, "metavar": "NAME"}
+    asked |= {"multiple": over is not None, "metavar": "NAME", "shell_complete": _begun}
     own = [click.Option(["--arch"], help=DEVICE if over is None else DEVICES, **asked), *params_of(function)]
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
