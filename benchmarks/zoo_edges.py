@@ -39,9 +39,10 @@ def subject(
     keep = more.pop("keep", lambda p, c: elements(c, math.prod(c[n] for n in blocks), most))
     fixed = constants.split()
     output = more.pop("output", "y_ptr")
+    got = more.pop("got", lambda p, c, t: t[output])
     return Subject(
-        name or kernel.fn.__name__, kernel, problems, space, lambda p, c: args(p), grid, (output,),
-        lambda p, c, t: t[output], want, lambda p: {n.upper(): p[n] for n in fixed}, keep=keep, kind=kind, **more,
+        name or kernel.fn.__name__, kernel, problems, space, lambda p, c: args(p), grid, (output,), got,
+        want, lambda p: {n.upper(): p[n] for n in fixed}, keep=keep, kind=kind, **more,
     )  # fmt: skip
 
 
