@@ -13,7 +13,8 @@ import carver
 from carver.compiled import overlap
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
 from carver.compiled.footprint import Footprint, Touched, lanes_bytes
-from carver.compiled.isa.banks import atomic_sectors, through_l1
+from carver.compiled.inspect import apart
+from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
@@ -273,6 +274,55 @@ def test_lanes_meet_in_the_banks_of_l1(apart: int, passes: float | None) -> None
     lines = code(TID, ("IMAD", f"R2, R0, {apart:#x}, RZ"), ("LDG.E", "R3, desc[UR4][R2.64]"))
     found, unknown = through_l1(lines)
     assert (found.get(2), unknown) == (passes, frozenset())
+
+
+@pytest.mark.parametrize(
+    "fetch",
+    [
+        [("IMAD", "R2, R0, c[0x0][0x21c], RZ")],
+        [("LDC", "R1, c[0x0][0x21c]"), ("IMAD", "R2, R0, R1, RZ")],
+        [("ULDC", "UR4, c[0x0][0x21c]"), ("IMAD", "R2, R0, UR4, RZ")],
+        [("ULDC", "UR4, c[0x0][0x21c]"), ("UIADD3", "UR5, UP0, UR4, 0x1, URZ"), ("UIADD3", "UR4, UR5, -0x1, URZ"),
+         ("IMAD", "R2, R0, UR4, RZ")],
+        [("ULDC", "UR4, c[0x0][0x218]"), ("UIMAD", "UR4, UR4, 0x0, URZ"), ("ULDC", "UR4, c[0x0][0x21c]"),
+         ("IMAD", "R2, R0, UR4, RZ")],
+    ],
+)  # fmt: skip
+def test_a_stride_may_be_an_argument(fetch: list[tuple[str, str]]) -> None:
+    """Neighbours 2 words apart take 2 clocks; those of an unknown stride are kept apart, all in the same bank."""
+    lines = code(TID, *fetch, ("IMAD.SHL.U32", "R4, R2, 0x4, RZ"), ("LDG.E", "R3, desc[UR6][R4.64]"))
+    place = len(lines) - 1
+    assert through_l1(lines, arguments((0x210, 0x218, 0x21C), (None, None, 2)))[0] == {place: 2.0}
+    assert through_l1(lines)[0] == {place: 32.0}
+
+
+def test_a_stride_of_atomics_may_be_an_argument() -> None:
+    lines = code(TID, ("IMAD", "R2, R0, c[0x0][0x218], RZ"), ("IMAD.WIDE", "R2, R2, 0x4, R6"),
+                 ("REDG.E.ADD.STRONG.GPU", "desc[UR4][R2.64], R7"))  # fmt: skip
+    assert [atomic_sectors(lines, arguments((0x218,), (n,))) for n in (1, 2, 8)] == [{3: 4}, {3: 8}, {3: 32}]
+
+
+def test_what_is_the_same_for_banks_is_read_once() -> None:
+    """Numbers that differ by whole lines of any type are one, so that code is read once for most shapes."""
+    assert {apart(n) for n in (4096, 8192, 1 << 25, np.int64(65536))} == {1 << 16}
+    assert [apart(n) for n in (3, 300, 1300)] == [3, 300, (1 << 16) + 276]
+    assert apart(None) is apart(0.5) is None
+
+
+def test_a_stride_that_is_passed_is_priced_as_one_that_is_compiled_in() -> None:
+    """Every second of 2^26 numbers: an unknown stride would have each lane in a line of its own."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from tests import compiled_kernels as kernels
+
+    n, ranked = 1 << 25, []
+    for given in ({"args": {"step": 2}}, {"constants": {"step": 2}}):
+        args = {"x": carver.Tensor("float32", (2 * n,)), "y": carver.Tensor("float32", (n,)), **given.get("args", {})}
+        ranking = carver.rank_kernel(
+            kernels.every, [{"BLOCK": 1024}], args=args, grid=lambda c: (n // c["BLOCK"],), arch="h100",
+            constants=given.get("constants"),
+        )  # fmt: skip
+        ranked.append(ranking[0].predicted_ms)
+    assert ranked[0] == pytest.approx(ranked[1], rel=0.1)
 
 
 def test_places_that_are_loaded_are_not_known() -> None:

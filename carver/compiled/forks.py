@@ -130,12 +130,12 @@ class Forks(Copies):
         made = sorted(int(key) for key, reply in self.replies(requests) if "refused" not in reply)
         return made or list(range(count))
 
-    def request(self, place: int, count: int, arch: Arch) -> Request:
+    def request(self, place: int, count: int, arch: Arch, numbers: Sequence[int | None] = ()) -> Request:
         """To compile what is at a place of a list of so many. Where there is a process for each, it reads the code at
         once; where there are fewer, codes are read together, since a disassembler takes longer to start than to read.
         """
         read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if count <= self.processes else {}
-        return {"listed": place, "told": True, **read}
+        return {"listed": place, "told": True, "numbers": list(numbers), **read}
 
 
 def _mapped_bytes() -> int:

@@ -35,6 +35,8 @@ from .triton import (
 )
 from .worker import request
 
+PERIOD, FAR = 1024, 1 << 16
+"""Elements after which banks and sectors are the same, eight numbers to a word at most; what keeps rows apart."""
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
 
 
@@ -48,7 +50,9 @@ class Candidate:
     args: tuple[tuple[str, Any], ...]
     """Arguments that are no constants, in order."""
     key: str
-    """Equal for configurations that compile to the same code."""
+    """Equal for configurations that compile to the same code, and whose arguments keep lanes as far apart."""
+    numbers: tuple[int | None, ...] = ()
+    """As `apart` gives them."""
 
 
 def candidate(
@@ -63,11 +67,21 @@ def candidate(
     known = {**(constants or {}), **plain, **bound.constants}
     names = function_of(kernel).arg_names
     rest = tuple((name, {**taken, **known}.get(name)) for name in names if bound.signature[name] != "constexpr")
-    key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)}".encode()).hexdigest()
-    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key)
+    numbers = tuple(apart(value) for _, value in rest) if arch.vendor == "nvidia" else ()
+    key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)} {numbers}".encode()).hexdigest()
+    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers)
     if why := unlaunchable(made, arch):
         raise CompileError(why)
     return made
+
+
+def apart(value: Any) -> int | None:
+    """Of a whole number, one that keeps the lanes of a warp as far apart in lines and banks, the same for many: a line
+    and the banks of shared memory have 128 bytes, and of what is larger only the rest tells."""
+    if not hasattr(value, "__index__"):
+        return None
+    number = int(value)
+    return number if -PERIOD < number < PERIOD else FAR + number % PERIOD
 
 
 def unlaunchable(each: Candidate, arch: Arch) -> str:
@@ -148,14 +162,14 @@ def _replies(
     if not isinstance(compilers, Forks):
         if not copies or function_of(kernel).fn.__module__ != "__main__":
             try:
-                requests = {each.key: request(kernel, each.given, arch) for each in wanted.values()}
+                requests = {each.key: request(kernel, each.given, arch, each.numbers) for each in wanted.values()}
                 return pool.compiled(requests, arch.isa, matrix, pool=compilers, **rest)
             except ConfigError:
                 if not copies:
                     raise
         target, processes = Target.of(arch), compilers.processes if compilers else rest.get("processes")
         compilers = Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes)
-    copied = {each.key: compilers.request(i, len(wanted), arch) for i, each in wanted.items()}
+    copied = {each.key: compilers.request(i, len(wanted), arch, each.numbers) for i, each in wanted.items()}
     return pool.compiled(copied, arch.isa, matrix, pool=compilers, **rest)
 
 

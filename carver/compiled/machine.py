@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
-from .isa.banks import atomic_sectors, conflicts, through_l1
+from .isa.banks import arguments, atomic_sectors, conflicts, through_l1
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
 from .isa.matrix import rate as rate_of
@@ -122,22 +122,26 @@ def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
 
 
 def read_machines(
-    codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]], kernel: str | None = None
-) -> list[Machine]:
+    codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]], kernel: str | None = None,
+    numbers: Sequence[Sequence[int | None]] = (),
+) -> list[Machine]:  # fmt: skip
     """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read. `kernel`: which of
-    several in a code."""
+    several in a code; `numbers`: of each code, its arguments as far as they are whole numbers, which say how far apart
+    the lanes of a warp read."""
     cubins = [code for code in codes if isinstance(code, bytes)]
     read = [gcn.read(code, kernel) for code in codes if isinstance(code, str)]
     if cubins:
-        read = [_laid_out(each) for each in sass.read_many(cubins, kernel)]
+        listed = sass.read_many(cubins, kernel)
+        read = [_laid_out(each, own) for each, own in zip(listed, numbers or [()] * len(listed), strict=True)]
     return [_machine(each, isa, matrix) for each in read]
 
 
-def _laid_out(read: Code) -> Code:
+def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
     """With what the addresses of a warp's lanes say."""
-    found, (through, unplaced) = conflicts(read.instructions), through_l1(read.instructions)
+    code, given = read.instructions, arguments(read.parameters, numbers)
+    found, (through, unplaced) = conflicts(code, given), through_l1(code, given)
     both = {i: found.get(i, 1.0) + through.get(i, 1.0) - 1.0 for i in {*found, *through}}  # a copy passes twice
-    return replace(read, conflicts=both, unplaced=unplaced, sectors=atomic_sectors(read.instructions))
+    return replace(read, conflicts=both, unplaced=unplaced, sectors=atomic_sectors(code, given))
 
 
 def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:

@@ -172,7 +172,10 @@ def _read(
     batches = {str(i): keys[i : i + size] for i in range(0, len(keys), size)}
     while batches:
         asked = {
-            i: {"codes": [replies[key]["code"] for key in batch], "isa": isa, "matrix": matrix}
+            i: {
+                "codes": [replies[key]["code"] for key in batch], "isa": isa, "matrix": matrix,
+                "numbers": [replies[key].get("numbers", []) for key in batch],
+            }
             for i, batch in batches.items()
         }
         alone: dict[str, list[str]] = {}

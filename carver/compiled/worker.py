@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -139,15 +139,15 @@ def decode(value: Any) -> Any:
     return value
 
 
-def request(kernel: Any, given: Specialised, arch: Arch) -> dict[str, Any]:
-    """What the process is asked, as JSON."""
+def request(kernel: Any, given: Specialised, arch: Arch, numbers: Sequence[int | None] = ()) -> dict[str, Any]:
+    """What the process is asked, as JSON; `numbers`: as `machine.read_machines` takes them."""
     target = Target.of(arch)
     return {
         "place": where_is(kernel), "signature": dict(given.signature),
         "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
         "options": {name: encode(value) for name, value in given.options.items()},
-        "target": [target.backend, target.arch, target.warp_size],
+        "target": [target.backend, target.arch, target.warp_size], "numbers": list(numbers),
     }  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
     """
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
-        return {"machines": read_machines(codes, asked["isa"], asked["matrix"])}
+        return {"machines": read_machines(codes, asked["isa"], asked["matrix"], numbers=asked.get("numbers", ()))}
     if made is None:
         constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
         given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
@@ -166,9 +166,10 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
     reply: dict[str, Any] = {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
         "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns,
+        "numbers": asked.get("numbers", []),
     }  # fmt: skip
     if "isa" in asked:
-        [reply["machine"]] = read_machines([made.code], asked["isa"], asked["matrix"])
+        [reply["machine"]] = read_machines([made.code], asked["isa"], asked["matrix"], numbers=[reply["numbers"]])
     return reply
 
 

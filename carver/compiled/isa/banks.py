@@ -1,8 +1,9 @@
 """Bank conflicts of shared memory and sectors of atomics in NVIDIA's machine code, from the addresses of lanes.
 
 The integer instructions of a kernel are executed once, in the order of the code, for the 32 lanes of its first warp.
-Both sides of a branch start from the same state. An unknown value that is the same in all lanes is taken to be 0, since
-it moves all addresses alike; where a stride may be unknown, to be `STRIDE`. Accesses whose addresses depend on loaded
+Both sides of a branch start from the same state. Whole numbers among the arguments of a launch are known where they are
+given. Another value that is the same in all lanes is taken to be 0, since it moves all addresses alike; where a stride
+may be unknown, to be `STRIDE`. Accesses whose addresses depend on loaded
 data are assumed to be free of conflicts, and of atomics whose addresses do nothing is said.
 """
 
@@ -39,10 +40,10 @@ SAME = np.zeros(LANES, np.int64)
 UNIFORM, STRIDE = "uniform", SAME + 513 * LINE_BYTES
 """Name in the state for unknown values that are the same in all lanes, and one that keeps rows apart."""
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
-REGISTER = re.compile(r"^(R\d+|P\d)$")
-FIRST = re.compile(r"(R|P)(\d+)")
+REGISTER = re.compile(r"^(U?R\d+|P\d)$")
+FIRST = re.compile(r"(U?R|P)(\d+)")
 PREDICATES = tuple(f"P{n}" for n in range(7))
-REGISTERS = re.compile(r"\bR\d+\b")
+REGISTERS = re.compile(r"\bU?R\d+\b")
 SCALED = re.compile(r"^(R\d+)\.X(4|8|16)$")
 """A register in an address, times a width."""
 IMMEDIATE = re.compile(r"^(0x[0-9a-f]+|\d+)$")
@@ -52,27 +53,37 @@ COMPARE: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
 }  # fmt: skip
 
 
-def conflicts(instructions: Sequence[Instruction]) -> dict[int, float]:
+def arguments(offsets: Sequence[int], numbers: Sequence[int | None]) -> dict[str, Lanes]:
+    """What constant memory holds of a launch's arguments, at these offsets: those that are whole numbers."""
+    known = {at: number for at, number in zip(offsets, numbers, strict=False) if number is not None}
+    return {f"c[0x0][{at:#x}]": SAME + number for at, number in known.items()}
+
+
+def conflicts(
+    instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
+) -> dict[int, float]:
     """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
     of the instruction -> their ratio. It is above 1 where lanes meet in a bank, or copy the same word of global memory,
     and 0.5 where pairs of lanes read the same address."""
     reached = _reached(instructions, SHARED)
     found = {i: _passes(instructions[i], _shared(instructions[i]), held) or 1.0 for i, held in reached}
     if any(each.mnemonic in COPIES and "BYPASS" not in each.opcode for each in instructions):  # through L1
-        for i, held in _reached(instructions, COPIES, {UNIFORM: STRIDE}):
+        for i, held in _reached(instructions, COPIES, {UNIFORM: STRIDE, **given}):
             found[i] = max(found[i], _turns(instructions[i], held))
     return {i: passes for i, passes in found.items() if passes != 1.0}
 
 
-def through_l1(instructions: Sequence[Instruction]) -> tuple[dict[int, float], frozenset[int]]:
-    """The same for accesses of global memory, and those of whose addresses nothing is known.
+def through_l1(
+    instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
+) -> tuple[dict[int, float], frozenset[int]]:
+    """The same for accesses of global memory, and those of whose addresses nothing is known. `given`: `arguments`.
 
     L1 is the same banks: on an H100, loads of 4 bytes take 1, 2 and 4 clocks of an SM where neighbouring lanes lie 4, 8
     and 16 bytes apart, and 8 where eight rows of 64 bytes begin at the same bank (`taps` and `stencil_box` in
     `edges.jsonl.gz`, tests/data/h100).
     """
     found, unknown = dict[int, float](), set[int]()
-    for i, held in _reached(instructions, GLOBAL, {UNIFORM: STRIDE}):
+    for i, held in _reached(instructions, GLOBAL, {UNIFORM: STRIDE, **given}):
         passes = _passes(instructions[i], _global(instructions[i]), held)
         if passes is None:
             unknown.add(i)
@@ -81,14 +92,16 @@ def through_l1(instructions: Sequence[Instruction]) -> tuple[dict[int, float], f
     return found, frozenset(unknown)
 
 
-def atomic_sectors(instructions: Sequence[Instruction]) -> dict[int, int]:
+def atomic_sectors(
+    instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
+) -> dict[int, int]:
     """Sectors of global memory that the lanes of a warp touch, by the index of the atomic; one counts as often as lanes
     meet on a word of it. None where lanes differ in an unknown way, or seem not to: a single thread's atomic looks like
     that, and so do indices under a mask that is an argument."""
     if not any(each.mnemonic in ATOMIC for each in instructions):
         return {}
     found = {}
-    for i, held in _reached(instructions, ATOMIC):
+    for i, held in _reached(instructions, ATOMIC, given):
         each = instructions[i]
         if (address := _address(each, _global(each), held)) is not None and not _same(address):
             found[i] = sectors_of(each, address)
@@ -191,7 +204,7 @@ def _may_write(each: Instruction, needed: set[str]) -> bool:
     if named is None or named[1] == "P":
         return (named is not None or each.mnemonic == "R2P") and not needed.isdisjoint(PREDICATES)
     first = int(named[2])
-    return any(f"R{first + n}" in needed for n in range(4))
+    return any(f"{named[1]}{first + n}" in needed for n in range(4))
 
 
 def _shared(each: Instruction) -> str:
@@ -313,6 +326,8 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
                 held[register] = held.get(slot)
         return
     _, writes = registers(each.opcode, each.operands)
+    if writes and writes[0].startswith("UR"):
+        return _run_uniform(each, writes, held)
     if not writes or writes[0].startswith("U"):
         return
     parts = [part.strip() for part in SPLIT.split(each.operands)]
@@ -322,7 +337,7 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
     elif kind == "LDC" and not REGISTERS.search(parts[-1]):
-        held.update(dict.fromkeys(writes, held.get(UNIFORM, SAME)))
+        held.update(dict.fromkeys(writes, _operand(parts[-1], held)))
         return
     elif kind.startswith("LD") or kind in ("SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "VOTE"):
         value = None
@@ -343,6 +358,28 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     held[writes[0]] = value
 
 
+def _run_uniform(each: Instruction, writes: Sequence[str], held: dict[str, Lanes]) -> None:
+    """The same for the registers that a warp has once: of what is computed from known numbers alone."""
+    for name in writes:
+        held.pop(name, None)
+    parts = [part.strip() for part in SPLIT.split(each.operands)]
+    if each.mnemonic == "S2UR":
+        held[writes[0]] = SAME
+        return
+    if each.mnemonic in CARRYING_ONCE and ".X" not in each.opcode:
+        parts = [parts[0], *(part for part in parts[1:] if not part.startswith("UP"))]
+    lost = (part.lstrip("-~!") not in held for part in parts[1:] if LOOKED_UP.match(part))
+    if each.predicate or any(lost):
+        return
+    given = [_operand(part, held) for part in parts]
+    if each.mnemonic in ("ULDC", "LDCU", "R2UR"):
+        value = given[1]
+    else:
+        value = _integer(each._replace(opcode=each.opcode.removeprefix("U")), parts, given)
+    if value is not None and _same(value):
+        held[writes[0]] = value
+
+
 def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
     """What a register holds after an instruction that only some lanes execute; None if it is not known which."""
     if guard is None:
@@ -353,7 +390,8 @@ def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
 
 
 PREDICATE = re.compile(r"^P\d$")
-CARRYING = ("IADD3", "LEA")
+LOOKED_UP = re.compile(r"^[-~!]?(UR\d|R\d|c\[)")
+CARRYING, CARRYING_ONCE = ("IADD3", "LEA"), ("UIADD3", "ULEA")
 """Their second operand may be the predicate that takes the carry of an address's low word."""
 
 
@@ -365,7 +403,9 @@ def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
     """Value of a register, predicate or immediate; 0 for an unknown value that is the same in all lanes."""
     word = text.strip().removesuffix(".reuse")
     sign, word = word[:1] if word[:1] in "-~!" else "", word.lstrip("-~!")
-    if REGISTER.match(word):
+    if word.startswith(("c[", "UR")) and word != "URZ":
+        value = held.get(word, held.get(UNIFORM, SAME))
+    elif REGISTER.match(word):
         value = held.get(word, SAME)
     elif IMMEDIATE.match(word):
         value = np.full(LANES, int(word, 0), np.int64)
@@ -375,8 +415,6 @@ def _operand(text: str, held: Mapping[str, Lanes]) -> Lanes:
     elif word.startswith("R") and word[1:2].isdigit():  # half of a register, or one of another width
         value = held.get(word.partition(".")[0], SAME)
         value = value if value is not None and _same(value) else None
-    elif word.startswith(("c[", "UR")) and word != "URZ":
-        value = held.get(UNIFORM, SAME)
     elif UNIFORM in held and word.startswith("UP") and word != "UPT":  # a condition that is not known
         return None
     else:  # RZ, PT, barriers
@@ -463,7 +501,7 @@ def _reciprocal(opcode: str, a: Lanes) -> Lanes:
         value = a.astype(np.float32)
         value = np.where(value.astype(np.int64) < a, np.nextafter(value, np.float32(np.inf)), value)
     elif opcode == "MUFU.RCP":
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             value = np.float32(1) / a.astype(np.int32).view(np.float32)
     elif opcode.startswith("F2I") and ".TRUNC" in opcode and ".U32" in opcode:
         value = np.nan_to_num(a.astype(np.int32).view(np.float32).astype(np.float64))

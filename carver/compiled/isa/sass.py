@@ -161,7 +161,11 @@ def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
         barriers=_barriers(instructions),
     )
     aside = optional(jumps, roots, straight)
-    return Code(f"sm_{kernel.sm}", kernel.name, 32, tuple(instructions), resources, roots, straight, aside)
+    places = tuple(kernel.parameters_at + offset for offset, _ in kernel.parameters)
+    name = f"sm_{kernel.sm}"
+    return Code(
+        name, kernel.name, 32, tuple(instructions), resources, roots, straight, aside, parameters=places
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
