@@ -1,4 +1,4 @@
-"""Methods of rankings, hints, explanations and templates that are implemented in higher layers.
+"""Methods of rankings, hints and templates that are implemented in higher layers.
 
 A ranking is data and knows nothing of plots, exporters or devices. `ranking.plot()` is `carver.view.plots.plot_terms`;
 this module, above all layers, attaches it as a method. METHODS lists what each class gets.
@@ -7,26 +7,21 @@ this module, above all layers, attaches it as a method. METHODS lists what each 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from .arch.descriptor import Arch
 from .base.errors import ConfigError
+from .base.late import Late
 from .ops.template import Template
-from .ranking.explain import Explanation
 from .ranking.hint import Hint
 from .ranking.ranking import Ranking
-from .ranking.steps import Search
 
 if TYPE_CHECKING:
     from .tune import AutotuneResult
 
 METHODS: Mapping[type, Mapping[str, str]] = {
     Hint: {"explain": "_methods.explain_hint", "_repr_html_": "view.table.hint_html"},
-    Explanation: {"plot": "view.plots.plot_explanation"},
     Template: {"tune": "_methods.tune", "equivalent_function": "_methods.equivalent_function"},
-    Search: {"plot": "view.plots.plot_search"},
     Ranking: {
         "explain": "_methods.explain", "learn": "ranking.learn.learn", "benchmark": "run.bench.benchmark",
         "plot": "view.plots.plot_terms", "plot_roofline": "view.plots.plot_roofline",
@@ -39,17 +34,6 @@ METHODS: Mapping[type, Mapping[str, str]] = {
     },
 }  # fmt: skip
 """By class: the name of a method, and the function that takes an object of the class first."""
-
-
-class Late:
-    """A method that is a function of another module, which is imported when the method is first asked for."""
-
-    def __init__(self, function: str) -> None:
-        self._module, _, self._name = function.rpartition(".")
-
-    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(import_module(f"{__package__}.{self._module}"), self._name)
-        return function if instance is None else MethodType(function, instance)
 
 
 for _class, _named in METHODS.items():

@@ -189,9 +189,10 @@ class Catalogue:
         if len(self._passes) != 1 or not isinstance(one := self._passes[0][-1], Traced):
             return None
         code, kernels = self.tables.rules
-        rules, times, bounds = code.prepared(scope), one.times.prepared(scope), one.bound and one.bound.prepared(scope)
-        if not rules or not times or bool(one.bound) != bool(bounds):
+        rules, times = code.prepared(scope), one.times.prepared(scope)
+        if not rules or not times:
             return None
+        bounds = (lambda: one.bound and one.bound.prepared(scope)) if self._bounded else None
         found: Found | None = loops.search(rules, kernels, bounds, times, topk, FEW, REACH)
         return found
 

@@ -498,24 +498,31 @@ static double least_of(const double *bound, const double *seconds, npy_intp n, d
 static PyTypeObject ProgramType;
 
 /* search(rules, kernels, bounds, times, topk, few, reach): what `pricing._search` does with rows that `allowed` gives: the
-   fastest rows and their times, how many rows are allowed, and how many each rule removes; None as of `run`. Each of
-   `rules`, `bounds` and `times` is a program and its sizes; `bounds` may be None. The rows of all are the same. */
+   fastest rows and their times, how many rows are allowed, and how many each rule removes; None as of `run`. `rules` and
+   `times` are a program and its sizes each; `bounds` is None or returns such a pair, and is called where it is needed. The
+   rows of all are the same. */
 static PyObject *search(PyObject *module, PyObject *args) {
     Program *rules, *bounds = NULL, *times;
-    PyObject *kernels, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *lost = NULL, *out = NULL;
+    PyObject *kernels, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *pair = NULL, *out = NULL;
     npy_intp topk, few, n = 0, m = 0;
     npy_int64 *rows = NULL, *some = NULL, *places;
     double reach, *bound = NULL, *seconds, *found;
     if (!PyArg_ParseTuple(args, "(O!O)OO(O!O)nnd", &ProgramType, &rules, &rule_sizes, &kernels, &bounding, &ProgramType,
-                          &times, &time_sizes, &topk, &few, &reach) ||
-        (bounding != Py_None && !PyArg_ParseTuple(bounding, "O!O", &ProgramType, &bounds, &bound_sizes)))
+                          &times, &time_sizes, &topk, &few, &reach))
         return NULL;
+    PyObject *lost = PyList_New(0);
+    int fits = lost ? begin(rules, rule_sizes) : -1;
+    if (fits < 1 || !(rows = allow(rules, kernels, &n, lost))) goto done;
+    if (bounding != Py_None && n > few && n > topk) {
+        if (!(pair = PyObject_CallNoArgs(bounding))) goto done;
+        if (pair == Py_None) fits = 0;
+        if (!fits || !PyArg_ParseTuple(pair, "O!O", &ProgramType, &bounds, &bound_sizes)) goto done;
+    }
     if (times->n_leaves != 1 || times->filled[times->n_columns]->type != 'd' || rules->n_columns ||
-        (bounds && (bounds->n_leaves != 1 || bounds->filled[bounds->n_columns]->type != 'd')))
-        return PyErr_SetString(PyExc_ValueError, "bounds and times are one column of floats each"), NULL;
-    int fits = begin(rules, rule_sizes);
-    if (fits > 0) fits = begin(times, time_sizes);
-    if (fits < 1 || !(lost = PyList_New(0)) || !(rows = allow(rules, kernels, &n, lost))) goto done;
+        (bounds && (bounds->n_leaves != 1 || bounds->filled[bounds->n_columns]->type != 'd'))) {
+        PyErr_SetString(PyExc_ValueError, "bounds and times are one column of floats each");
+        goto done;
+    }
     npy_intp wanted = topk < n ? topk : n;
     for (npy_intp i = 0; i < n; i++)
         if ((times->n_columns && rows[i] >= times->n_rows) || (bounds && bounds->n_columns && rows[i] >= bounds->n_rows)) {
@@ -530,7 +537,7 @@ static PyObject *search(PyObject *module, PyObject *args) {
     }
     seconds = bound + n, found = seconds + n, places = some + n + 1;
     double high = 0.0; /* a row without a bound is always priced */
-    if (bounds && n > few && n > topk) {
+    if (bounds) {
         char *to = (char *)bound;
         fits = begin(bounds, bound_sizes);
         if (fits < 1 || !(fits = compute(bounds, rows, n, &to))) goto done;
@@ -544,9 +551,10 @@ static PyObject *search(PyObject *module, PyObject *args) {
         } while (m < wanted && high < NPY_INFINITY);
         wanted = m < wanted ? m : wanted;
     }
-    if (!(fits = price(times, rows, bound, n, -1.0, high, some, places, found, seconds))) goto done;
+    fits = begin(times, time_sizes); /* no code in Python runs from here on, which could set other sizes */
+    if (fits < 1 || !(fits = price(times, rows, bound, n, -1.0, high, some, places, found, seconds))) goto done;
     double limit = wanted ? least_of(bound, seconds, n, high, wanted, found) : 0.0;
-    if (limit > high && bounds) {
+    if (bounds && limit > high) {
         if (!(fits = price(times, rows, bound, n, high, limit, some, places, found, seconds))) goto done;
         high = limit, limit = least_of(bound, seconds, n, high, wanted, found);
     }
@@ -558,7 +566,7 @@ static PyObject *search(PyObject *module, PyObject *args) {
     else Py_XDECREF(which), Py_XDECREF(taken);
 done:
     PyMem_Free(rows), PyMem_Free(some), PyMem_Free(bound);
-    Py_XDECREF(lost);
+    Py_XDECREF(lost), Py_XDECREF(pair);
     if (fits || out || PyErr_Occurred()) return out;
     Py_RETURN_NONE;
 }

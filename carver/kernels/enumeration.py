@@ -105,6 +105,10 @@ class Columns(Mapping[str, IntArray]):
         self.scope = scope
         self._made: dict[str, IntArray] = {}
 
+    def of(self, rows: IntArray) -> Columns:
+        """The columns of some of the rows."""
+        return Columns(self.fixed, self.rows.take(rows), self.scope)
+
     @property
     def ascending(self) -> bool:
         return self.fixed.ascending

@@ -398,15 +398,20 @@ def _like(kind: int, length: int) -> np.ndarray:
     return np.zeros(length, _TYPES[kind])
 
 
+_ENDS = frozenset((float, int, bool, Leaf, np.ndarray))
+
+
 def mapped(record: Any, function: Callable[[Any], Any]) -> Any:
     """A tree of dataclasses, mappings and tuples, with the function's result for each leaf."""
     kind = type(record)
-    if kind in (float, int, bool, Leaf, np.ndarray):
+    if kind in _ENDS:
         return function(record)
     if kind is tuple or kind is list:
         return tuple([mapped(each, function) for each in record])
     if kind is dict:
-        return {name: mapped(each, function) for name, each in record.items()}
+        return {
+            name: function(each) if type(each) in _ENDS else mapped(each, function) for name, each in record.items()
+        }
     if is_dataclass(kind):
         return kind(*[mapped(getattr(record, name), function) for name in kind.__dataclass_fields__])
     return function(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,6 +17,7 @@ from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.pricing import Priced, roofline_seconds, shown
+from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
@@ -78,12 +80,12 @@ class Declared:
 
     def by_part(self, rows: Sequence[int]) -> Iterator[tuple[Priced, IntArray, IntArray]]:
         """Each part with rows among these: their places among them, and their numbers in the part."""
-        every = np.asarray(rows, np.int64)
-        owner = self.owner(every)
-        for number, (start, part) in enumerate(zip(self.starts, self.parts, strict=True)):
-            places = np.flatnonzero(owner == number)
-            if len(places):
-                yield part, places, every[places] - start
+        starts = self.starts.tolist()
+        found: dict[int, list[int]] = {}
+        for place, row in enumerate(rows):
+            found.setdefault(bisect_right(starts, row) - 1, []).append(place)
+        for number, places in sorted(found.items()):
+            yield self.parts[number], np.array(places), np.array([rows[place] - starts[number] for place in places])
 
     def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
         out: dict[int, Hint] = {}
@@ -129,8 +131,10 @@ def make_hints(
     col = _Picked(space, rows)
 
     def of(values: Any) -> list[float]:
-        found: list[float] = values.tolist() if np.ndim(values) else [float(values)] * len(rows)
-        return found
+        if isinstance(values, np.ndarray) and values.ndim:
+            found: list[float] = values.tolist()
+            return found
+        return [float(values)] * len(rows)
 
     warps, smem, registers = list(map(int, of(told["warps"]))), col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
@@ -143,7 +147,7 @@ def make_hints(
     split, kind, group = col("split", 1), col("instruction", 0), col("group", 1)
     copies, cluster = col("async_copies", 0), col("cluster", 1)
     seconds, resident = of(told["seconds"]), of(told["resident"])
-    limiter = np.array(np.broadcast_arrays(*told["clocks"], seconds)[:-1]).argmax(axis=0).tolist()
+    limiter = np.array([of(clocks) for clocks in told["clocks"]]).argmax(axis=0).tolist()
     terms = _records({name: [s * 1e3 for s in of(t)] for name, t in told["terms"].items()}, len(rows))
     roofline = roofline_seconds(problem, arch)
     details = _records({
@@ -154,6 +158,7 @@ def make_hints(
         "roofline_share": [roofline / t for t in seconds],
     }, len(rows))  # fmt: skip
     trusted = trust(kernel, arch, multiply_dtype(problem))
+    low, high = trusted.band_ms(1.0)
     tiles, stages = _tiles(space, col), _stages(space, col)
     vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(told["grid"]), split)
     inputs = tuple(t.name for t in problem.statement.inputs[:2])
@@ -168,7 +173,7 @@ def make_hints(
         "use_tc": [k > 0 for k in kind], "vectorize": vectorize, "rasterization_plan": plans,
         "cluster": [(n, 1, 1) for n in cluster], "details": details, "limited_by": limited_by,
         "cached_tensors": [inputs if problem.contracts and n else () for n in smem],
-        "band_ms": [trusted.band_ms(t * 1e3) for t in seconds],
+        "band_ms": [(t * 1e3 * low, t * 1e3 * high) for t in seconds],
     }  # fmt: skip
     columns |= {"num_warps": warps} if arch.kind == "gpu" else {}
     columns |= {"pipeline_stage": stages} if stages else {}
@@ -182,7 +187,10 @@ class _Picked:
     """The columns of a space in some of its rows. A size of the scope stands in every row."""
 
     def __init__(self, space: Space, rows: IntArray) -> None:
-        self._columns, self._scope, self.rows = space.columns, space.scope, rows
+        columns = space.columns
+        self._rows: IntArray | None = None if isinstance(columns, Columns) else rows
+        self._columns = columns.of(rows) if isinstance(columns, Columns) else columns
+        self._scope, self.rows = space.scope, rows
 
     def __call__(self, name: str, default: int) -> list[int]:
         """The column as numbers, or so many defaults."""
@@ -194,7 +202,8 @@ class _Picked:
     def value(self, name: str, default: int = 0) -> Any:
         """The column as an array, or what stands for all rows."""
         try:
-            return self._columns[name][self.rows]
+            column = self._columns[name]
+            return column if self._rows is None else column[self._rows]
         except KeyError:
             return self._scope.get(name, default)
 

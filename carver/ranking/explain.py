@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import floor, log10
 from textwrap import wrap
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch, blocks_by_limit
 from ..base.errors import NoCandidates
+from ..base.late import Late
 from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
@@ -115,8 +116,8 @@ class Explanation:
         for note in self.notes:
             yield from _wrapped(note, 4)
 
-    plot: ClassVar[Callable[..., Any]]
-    """Plot the terms of the time and the effect of changing each tunable; see `carver._methods`. Needs matplotlib."""
+    plot = Late("view.plots.plot_explanation")
+    """Plot the terms of the time and the effect of changing each tunable. Needs matplotlib."""
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Occupancy, waves, waste, traffic and roofline as (name, text)."""

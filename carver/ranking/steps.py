@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
+
+from ..base.late import Late
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Search:
                 found.append((count, step.seconds, least))
         return found
 
-    plot: ClassVar[Callable[..., Any]]  # added by `carver._methods`
+    plot = Late("view.plots.plot_search")
 
     def __str__(self) -> str:
         refused = sum(step.predicted_ms is None for step in self.steps)
