@@ -48,9 +48,10 @@ minutes for them; with fewer, threads repeat each other's work."""
 SLOWER = 1.2
 """A configuration is not compiled where its bytes of L2 alone, or its launch on the host, take so many times as long as
 the best so far."""
-HOST_S, DESCRIPTOR_S = 37e-6, 10e-6
-"""What Helion's launcher keeps the host busy for, and each tensor descriptor that the host makes beside it, on the host
-of an H200 (`python benchmarks/host_launch.py`). Launches that follow each other cannot be closer."""
+HOST_S, DESCRIPTOR_S, SCRATCH_S = 37e-6, 10e-6, 12e-6
+"""What Helion's launcher keeps the host busy for; beside it each tensor descriptor that the host makes, or the memory
+for those that the kernel makes. Launches that follow each other cannot be closer. Source: one product of 512 x 2048 x
+8192 on the host of an H200; `python benchmarks/host_launch.py` has Triton's own launches."""
 _OWN = ("_", "launch_cooperative_grid", "ptx_options")
 """Beginnings of what the launcher takes that is none of Triton's options."""
 
@@ -156,8 +157,8 @@ def search(
     """Search the space of a kernel that was bound, `kernel.bind(args)`, with its arguments. The rest is as
     `carver.search` takes it.
 
-    `launch`: False for a kernel within a CUDA graph, where it costs nothing that the host makes tensor descriptors.
-    Launched by itself, a short kernel waits for them.
+    `launch`: False for a kernel within a CUDA graph, where it costs nothing what the host does for tensor descriptors.
+    Launched by itself, a short kernel waits for it.
 
     It begins with Helion's default, with what its compiler proposes, and with carver's hints where the kernel's
     products are a matmul or an attention. `config_of(hint.config)` is the `helion.Config` of a hint.
@@ -259,15 +260,15 @@ class HelionSpace:
             return f"{threads} threads for a tile of {elements:,} elements"
         if self.least_s(config) > SLOWER * best_s:
             return "bytes of L2"
-        return "tensor descriptors of the host" if self.host_s(config) > SLOWER * best_s else ""
+        return "what the host does for tensor descriptors" if self.host_s(config) > SLOWER * best_s else ""
 
     def host_s(self, config: Any) -> float:
-        """What the descriptors of a launch make the host take; 0 where it makes none. [s]"""
-        if not self._launch or not config.config.get("host_tensor_descriptors"):
-            return 0.0
+        """What a launch with tensor descriptors keeps the host busy for; 0 where there are none. [s]"""
         made = config.indexing if isinstance(config.indexing, list) else [config.indexing]
-        count = made.count("tensor_descriptor")
-        return HOST_S + count * DESCRIPTOR_S if count else 0.0
+        count = made.count("tensor_descriptor") if self._launch else 0
+        if not count:
+            return 0.0
+        return HOST_S + (count * DESCRIPTOR_S if config.config.get("host_tensor_descriptors") else SCRATCH_S)
 
     def least_s(self, config: Any) -> float:
         """That products need to read their operands through L2, once for each tile of the grid along the other. [s]"""
