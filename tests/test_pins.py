@@ -463,6 +463,7 @@ def test_hints_say_that_they_are_tied() -> None:
     assert [hint.tied for hint in ranking] == alike == [hint.tied for hint in [*ranking[:2], *ranking[2:]]]
     assert ranking[0].to_dict()["tied"] is True and "tied" not in ranking[-1].to_dict()
     assert f"a tie: {ranking.tied} of these are within 1% of the fastest" in str(ranking)
+    assert f"a tie: 1 of these are within 1% of the fastest, and {ranking.tied - 1} that are not" in str(ranking[:1])
     alone = carver.rank_kernel(
         compiled_kernels.copy, CONFIGS[:1], args=ARGS, grid=lambda meta: (-(-N // meta["BLOCK"]),), arch=H100
     )

@@ -89,8 +89,8 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
     if len(ranking) > len(hints):
         lines.append(f"{len(ranking) - len(hints):,} more below these {len(hints)}")
     if shown := sum(hint.tied for hint in hints):
-        of = "of these" if ranking.tied <= shown else f"configurations, of these {shown},"
-        lines.append(f"a tie: {max(shown, ranking.tied)} {of} are within {TIED:.0%} of the fastest")
+        more = f", and {ranking.tied - shown} that are not shown" if ranking.tied > shown else ""
+        lines.append(f"a tie: {shown} of these are within {TIED:.0%} of the fastest{more}")
     ruled_out = sum(ranking.rejected.values())
     if isinstance(ranking.subject, Problem):
         if ranking.given:
