@@ -40,15 +40,18 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
+from kernels.language_problems_third import third_problems  # noqa: E402
 
 EXACT = 2e-4
 """Integers have to be equal where no larger error is allowed, as where places are rounded to whole numbers."""
 CTYPES = {"i8": ctypes.c_int8, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32,
           "f32": ctypes.c_float, "f64": ctypes.c_double}  # fmt: skip
+MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
+"""Of `cuTensorMapEncodeTiled`."""
 
 
 def problems() -> list[Problem]:
-    return [*first_problems(), *more_problems()]
+    return [*first_problems(), *more_problems(), *third_problems()]
 
 
 # ------------------------------------------------------------------------------------------------------ with no GPU
@@ -77,7 +80,7 @@ def build(folder: Path, only: str, arch_name: str) -> None:
                     continue
                 key = hashlib.sha256(binary.code).hexdigest()[:24]
                 made[key] = binary.code
-                args = [argument(value, tensors) for value in binary.args]
+                args = [argument(value, tensors, name) for value, name in zip(binary.args, binary.names, strict=True)]
                 configs.append(
                     {
                         "config": config,
@@ -113,7 +116,11 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
 
     grid, block, shared = problem.launch(config)
     given = problem.args(config) if callable(problem.args) else problem.args
-    args = [tensors[value] if isinstance(value, str) else value for value in given]
+    if isinstance(given, dict):
+        args: Any = {name: tensors.get(name, value) if value is None else value for name, value in given.items()}
+        args = {n: carver.Descriptor(tensors[n], v) if isinstance(v, list) else v for n, v in args.items()}
+    else:
+        args = [tensors[value] if isinstance(value, str) else value for value in given]
     try:
         if problem.language != "cuda":
             return front_end(problem, config, args, grid, block, arch)
@@ -134,13 +141,19 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
         return str(error)
 
 
-def front_end(problem: Problem, config: dict[str, Any], args: list[Any], grid: Any, block: Any, arch: Any) -> Any:
+def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, block: Any, arch: Any) -> Any:
     from importlib import import_module
 
-    from kernels import languages
+    from kernels import languages, languages_third
 
     front = import_module(f"carver.integrations.{problem.language}")
-    kernel = getattr(languages, problem.made)(**problem.defines, **config)
+    made = getattr(languages, problem.made, None) or getattr(languages_third, problem.made)
+    if problem.language == "tilelang":
+        return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
+    kernel = made(**problem.defines, **config)
+    if isinstance(args, dict):
+        own = {name: value for name, value in config.items() if name != "GRID"}
+        return front.binary(kernel, own, args=args, grid=grid, block=block, arch=arch)
     if problem.language == "gluon":
         names = [name if isinstance(name, str) else ("rows", "cols")[i - 2] for i, name in enumerate(problem.args)]
         named = dict(zip(names, args, strict=True))
@@ -148,14 +161,19 @@ def front_end(problem: Problem, config: dict[str, Any], args: list[Any], grid: A
     return front.binary(kernel, config, args=tuple(args), grid=grid, block=block, arch=arch)
 
 
-def argument(value: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+def argument(value: Any, tensors: dict[str, Any], of: str) -> dict[str, Any]:
     import carver
 
     def named(tensor: Any) -> str:
-        return next(name for name, each in tensors.items() if each is tensor)
+        return of if of in tensors else next(name for name, each in tensors.items() if each is tensor)
 
     if value is None:
         return {"null": 1}
+    if isinstance(value, carver.TensorMap):
+        strides = (value.tensor.item_bytes, *value.strides_bytes)
+        kind = MAP_TYPES[value.tensor.dtype]
+        numbers = [*value.dims, *strides, *value.box, *value.element_strides, 0, value.swizzle, 2, 0]
+        return {"map": ["tiled", kind, len(value.dims), named(value.tensor), *numbers], "t": named(value.tensor)}
     if isinstance(value, carver.Struct):
         places = [[at, named(tensor), 0] for at, tensor in value.tensors.items()]
         return {"struct": {"size": len(value.data), "hex": value.data.hex(), "ptrs": places}}
@@ -217,7 +235,7 @@ class Loaded:
 
     def __init__(self, driver: Driver, code: bytes, config: dict[str, Any], tensors: dict[str, Any],
                  constants: dict[str, str]) -> None:  # fmt: skip
-        self.driver, self.keep = driver, []
+        self.driver, self.keep, self.held = driver, [], []
         self.module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
         driver("cuModuleLoadData", ctypes.byref(self.module), code)
         driver("cuModuleGetFunction", ctypes.byref(self.function), self.module, config["symbol"].encode())
@@ -239,9 +257,25 @@ class Loaded:
             for at, name, _ in given["struct"]["ptrs"]:
                 ctypes.c_uint64.from_address(ctypes.addressof(raw) + at).value = tensors[name].data_ptr()
             return raw
+        if "map" in given:
+            return self._tensor_map(*given["map"][1:], tensors=tensors)
         if "t" in given:
             return ctypes.c_uint64(tensors[given["t"]].data_ptr())
         return ctypes.c_uint64(0) if "null" in given else CTYPES[given["type"]](given["s"])
+
+    def _tensor_map(self, kind: int, rank: int, name: str, *numbers: int, tensors: dict[str, Any]) -> Any:
+        room = (ctypes.c_uint8 * 192)()
+        at = -ctypes.addressof(room) % 64
+        dims, strides, box, steps = (numbers[i * rank : (i + 1) * rank] for i in range(4))
+        interleave, swizzle, promotion, fill = numbers[4 * rank :]
+        u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+        self.driver(
+            "cuTensorMapEncodeTiled", ctypes.byref(room, at), kind, rank, u64(tensors[name].data_ptr()),
+            (u64 * rank)(*dims), (u64 * rank)(*strides[1:]), (u32 * rank)(*box), (u32 * rank)(*steps),
+            interleave, swizzle, promotion, fill,
+        )  # fmt: skip
+        self.held.append(room)
+        return (ctypes.c_uint8 * 128).from_buffer(room, at)
 
     def __call__(self) -> None:
         if code := self.driver.library.cuLaunchKernel(self.function, *self.dims, None, self.params, None):

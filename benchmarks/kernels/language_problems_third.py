@@ -1,0 +1,565 @@
+"""Problems of `benchmarks/languages.py` in the form in which such kernels are commonly written, in eight languages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .language_problems import Problem
+
+SOURCE = "languages_third.cu"
+F32, F16 = "float32", "float16"
+
+
+def _box27(t: dict[str, Any]) -> Any:
+    import torch
+
+    x = torch.nn.functional.pad(t["x"][None], (1,) * 6, mode="replicate")
+    return torch.nn.functional.avg_pool3d(x, 3, stride=1)[0]
+
+
+def _radix4(t: dict[str, Any], p: int) -> Any:
+    import torch
+
+    x = torch.view_as_complex(t["x"]).reshape(4, -1)
+    k = torch.arange(x.shape[1], device=x.device) & (p - 1)
+    u = [x[q] * torch.exp(-1j * torch.pi * q * k / (2 * p)) for q in range(4)]
+    a, b, d, e = u[0] + u[2], u[0] - u[2], u[1] + u[3], -1j * (u[1] - u[3])
+    at = (torch.arange(x.shape[1], device=x.device) - k) * 4 + k
+    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)
+    for q, y in enumerate((a + d, b + e, a - d, b - e)):
+        out[at + q * p] = y
+    return torch.view_as_real(out)
+
+
+def _options(t: dict[str, Any], r: float, vol: float) -> dict[str, Any]:
+    import torch
+
+    s, x, y = t["price"] + 5, t["strike"] * 100 + 1, t["years"] * 10 + 0.25
+    d1 = ((s / x).log() + (r + vol * vol / 2) * y) / (vol * y.sqrt())
+    c1, c2 = (torch.special.ndtr(d) for d in (d1, d1 - vol * y.sqrt()))
+    e = (-r * y).exp()
+    return {"call": s * c1 - x * e * c2, "put": x * e * (1 - c2) - s * (1 - c1)}
+
+
+def _rope(t: dict[str, Any]) -> Any:
+    import torch
+
+    c, s = t["cosine"][:, None], t["sine"][:, None]
+    a, b = t["x"].chunk(2, -1)
+    return torch.cat([a * c - b * s, b * c + a * s], -1)
+
+
+def _w4(t: dict[str, Any]) -> Any:
+    import torch
+
+    words = t["W"][..., None] >> torch.arange(0, 32, 4, device=t["W"].device)
+    w = ((words & 15) - 8).double().reshape(len(t["W"]), -1, 128)
+    return ((w * t["scales"][..., None]).reshape(len(w), -1) * t["x"]).sum(-1)
+
+
+def _lattice(t: dict[str, Any], omega: float) -> Any:
+    import torch
+
+    cx, cy = (0, 1, 0, -1, 0, 1, -1, -1, 1), (0, 0, 1, 0, -1, 1, 1, -1, -1)
+    weight = [4 / 9] + [1 / 9] * 4 + [1 / 36] * 4
+    f = [torch.roll(t["x"][i], (cy[i], cx[i]), (0, 1)) + 0.5 for i in range(9)]
+    rho = sum(f)
+    ux, uy = (sum(c * g for c, g in zip(cs, f, strict=True)) / rho for cs in (cx, cy))
+    out = []
+    for i in range(9):
+        cu = 3 * (cx[i] * ux + cy[i] * uy)
+        level = weight[i] * rho * (1 + cu + cu * cu / 2 - 1.5 * (ux * ux + uy * uy))
+        out.append(f[i] + omega * (level - f[i]))
+    return torch.stack(out)
+
+
+def _nearest(t: dict[str, Any]) -> Any:
+    import torch
+
+    return torch.cat([torch.cdist(part.T, t["centres"]).argmin(-1) for part in t["points"].split(1 << 16, 1)])
+
+
+def _bilateral(t: dict[str, Any], near: float, like: float) -> Any:
+    import torch
+
+    x, r = t["x"], 3
+    wide = torch.nn.functional.pad(x[None, None], (r,) * 4, mode="replicate")[0, 0]
+    total, weights = torch.zeros_like(x), torch.zeros_like(x)
+    for dy in range(2 * r + 1):
+        for dx in range(2 * r + 1):
+            v = wide[dy : dy + x.shape[0], dx : dx + x.shape[1]]
+            k = torch.exp(-((dx - r) ** 2 + (dy - r) ** 2) * near - (v - x) ** 2 * like)
+            total += k * v
+            weights += k
+    return total / weights
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+    import torch
+
+    out = []
+    for a, b, c in zip(q.flatten(0, -3), k.flatten(0, -3), v.flatten(0, -3), strict=True):
+        s = a @ b.mT * q.shape[-1] ** -0.5
+        out.append((s if mask is None else s.masked_fill(~mask, -torch.inf)).softmax(-1) @ c)
+    return torch.stack(out).reshape(q.shape)
+
+
+def _causal(t: dict[str, Any]) -> Any:
+    import torch
+
+    k, v = (t[name].repeat_interleave(4, 0) for name in "KV")
+    return _attention(t["Q"], k, v, torch.ones(2048, 2048, dtype=torch.bool, device=k.device).tril())
+
+
+def _depthwise(t: dict[str, Any]) -> Any:
+    return sum(t["w"][:, u, v, None, None] * t["x"][:, u : u + 128, v : v + 128] for u in range(3) for v in range(3))
+
+
+def _prices(t: dict[str, Any]) -> Any:
+    s = t["start"] + 1
+    top = s
+    for draw in t["draws"]:
+        s = s * (0.01 * draw - 0.00005).exp()
+        top = top.maximum(s)
+    return top - s
+
+
+def _sampled(t: dict[str, Any], angle: float) -> Any:
+    import torch
+
+    x = t["x"]
+    i = torch.arange(3000, device=x.device)[:, None] - 1500.0
+    j = torch.arange(4000, device=x.device)[None] - 2000.0
+    c, s = np.cos(angle), np.sin(angle)
+    p, q = c * i - s * j + 1500, s * i + c * j + 2000
+    u, v = p.floor().long(), q.floor().long()
+    inside = (u >= 0) & (v >= 0) & (u < 2999) & (v < 3999)
+    a, b, u, v = p - u, q - v, u.clamp(0, 2998), v.clamp(0, 3998)
+    value = (1 - a) * ((1 - b) * x[u, v] + b * x[u, v + 1]) + a * ((1 - b) * x[u + 1, v] + b * x[u + 1, v + 1])
+    return torch.where(inside, value, 0)
+
+
+def whole(c: dict[str, Any]) -> tuple[Any, Any, int]:
+    """A program that launches itself."""
+    return None, None, 0
+
+
+def f32(value: float) -> Any:
+    return np.float32(value)
+
+
+def third_problems() -> list[Problem]:
+    def problem(name: str, tensors: Any, *rest: Any, **more: Any) -> Problem:
+        outs = tuple(each for each, (_, _, init) in tensors.items() if init in ("poison", "zero"))
+        return Problem(name, tensors, outs, *rest, **{"tolerance": 2e-3, "source": SOURCE, **more})
+
+    def hgemm_room(c: dict[str, Any]) -> int:
+        m, n = c["WM"] * c["FM"] * 16, c["WN"] * c["FN"] * 16
+        return int(c["STAGES"] * (m * (c["BK"] + 8) + c["BK"] * (n + 8)) * 2)
+
+    def sgemm_fits(c: dict[str, Any]) -> bool:
+        bm, bn, wm, wn, tm, tn = (c[k] for k in ("BM", "BN", "WM", "WN", "TM", "TN"))
+        wsn = min(8, wn // tn)
+        wsm = 32 // wsn
+        warps = bm // wm * (bn // wn) if bm % wm == 0 and bn % wn == 0 else 0
+        return (
+            2 <= warps <= 16 and wn % (wsn * tn) == 0 and wm % (wsm * tm) == 0 and wm >= wsm * tm
+            and wm * wn // 32 <= 128
+        )  # fmt: skip
+
+    m = 2560
+    return [
+        problem(
+            "cuda_sgemm_2048x2560x1024",
+            {"C": (F32, (2048, m), "zero"), "A": (F32, (2048, 1024), "randn"), "B": (F32, (1024, m), "randn")},
+            ("C", "A", "B", 2048, m, 1024, f32(0.5), f32(2.0)),
+            {
+                "BM": [64, 128],
+                "BN": [64, 128],
+                "BK": [8, 16],
+                "WM": [32, 64],
+                "WN": [32, 64],
+                "TM": [4, 8],
+                "TN": [4, 8],
+            },
+            lambda c: ((m // c["BN"], 2048 // c["BM"]), c["BM"] // c["WM"] * (c["BN"] // c["WN"]) * 32, 0),
+            lambda t: {"C": 0.5 * t["A"] @ t["B"]},
+            sgemm_fits,
+        ),
+        problem(
+            "cuda_hgemm_3072x2048x2048",
+            {"C": (F16, (3072, 2048), "poison"), "A": (F16, (3072, 2048), "randn"), "B": (F16, (2048, 2048), "randn")},
+            ("C", "A", "B", 3072, 2048, 2048),
+            {
+                "WM": [1, 2, 4],
+                "WN": [1, 2, 4],
+                "FM": [1, 2, 4],
+                "FN": [1, 2, 4],
+                "BK": [16, 32, 64],
+                "STAGES": [2, 3, 4],
+            },
+            lambda c: (
+                (2048 // (c["WN"] * c["FN"] * 16), 3072 // (c["WM"] * c["FM"] * 16)),
+                c["WM"] * c["WN"] * 32,
+                hgemm_room(c),
+            ),
+            lambda t: {"C": t["A"] @ t["B"]},
+            lambda c: 2 <= c["WM"] * c["WN"] <= 8 and c["FM"] * c["FN"] >= 4 and hgemm_room(c) < 110_000,
+        ),
+        problem(
+            "cuda_box27_512x256x200",
+            {"out": (F32, (200, 256, 512), "poison"), "x": (F32, (200, 256, 512), "randn")},
+            ("out", "x", 512, 256, 200),
+            {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "BZ": [1, 2, 4, 8]},
+            lambda c: ((512 // c["BX"], 256 // c["BY"], 200 // c["BZ"]), (c["BX"], c["BY"], c["BZ"]), 0),
+            lambda t: {"out": _box27(t)},
+            lambda c: 128 <= c["BX"] * c["BY"] * c["BZ"] <= 1024,
+        ),
+        problem(
+            "cuda_warpsoft_48kx768",
+            {"out": (F16, (49_999, 768), "poison"), "x": (F16, (49_999, 768), "randn")},
+            ("out", "x", 49_999, 768),
+            {"WARPS": [1, 2, 4, 8, 16], "ROWS_PER_WARP": [1, 2, 4], "VEC": [1, 2, 4, 8]},
+            lambda c: (-(-49_999 // (c["WARPS"] * c["ROWS_PER_WARP"])), (32, c["WARPS"]), 0),
+            lambda t: {"out": t["x"].softmax(-1)},
+            defines={"COLS": 768},
+        ),
+        problem(
+            "cuda_permute_32x3136x256",
+            {"out": (F16, (32, 256, 3136), "poison"), "x": (F16, (32, 3136, 256), "randn")},
+            ("out", "x", 3136, 256),
+            {"TC": [16, 32, 64], "TH": [16, 32, 64], "PAD": [0, 2, 8], "VEC": [1, 2, 4, 8], "BLOCK": [64, 128, 256]},
+            lambda c: ((256 // c["TC"], 3136 // c["TH"], 32), c["BLOCK"], 0),
+            lambda t: {"out": t["x"].mT},
+            lambda c: c["TC"] * c["TH"] // c["VEC"] >= c["BLOCK"],
+        ),
+        problem(
+            "cuda_dwconv_32x96x112",
+            {
+                "out": (F32, (32 * 96, 112, 112), "poison"),
+                "x": (F32, (32 * 96, 112, 112), "randn"),
+                "w": (F32, (96, 25), "randn"),
+            },
+            ("out", "x", "w", 96, 112, 112),
+            {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "OX": [1, 2, 4, 8], "UNROLL": [1, 5]},
+            lambda c: ((-(-112 // (c["BX"] * c["OX"])), -(-112 // c["BY"]), 32 * 96), (c["BX"], c["BY"]), 0),
+            lambda t: {
+                "out": __import__("torch")
+                .nn.functional.conv2d(
+                    t["x"].reshape(32, 96, 112, 112), t["w"].reshape(96, 1, 5, 5), padding=2, groups=96
+                )
+                .reshape(32 * 96, 112, 112)
+            },
+            lambda c: 64 <= c["BX"] * c["BY"] <= 512 and c["BX"] * c["OX"] <= 128,
+        ),
+        problem(
+            "cuda_radix4_16m",
+            {"out": (F32, (1 << 24, 2), "poison"), "x": (F32, (1 << 24, 2), "randn")},
+            ("out", "x", 1 << 24, 16),
+            {"BLOCK": [64, 128, 256, 512, 1024], "PER": [1, 2, 4], "FAST": [0, 1]},
+            lambda c: ((1 << 22) // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
+            lambda t: {"out": _radix4(t, 16)},
+        ),
+        problem(
+            "cuda_ell_256kx24",
+            {
+                "y": (F32, (1 << 18,), "poison"),
+                "values": (F32, (24, 1 << 18), "randn"),
+                "cols": ("int32", (24 << 18,), "cols"),
+                "x": (F32, (65_536,), "randn"),
+            },
+            ("y", "values", "cols", "x", 1 << 18, 24),
+            {"BLOCK": [32, 64, 128, 256, 512, 1024], "UNROLL": [1, 2, 4, 8], "GRID": [264, 2048]},
+            lambda c: (c["GRID"], c["BLOCK"], 0),
+            lambda t: {"y": (t["values"] * t["x"][t["cols"].long()].reshape(24, -1)).sum(0)},
+        ),
+        problem(
+            "cuda_copy_48m",
+            {"out": (F32, (48 << 20,), "poison"), "x": (F32, (48 << 20,), "randn")},
+            ("out", "x", np.int64(48 << 20)),
+            {
+                "BLOCK": [64, 128, 256, 512, 1024],
+                "VEC": [1, 2, 4],
+                "UNROLL": [1, 2, 4, 8],
+                "GRID": [132, 264, 1056, 8192],
+            },
+            lambda c: (c["GRID"], c["BLOCK"], 0),
+            lambda t: {"out": t["x"]},
+            tolerance=2e-4,
+        ),
+        problem(
+            "cuda_options_16m",
+            {
+                "call": (F32, (1 << 24,), "poison"),
+                "put": (F32, (1 << 24,), "poison"),
+                **{name: (F32, (1 << 24,), "rand") for name in ("price", "strike", "years")},
+            },
+            ("call", "put", "price", "strike", "years", f32(0.02), f32(0.3), 1 << 24),
+            {"BLOCK": [64, 128, 256, 512, 1024], "PER": [1, 2, 4, 8], "GRID": [264, 1056, 4096]},
+            lambda c: (c["GRID"], c["BLOCK"], 0),
+            lambda t: _options(t, 0.02, 0.3),
+        ),
+        problem(
+            "cuda_rope_16kx32x128",
+            {
+                "out": (F16, (16_384, 32, 128), "poison"),
+                "x": (F16, (16_384, 32, 128), "randn"),
+                "cosine": (F32, (16_384, 64), "randn"),
+                "sine": (F32, (16_384, 64), "randn"),
+            },
+            ("out", "x", "cosine", "sine", 32, 128),
+            {"BLOCK": [64, 128, 256, 512, 1024], "TOKENS": [1, 2, 4], "VEC": [1, 2, 4]},
+            lambda c: (16_384 // c["TOKENS"], c["BLOCK"], 0),
+            lambda t: {"out": _rope(t)},
+        ),
+        problem(
+            "cuda_quantised_8kx11008",
+            {
+                "out": ("int8", (8192, 11_008), "poison"),
+                "scales": (F32, (8192,), "poison"),
+                "x": (F32, (8192, 11_008), "randn"),
+            },
+            ("out", "scales", "x", 11_008),
+            {"BLOCK": [64, 128, 256, 512, 1024], "UNROLL": [1, 2, 4, 8]},
+            lambda c: (8192, c["BLOCK"], 0),
+            lambda t: {
+                "out": (t["x"] / t["x"].abs().amax(-1, keepdim=True) * 127).round(),
+                "scales": t["x"].abs().amax(-1) / 127,
+            },
+        ),
+        problem(
+            "cuda_w4gemv_16384x8192",
+            {
+                "y": (F32, (16_384,), "poison"),
+                "W": ("int32", (16_384, 1024), "bits"),
+                "scales": (F16, (16_384, 64), "rand"),
+                "x": (F16, (8192,), "randn"),
+            },
+            ("y", "W", "scales", "x", 16_384, 8192),
+            {"WARPS": [1, 2, 4, 8, 16], "ROWS": [1, 2, 4, 8]},
+            lambda c: (16_384 // (c["WARPS"] * c["ROWS"]), (32, c["WARPS"]), 0),
+            lambda t: {"y": _w4(t)},
+        ),
+        problem(
+            "cuda_flash_32x2048x64",
+            {"O": (F32, (32, 2048, 64), "poison"), **{n: (F32, (32, 2048, 64), "randn") for n in "QKV"}},
+            ("O", "Q", "K", "V", 2048, f32(0.125)),
+            {"BR": [32, 64, 128, 256], "BC": [16, 32, 64], "STEP": [1, 2, 4, 8, 16]},
+            lambda c: ((2048 // c["BR"], 32), c["BR"], c["BC"] * 512),
+            lambda t: {"O": _attention(t["Q"], t["K"], t["V"])},
+        ),
+        problem(
+            "cuda_lattice_2048",
+            {"out": (F32, (9, 2048, 2048), "poison"), "x": (F32, (9, 2048, 2048), "rand")},
+            ("out", "x", 2048, 2048, f32(1.2)),
+            {"BX": [16, 32, 64, 128, 256], "BY": [1, 2, 4, 8], "PER": [1, 2, 4]},
+            lambda c: ((2048 // c["BX"], 2048 // (c["BY"] * c["PER"])), (c["BX"], c["BY"]), 0),
+            lambda t: {"out": _lattice(t, 1.2)},
+            lambda c: 64 <= c["BX"] * c["BY"] <= 1024,
+        ),
+        problem(
+            "cuda_nearest_1mx256",
+            {
+                "out": ("int32", (1 << 20,), "poison"),
+                "points": (F32, (16, 1 << 20), "randn"),
+                "centres": (F32, (256, 16), "randn"),
+            },
+            ("out", "points", "centres", 1 << 20, 256),
+            {"BLOCK": [64, 128, 256, 512], "PER": [1, 2, 4], "CHUNK": [32, 64, 128, 256]},
+            lambda c: ((1 << 20) // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
+            lambda t: {"out": _nearest(t)},
+        ),
+        problem(
+            "cuda_adam_24m",
+            {**{n: (F32, (24 << 20,), "poison") for n in "pmv"}, **{n: (F32, (24 << 20,), "randn") for n in "wg"}},
+            ("p", "m", "v", "w", "g", f32(1e-3), f32(0.9), f32(0.999), f32(1e-8), 24 << 20),
+            {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4], "GRID": [132, 528, 2112, 24_576]},
+            lambda c: (c["GRID"], c["BLOCK"], 0),
+            lambda t: {"p": t["w"] - 1e-3 * t["g"].sign(), "m": 0.1 * t["g"], "v": 1e-3 * t["g"] ** 2},
+        ),
+        problem(
+            "cuda_bilateral_4000x3000",
+            {"out": (F32, (3000, 4000), "poison"), "x": (F32, (3000, 4000), "rand")},
+            ("out", "x", 4000, 3000, f32(0.06), f32(8.0)),
+            {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "SHARED": [0, 1], "UNROLL": [1, 7]},
+            lambda c: ((-(-4000 // c["BX"]), -(-3000 // c["BY"])), (c["BX"], c["BY"]), 0),
+            lambda t: {"out": _bilateral(t, 0.06, 8.0)},
+            lambda c: 64 <= c["BX"] * c["BY"] <= 512,
+        ),
+        problem(
+            "cuda_loss_4kx50304",
+            {"out": (F32, (4096,), "poison"), "x": (F16, (4096, 50_304), "randn")},
+            ("out", "x", 50_304),
+            {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4, 8]},
+            lambda c: (4096, c["BLOCK"], 0),
+            lambda t: {"out": t["x"].logsumexp(-1)},
+        ),
+        problem(
+            "tilelang_causal_32x2048x128",
+            {
+                "Q": (F16, (32, 2048, 128), "randn"),
+                "K": (F16, (8, 2048, 128), "randn"),
+                "V": (F16, (8, 2048, 128), "randn"),
+                "Out": (F16, (32, 2048, 128), "poison"),
+            },
+            (),
+            {"block_M": [64, 128], "block_N": [32, 64, 128], "num_stages": [1, 2, 3], "threads": [128, 256]},
+            whole,
+            lambda t: {"Out": _causal(t)},
+            made="tilelang_causal",
+            defines={"heads": 32, "seq": 2048, "dim": 128, "groups": 4},
+        ),
+        problem(
+            "tilelang_low_1024x4096x4096",
+            {
+                "A": (F16, (1024, 4096), "randn"),
+                "B": ("int8", (4096, 4096), "small"),
+                "scales": (F32, (4096,), "rand"),
+                "C": (F16, (1024, 4096), "poison"),
+            },
+            (),
+            {
+                "block_M": [64, 128],
+                "block_N": [64, 128],
+                "block_K": [32, 64, 128],
+                "num_stages": [2, 3, 4],
+                "threads": [128, 256],
+            },
+            whole,
+            lambda t: {"C": (t["A"] @ t["B"].double().T * t["scales"])},
+            made="tilelang_low",
+            defines={"M": 1024, "N": 4096, "K": 4096},
+            tolerance=5e-3,
+        ),
+        problem(
+            "tilelang_depthwise_2048x130",
+            {
+                "x": (F32, (2048, 130, 130), "randn"),
+                "w": (F32, (2048, 3, 3), "randn"),
+                "out": (F32, (2048, 128, 128), "poison"),
+            },
+            (),
+            {"block_H": [2, 4, 8, 16, 32], "block_W": [16, 32, 64, 128], "threads": [128, 256, 512]},
+            whole,
+            lambda t: {"out": _depthwise(t)},
+            made="tilelang_depthwise",
+            defines={"planes": 2048, "height": 130, "width": 130},
+        ),
+        problem(
+            "tilelang_rms_16384x4096",
+            {"x": (F16, (16_384, 4096), "randn"), "out": (F16, (16_384, 4096), "poison")},
+            (),
+            {"block": [1, 2, 4, 8], "threads": [128, 256, 512]},
+            whole,
+            lambda t: {"out": t["x"] / (t["x"].pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()},
+            made="tilelang_rms",
+            defines={"rows": 16_384, "cols": 4096},
+        ),
+        problem(
+            "cute_fused_8192x8192",
+            {**{n: (F16, (8192, 8192), "randn") for n in "ab"}, "c": (F16, (8192, 8192), "poison")},
+            {"a": None, "b": None, "c": None},
+            {"TR": [1, 2, 4, 8], "TC": [16, 32, 64, 128], "VR": [1, 2, 4], "VC": [1, 2, 4, 8]},
+            whole,
+            lambda t: {"c": (t["a"] + t["b"]).clamp_min(0)},
+            lambda c: 64 <= c["TR"] * c["TC"] <= 512,
+            made="cute_fused",
+        ),
+        problem(
+            "cute_product_2048x2048x1024",
+            {"A": (F32, (2048, 1024), "randn"), "B": (F32, (2048, 1024), "randn"), "C": (F32, (2048, 2048), "poison")},
+            {"A": None, "B": None, "C": None},
+            {"BM": [32, 64, 128], "BN": [32, 64, 128], "BK": [8, 16], "TM": [4, 8], "TN": [4, 8]},
+            whole,
+            lambda t: {"C": t["A"] @ t["B"].T},
+            lambda c: 64 <= c["BM"] // c["TM"] * (c["BN"] // c["TN"]) <= 256,
+            made="cute_product",
+        ),
+        problem(
+            "cutile_softmaxed_32768x2048",
+            {"x": (F32, (32_768, 2048), "randn"), "out": (F32, (32_768, 2048), "poison")},
+            {"x": None, "out": None},
+            {"rows": [1, 2, 4, 8], "cols": [2048], "occupancy": [1, 2, 4, 8]},
+            lambda c: (32_768 // c["rows"], None, 0),
+            lambda t: {"out": t["x"].softmax(-1)},
+            made="cutile_softmaxed",
+        ),
+        problem(
+            "cutile_matmul_2048x4096x2048",
+            {"a": (F16, (2048, 2048), "randn"), "b": (F16, (2048, 4096), "randn"), "c": (F16, (2048, 4096), "poison")},
+            {"a": None, "b": None, "c": None},
+            {"rows": [64, 128, 256], "cols": [64, 128, 256], "depth": [32, 64, 128], "occupancy": [1, 2]},
+            lambda c: ((2048 // c["rows"], 4096 // c["cols"]), None, 0),
+            lambda t: {"c": t["a"] @ t["b"]},
+            lambda c: c["rows"] * c["cols"] < 65_536,
+            made="cutile_matmul",
+        ),
+        problem(
+            "cutile_turned_8192x6144",
+            {"x": (F32, (8192, 6144), "randn"), "out": (F32, (6144, 8192), "poison")},
+            {"x": None, "out": None},
+            {"rows": [16, 32, 64, 128], "cols": [16, 32, 64, 128], "occupancy": [1, 2, 4]},
+            lambda c: ((8192 // c["rows"], 6144 // c["cols"]), None, 0),
+            lambda t: {"out": t["x"].T},
+            lambda c: c["rows"] * c["cols"] <= 8192,
+            made="cutile_turned",
+        ),
+        problem(
+            "gluon_wgmma_4096x2048x2048",
+            {"a": (F16, (4096, 2048), "randn"), "b": (F16, (2048, 2048), "randn"), "c": (F16, (4096, 2048), "poison")},
+            lambda c: {"a": [c["BM"], c["BK"]], "b": [c["BK"], c["BN"]], "c": [c["BM"], c["BN"]], "K": 2048},
+            {"BM": [64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4], "num_warps": [4, 8]},
+            lambda c: ((4096 // c["BM"], 2048 // c["BN"]), None, 0),
+            lambda t: {"c": t["a"] @ t["b"]},
+            lambda c: (c["BM"] + c["BN"]) * c["BK"] * c["STAGES"] + c["BM"] * c["BN"] < 110_000,
+            made="gluon_wgmma",
+        ),
+        problem(
+            "gluon_gelu_50m",
+            {"x": (F32, (50_000_000,), "randn"), "out": (F32, (50_000_000,), "poison")},
+            {"x": None, "out": None, "n": 50_000_000},
+            {
+                "BLOCK": [512, 1024, 2048, 4096],
+                "VEC": [1, 2, 4, 8],
+                "num_warps": [1, 2, 4, 8],
+                "GRID": [132, 264, 528, 1056],
+            },
+            lambda c: (c["GRID"], None, 0),
+            lambda t: {"out": t["x"] * (1.702 * t["x"]).sigmoid()},
+            made="gluon_gelu",
+        ),
+        problem(
+            "numba_product_2048",
+            {n: (F32, (2048, 2048), "randn" if n != "C" else "poison") for n in "ABC"},
+            ("A", "B", "C"),
+            {"TPB": [8, 16, 32], "PER": [1, 2, 4, 8]},
+            lambda c: ((2048 // c["TPB"], 2048 // (c["TPB"] * c["PER"])), (c["TPB"], c["TPB"]), 0),
+            lambda t: {"C": t["A"] @ t["B"]},
+            made="numba_product",
+        ),
+        problem(
+            "numba_prices_256kx96",
+            {
+                "draws": (F32, (96, 1 << 18), "randn"),
+                "start": (F32, (1 << 18,), "rand"),
+                "out": (F32, (1 << 18,), "poison"),
+            },
+            ("draws", "start", "out"),
+            {"BLOCK": [32, 64, 128, 256, 512, 1024], "GRID": [132, 264, 512, 1024]},
+            lambda c: (c["GRID"], c["BLOCK"], 0),
+            lambda t: {"out": _prices(t)},
+            made="numba_prices",
+        ),
+        problem(
+            "warp_sampled_3000x4000",
+            {"x": (F32, (3000, 4000), "rand"), "out": (F32, (3000, 4000), "poison")},
+            ("x", "out", 0.3),
+            {"BLOCK": [32, 64, 128, 256, 512, 1024]},
+            lambda c: ((3000, 4000), c["BLOCK"], 0),
+            lambda t: {"out": _sampled(t, 0.3)},
+            made="warp_sampled",
+            tolerance=0.05,
+        ),
+    ]
