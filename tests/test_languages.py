@@ -21,6 +21,7 @@ import carver
 from carver.arch.devices import load
 from carver.base.errors import CompileError, ConfigError
 from carver.compiled.binary import Binary, Struct, TensorMap
+from carver.compiled.execution.facts import facts_of_binary
 from carver.compiled.isa import elf
 from carver.integrations.kernels import Maker, front_end, listed
 
@@ -234,6 +235,24 @@ def test_cutile_blocks_and_clusters(arch: str, ctas: int, cluster: int) -> None:
     kernel = elf.kernels(binary.code)[binary.entry]
     assert binary.block == kernel.threads
     assert binary.block[0] % 32 == 0 < binary.block[0]
+
+
+def test_cutile_maps_of_the_driver_have_the_boxes_of_their_tiles() -> None:
+    """On Hopper the driver makes a kernel's tensor maps: no argument says what a copy moves."""
+    module = language("cutile_matmul", "cuda.tile")
+    if not any((Path(p) / "cu13" / "bin" / "tileiras").is_file() for p in import_module("nvidia").__path__):
+        pytest.skip("no tileiras")
+    rows, cols, depth = 128, 64, 64
+    a, b, c = T("float16", (2048, 512)), T("float16", (512, 1024)), T("float32", (2048, 1024))
+    config, grid = {"rows": rows, "cols": cols, "depth": depth}, (2048 // rows, 1024 // cols)
+    binary = make(module.matmul, config, {"a": a, "b": b, "c": c, "shift": 1.5}, grid, arch=load("h100"))
+    facts = facts_of_binary(binary, load("h100"))
+    moved = {(each.argument, each.kind): 0.0 for each in facts.accesses}
+    for each in facts.accesses:
+        assert each.path == "descriptor"
+        moved[each.argument, each.kind] += each.program_bytes
+    by_hand = {("a", "load"): rows * 512 * 2, ("b", "load"): 512 * cols * 2, ("c", "store"): rows * cols * 4}
+    assert moved == pytest.approx(by_hand)
 
 
 SAXPY = r"""

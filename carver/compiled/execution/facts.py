@@ -25,7 +25,7 @@ from ..isa.summary import width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
-from . import dispatch
+from . import dispatch, mapped
 from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
@@ -70,6 +70,7 @@ def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
+    mapped.placed(launch, code)
     return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes)
 
 
@@ -89,6 +90,7 @@ class Execution:
         chosen = np.arange(self.count) if self.count <= DETAILED else places
         every = (*ACCESSES, *KEPT)
         self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
+        mapped.sized(launch, program, self.detail)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)

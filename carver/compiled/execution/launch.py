@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -23,6 +23,8 @@ SPACE = 1 << 40
 PARAMETERS = 0x7E * SPACE
 """Where code finds the parameters that it addresses in memory, such as tensor maps."""
 STACK_TOP = 0xFFFDC0
+MAP_BYTES, MOST_BOX = 128, 256
+"""Of a tensor map; the longest side of its box in elements."""
 SIZES_AT = 0x360
 """Of the block and the grid in constant bank 0 since compute capability 10.0; at its start before."""
 BLACKWELL = 100
@@ -69,6 +71,12 @@ class Launch:
         for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=False)):
             name = binary.names[place] or f"arg{place}"
             self._put(kernel.parameters_at + offset, size, value, name, offset, values)
+        end = max((offset + size for offset, size in parameters), default=0)
+        beyond = (kernel.parameters_bytes - end) // MAP_BYTES if parameters else 0
+        self.maps_at = [kernel.parameters_bytes - MAP_BYTES * (beyond - i) for i in range(beyond)]
+        """Of tensor maps that the driver adds behind the parameters."""
+        self.unsized: set[int] = set()
+        """Addresses of those whose boxes are not known yet."""
         self.banks = dict(kernel.banks)
         if self.sm:
             self._fill(kernel, binary.constants)
@@ -134,6 +142,24 @@ class Launch:
                 full = np.broadcast_to(held, place.tensor.shape) if held.ndim == 0 else held
                 self._contents[address // SPACE] = np.ascontiguousarray(full, kind).reshape(-1).view(np.uint32)
         return address
+
+    def map(self, at: int, address: int) -> None:
+        """Take the map at an address for one of the tensor at another."""
+        place = self.places[address // SPACE]
+        dims, pitches = place.tensor.shape[::-1], place.tensor.strides[-2::-1]
+        pitches_bytes = tuple(n * place.tensor.item_bytes for n in pitches)
+        made = TensorMap(place.tensor, dims, pitches_bytes, tuple(min(n, MOST_BOX) for n in dims))
+        self.places[address // SPACE] = replace(place, map=made)
+        self._maps[at] = address
+        self.unsized.add(at)
+
+    def size(self, at: int, apart: Sequence[int]) -> None:
+        """Set the box of such a map: the lengths along its axes, 0 where one is not known."""
+        place = self.places[self._maps[at] // SPACE]
+        assert place.map is not None
+        box = tuple(n or most for n, most in zip(apart, place.map.box, strict=True))
+        self.places[self._maps[at] // SPACE] = replace(place, map=replace(place.map, box=box))
+        self.unsized.discard(at)
 
     def place_of(self, address: int) -> Place | None:
         """The tensor that an address, or that of a tensor map, belongs to."""

@@ -11,8 +11,9 @@ from ...base.errors import CompileError
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
 """Attributes of `.nv.info`: registers per thread, least size of the stack. Each has a symbol's index and a number."""
-PARAMETER, PARAMETER_BANK = 0x17, 0x0A
-"""Attributes of `.nv.info.KERNEL`: one parameter (its number, offset and size); where parameters start in bank 0."""
+PARAMETER, PARAMETER_AGAIN, PARAMETER_BANK, PARAMETERS_BYTES = 0x17, 0x45, 0x0A, 0x19
+"""Attributes of `.nv.info.KERNEL`: one parameter (its number, offset and size), in either of two forms; where
+parameters start in bank 0; how many bytes they have."""
 THREADS, CLUSTER = 0x10, 0x3D
 """Attributes of `.nv.info.KERNEL`: the block that a launch must have, the blocks of a cluster. Three numbers each."""
 RESERVED_BYTES = 1024
@@ -42,6 +43,8 @@ class Kernel:
     """Where its parameters start in constant bank 0."""
     parameters: tuple[tuple[int, int], ...] = ()
     """Offset and size of each, in bytes."""
+    parameters_bytes: int = 0
+    """Of all of them, with those that the driver adds."""
     banks: Mapping[int, bytes] = field(default_factory=dict)
     """Constant memory, by bank, without the launch's own."""
     constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -95,14 +98,17 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
             at, length, _ = sections.get(f".nv.info.{name}", (0, 0, 0))
             threes = ((k, v) for k, v in _attributes(cubin[at : at + length]) if len(v) == 12)
             own: dict[int, tuple[int, int, int]] = {k: struct.unpack("<3I", v) for k, v in threes}
-            mine = {number: (offset, packed >> 18) for k, v in _attributes(cubin[at : at + length])
-                    if k == PARAMETER for _, number, offset, packed in [struct.unpack("<IHHI", v)]}  # fmt: skip
+            mine = {number: (offset, packed >> 18 if k == PARAMETER else packed & 0xFFFF)
+                    for k, v in _attributes(cubin[at : at + length]) if k in (PARAMETER, PARAMETER_AGAIN)
+                    for _, number, offset, packed in [struct.unpack("<IHHI", v)]}  # fmt: skip
             base = [struct.unpack("<IHH", v)[1] for k, v in _attributes(cubin[at : at + length]) if k == PARAMETER_BANK]
+            all_bytes = [struct.unpack("<H", v)[0] for k, v in _attributes(cubin[at : at + length])
+                         if k == PARAMETERS_BYTES]  # fmt: skip
             found[name] = Kernel(
                 name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
                 max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
                 own.get(CLUSTER, (1, 1, 1)), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
-                _banks(cubin, sections, name), constants,
+                all_bytes[0] if all_bytes else 0, _banks(cubin, sections, name), constants,
             )  # fmt: skip
     return found
 
@@ -131,6 +137,8 @@ def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
         if form == SIZED:
             yield attribute, info[at : at + size]
             at += size
+        else:
+            yield attribute, info[at - 2 : at]
 
 
 def _text(data: bytes, at: int) -> str:
