@@ -71,6 +71,16 @@ extern "C" __global__ void gathered(const float* x, const int* at, float* y, int
 #pragma unroll 1
     for (int j = 0; j < at[n]; ++j) y[j * 32 + i] = j;
 }
+extern "C" __global__ void sparse(float* y, const float* values, const int* columns, const float* x, int rows,
+                                  int width) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float total = 0;
+#pragma unroll 4
+    for (int k = 0; k < width; ++k)
+        if (columns[k * rows + row] >= 0) total += values[k * rows + row] * x[columns[k * rows + row]];
+    y[row] = total;
+}
 __constant__ int table[64];
 extern "C" __global__ void tabled(float* y, int n) {
     float total = 0;
@@ -423,6 +433,20 @@ def test_loaded_numbers_are_unknown_until_they_are_given(cubin: tuple[str, bytes
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
     assert not of.detail.assumed
     assert moved(of) == {("load", "x"): 128, ("load", "at"): 128 + 128 * 8, ("store", "y"): 128 + 128 * 7}
+
+
+def test_addresses_are_known_behind_conditions_that_are_not(cubin: tuple[str, bytes]) -> None:
+    """Half of the blocks end at once; the others load all that lies behind a test of a loaded number."""
+    rows, width = 128 * 40, 8
+    ints = carver.Tensor("int32", (width, rows))
+    args = (f32(rows), f32(width, rows), ints, f32(1000), i32(rows), i32(width))
+    facts = executed(cubin, "sparse", 80, 128, *args, names=("y", "values", "columns", "x", "", "")).facts()
+    asked = Counter[str]()
+    for access in facts.accesses:
+        asked[access.argument] += access.program_bytes * facts.programs  # type: ignore[assignment]
+        assert access.anywhere == (access.argument == "x")
+    entries = 4 * rows * width
+    assert asked == pytest.approx({"values": entries, "columns": entries, "x": entries, "y": 4 * rows})
 
 
 def test_constants_by_symbol(cubin: tuple[str, bytes]) -> None:

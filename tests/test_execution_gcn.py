@@ -169,6 +169,24 @@ def test_loaded_numbers_are_unknown_until_they_are_given(arch: Any) -> None:
     assert found["store", "y"] == 128 + 128 * 7
 
 
+def test_addresses_are_known_behind_conditions_that_are_not(arch: Any) -> None:
+    rows, width = 128 * 40, 8
+    ints = carver.Tensor("int32", (width, rows))
+    args = (f32(rows), f32(width, rows), ints, f32(1000), i32(rows), i32(width))
+    of = executed(arch, "sparse", 40, 128, *args, names=("y", "values", "columns", "x", "", ""))
+    facts, entries = of.facts(), 4 * rows * width
+    for argument in ("values", "columns"):
+        held = [access for access in facts.accesses if access.argument == argument]
+        assert sum(access.program_bytes for access in held) * facts.programs == pytest.approx(entries)
+        assert not any(access.anywhere for access in held)
+
+
+def test_bounds_of_a_launch_decide_how_many_registers_a_thread_may_have(arch: Any) -> None:
+    source = 'extern "C" __global__ void __launch_bounds__(64) bounded(float* x) {\n x[threadIdx.x] = 1;\n}'
+    made = binary(carver.Kernel(source, "bounded"), {}, args=(f32(64),), grid=1, block=64, arch=arch)
+    assert b".max_flat_workgroup_size: 64\n" in made.code
+
+
 def test_constants_by_symbol(arch: Any) -> None:
     held = np.zeros(64, np.int32)
     held[5], held[6] = 123, 1000

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, signature
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,22 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     host = kernel if hasattr(kernel, "_dsl_cls") else type(kernel).__call__.__get__(kernel)
     values = in_order(host, args, config)
     environment = host._dsl_cls._get_dsl().envar
-    before, environment.keep_ir, environment.keep_cubin = (environment.keep_ir, environment.keep_cubin), True, True
+    before = {name: getattr(environment, name) for name in ("keep_ir", "keep_cubin", "dump_dir")}
     major, minor = capability(arch, "CuTe DSL's kernels")
     sm = f"sm_{major}{minor}{'a' * (major >= 9)}"
-    try:
-        made = cute.compile(kernel, *map(_stand_in, values), options=f"--gpu-arch {sm} --keep-cubin")
-    except Exception as error:  # whatever stage refuses it, it is this configuration's answer
-        raise refusal(error) from error
-    finally:
-        environment.keep_ir, environment.keep_cubin = before
+    with TemporaryDirectory() as folder:  # what is kept is written into files first
+        environment.keep_ir, environment.keep_cubin, environment.dump_dir = True, True, folder
+        try:
+            made = cute.compile(kernel, *map(_stand_in, values), options=f"--gpu-arch {sm} --keep-cubin")
+            kept, lowered, code = str(made.__mlir__), str(made.ir_module), made.__cubin__
+        except Exception as error:  # whatever stage refuses it, it is this configuration's answer
+            raise refusal(error) from error
+        finally:
+            for name, value in before.items():
+                setattr(environment, name, value)
     of = signature(host).parameters
     passed = {n: v for v, (n, p) in zip(values, of.items(), strict=True) if not _constant(v, p)}
-    return _Host(str(made.__mlir__), passed, str(made.ir_module)).binary(made.__cubin__)
+    return _Host(kept, passed, lowered).binary(code)
 
 
 def _constant(value: Any, parameter: Parameter) -> bool:

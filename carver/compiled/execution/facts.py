@@ -277,9 +277,11 @@ class Execution:
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
+        scale, _ = self.shares()
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
-            asked, stride = tile.executions * tile.tile_bytes * tile.whole, math.nan
+            executions = tile.executions * float(scale[self.program.block_of[tile.index]])
+            asked, stride = executions * tile.tile_bytes * tile.whole, math.nan
             if lies is not None and tile.place is not None:
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
@@ -297,7 +299,7 @@ class Execution:
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (several, run), float(width),
-                    (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, tile.executions), np.ones(blocks),
+                    (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
             span_bytes = joined.get(tile.index, tile.span_bytes)

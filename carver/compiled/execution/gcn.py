@@ -313,6 +313,8 @@ def carried(each: Instruction, o: Operands, _: set[str]) -> Op | None:
             active = thread.get(EXEC) or Column(TRUE.bits, ~TRUE.bits)
             new_ = merged(active, new, thread.get(target[0]), len(thread.leads())) if not active.sure.all() else new
             thread.set(target[0], new_)
+            if active.known is not None:
+                thread.under[EXEC][target[0]] = new
             masked = settled(np.logical_and, [over, active])
             put_mask(thread, out_names, masked[0] if masked else None)
         else:
@@ -322,7 +324,7 @@ def carried(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     # lanes that take no part keep their sum, but their carry becomes 0
     if not is_scalar:
         o.reads.update(target)
-    return made(each, o, run, [*target, *out_names], masked=False)
+    return made(each, o, run, [*target, *out_names], masked=False, within="" if is_scalar else EXEC)
 
 
 def chosen(each: Instruction, o: Operands, _: set[str]) -> Op | None:

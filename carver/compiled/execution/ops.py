@@ -16,9 +16,11 @@ class Thread(Protocol):
     """Lanes at one place of the code, as instructions see them.
 
     notes: whether what outcomes depend on is of use, as in loops
+    under: by guards that are not sure, what registers hold in lanes that took part
     """
 
     notes: bool
+    under: dict[str, dict[str, Value]]
 
     def get(self, name: str) -> Value: ...
     def set(self, name: str, value: Value) -> None: ...
@@ -100,3 +102,5 @@ class Op:
     """For all warps of its block."""
     named: str = ""
     """The opcode of an instruction that is not known."""
+    within: str = ""
+    """A mask of the lanes whose results it writes, where it is no guard: other lanes get something as well."""

@@ -136,6 +136,7 @@ class Run:
         self.log.append(Event("block", n, fiber.lanes, (), fiber.warps))
         self.done += len(block.ops)
         fiber.notes = n in self.program.looping
+        fiber.under.clear()
         for each in block.ops:
             self._do(each, fiber)
         following = n + 1 if n + 1 < len(self.blocks) else None
@@ -179,17 +180,29 @@ class Run:
         guard = fiber.guard(op.guard) if op.guard else None
         if guard is not None and not guard.possible.any():
             return
-        loaded = self._touch(op, fiber, guard) if op.kind in TOUCHES else {}
         whole = guard is None or guard.sure.all()
-        before = {} if whole else {name: fiber.get(name) for name in op.writes}
+        among = fiber.guard(op.within) if op.within else guard
+        key = op.within or op.guard
+        mine = fiber.under.setdefault(key, {}) if among is not None and among.known is not None else {}
+        before = {name: fiber.get(name) for name in (*mine, *(() if whole else op.writes))}
+        for name, value in mine.items():  # as lanes that take part have it
+            fiber.set(name, value)
+        loaded = self._touch(op, fiber, guard) if op.kind in TOUCHES else {}
+        if fiber.under:
+            fiber.rewritten(op)
         for name in op.writes if op.run is None else ():
             fiber.set(name, loaded.get(name) or (None if "P" in name else self.launch.lost))
         if op.run is not None:
             fiber.at, fiber.among = op.address, None if whole or guard is None else guard.possible
             op.run(fiber)
         for name, old in before.items():
-            assert guard is not None
-            fiber.set(name, merged(guard, fiber.get(name), old, len(fiber.lanes)))
+            if name not in op.writes:
+                fiber.set(name, old)
+            elif guard is not None and not whole:
+                new = fiber.get(name)
+                if guard.known is not None:
+                    mine[name] = new
+                fiber.set(name, merged(guard, new, old, len(fiber.lanes)))
 
     def _touch(self, op: Op, fiber: Fiber, guard: Column | None) -> dict[str, Value]:
         """Record an access; what a load of known contents writes."""
@@ -278,6 +291,9 @@ class Fiber:
         """The address of the instruction that is run."""
         self.among: Array = None
         """The lanes that its guard lets take part; None where all do."""
+        self.under: dict[str, dict[str, Value]] = {}
+        """By guards that are not sure: what registers hold in lanes that took part in all that has that guard, since
+        the block began."""
         self.notes = True
         """Whether what outcomes depend on is recorded, as it is in loops."""
 
@@ -291,6 +307,14 @@ class Fiber:
             self.values.pop(name, None)
         else:
             self.values[name] = value
+
+    def rewritten(self, op: Op) -> None:
+        """Forget what lanes that take part hold, where an instruction writes it, or the guard itself."""
+        for guard in [guard for guard in self.under if guard.lstrip("!") in op.writes]:
+            del self.under[guard]
+        for held in self.under.values():
+            for name in op.writes:
+                held.pop(name, None)
 
     def guard(self, name: str) -> Column:
         """A predicate, the opposite where "!" stands before its name."""

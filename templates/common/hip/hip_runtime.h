@@ -9,7 +9,11 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// Threads of a block at most, and waves of a SIMD at least: registers follow from them. clang's own attribute is NVIDIA's.
+#define CARVER_BOUNDS_1(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define CARVER_BOUNDS_2(threads, waves) __attribute__((amdgpu_flat_work_group_size(1, threads), amdgpu_waves_per_eu(waves)))
+#define CARVER_BOUNDS(one, two, chosen, ...) chosen
+#define __launch_bounds__(...) CARVER_BOUNDS(__VA_ARGS__, CARVER_BOUNDS_2, CARVER_BOUNDS_1, )(__VA_ARGS__)
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
