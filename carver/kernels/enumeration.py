@@ -325,7 +325,7 @@ def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.derived.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *device_rules(kernel))]
-    table = _Table(static_scope(sizeless, arch), {}, np.zeros(1, np.int64), {})
+    table = _Table(static_scope(sizeless, arch))
     for tunable, values in kernel.tunables.items():
         if isinstance(values, Expression):
             continue
@@ -335,14 +335,14 @@ def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
         table.cross(tunable, new)
         steps = table.settle(steps)
     sized = {name: e for name, e, is_rule in steps if not is_rule}
-    known = {*table.scope, *table.columns, *size_scope(sizeless), *sized}
+    known = {*table.scope, *table, *size_scope(sizeless), *sized}
     for what, expression, _ in steps:
         if unknown := expression.names - known:
             word = min(unknown)
             why = f"{what!r} uses {word!r}, which {sizeless} does not have; {nearest(word, known)}"
             raise KernelError(f"{kernel.path}: {why}")
     rules = _sized_rules([(why, e) for why, e, is_rule in steps if is_rule], sized, table)
-    return Fixed(kernel, arch, sizeless, table.scope, table.columns, table.index, table.removed, sized, rules)
+    return Fixed(kernel, arch, sizeless, table.scope, dict(table), table.index, table.removed, sized, rules)
 
 
 def _sized_rules(
@@ -367,8 +367,8 @@ def _sized_rules(
     for why, expression in sorted(rules, key=lambda rule: deep(rule[1])):
         read = through(expression)
         every = expression.names.union(*(e.names for e in read.values()))
-        names = every & table.columns.keys()
-        codes |= {name: distinct(table.columns[name]) for name in names - codes.keys()}
+        names = every & table.keys()
+        codes |= {name: distinct(table[name]) for name in names - codes.keys()}
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
         out.append(SizedRule(why, expression, tuple(read.items()), values, every - names - read.keys(), which))
     return tuple(out)
@@ -413,28 +413,53 @@ _Step: TypeAlias = tuple[str, Formula, bool]
 """A column to compute; if the last entry is true, a rule to enforce."""
 
 
-@dataclass
-class _Table:
-    """The table of candidates during enumeration."""
+class _Table(Mapping[str, Any]):
+    """The table of candidates during enumeration. A column stays as short as it was computed, with the row there of
+    each candidate, and is drawn out where it is read."""
 
-    scope: Mapping[str, Any]
-    columns: dict[str, Any]
-    index: IntArray
-    removed: dict[str, int]
+    def __init__(self, scope: Mapping[str, Any]) -> None:
+        self.scope = scope
+        self.index: IntArray = np.zeros(1, np.int64)
+        self.removed: dict[str, int] = {}
+        self._short: dict[str, tuple[int, Any]] = {}
+        """The stage at which each column was computed, and its values."""
+        self._rows: list[IntArray] = []
+        """By stage, but for the last one, the row there of each candidate. A stage ends when candidates are crossed or
+        removed."""
+        self._drawn: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._drawn:
+            stage, column = self._short[name]
+            self._drawn[name] = column.take(self._rows[stage]) if stage < len(self._rows) else column
+        return self._drawn[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._short)
+
+    def __len__(self) -> int:
+        return len(self._short)
+
+    def _pick(self, rows: IntArray) -> None:
+        """From now on the candidates are these rows of what they were."""
+        ended = any(stage == len(self._rows) for stage, _ in self._short.values())
+        self._rows = [*(each.take(rows) for each in self._rows), *([rows] if ended else [])]
+        self.index, self._drawn = self.index.take(rows), {}
 
     def cross(self, name: str, values: np.ndarray) -> None:
-        """Add a column: combine each row with each value."""
-        n = len(self.index)
-        self.columns = {key: np.repeat(column, len(values)) for key, column in self.columns.items()}
-        self.columns[name] = np.tile(values, n)
-        self.index = np.repeat(self.index * len(values), len(values)) + np.tile(np.arange(len(values)), n)
+        """Add a column: combine each candidate with each value."""
+        n, count = len(self.index), len(values)
+        self._pick(np.repeat(np.arange(n), count))
+        place = np.tile(np.arange(count), n)
+        self.index = self.index * count + place
+        self._short[name] = len(self._rows), values.take(place)
 
     def settle(self, steps: Iterable[_Step]) -> list[_Step]:
         """Compute the columns and enforce the rules whose inputs are known; returns the remaining steps."""
-        left, names = list(steps), self.scope.keys() | self.columns.keys()
+        left, names = list(steps), self.scope.keys() | self._short.keys()
         while ready := [step for step in left if step[1].names <= names]:
             left = [step for step in left if step not in ready]
-            seen = ChainMap(self.columns, self.scope)  # type: ignore[arg-type]
+            seen: Mapping[str, Any] = ChainMap(self, self.scope)  # type: ignore[arg-type]
             allowed = np.ones(len(self.index), bool)
             for name, expression, is_rule in ready:
                 value = expression(seen)
@@ -444,10 +469,8 @@ class _Table:
                         self.removed[name] = self.removed.get(name, 0) + lost
                         allowed = kept
                 else:
-                    self.columns[name] = as_column(value, len(self.index))
+                    self._short[name] = len(self._rows), as_column(value, len(self.index))
                     names.add(name)
             if not allowed.all():
-                rows = np.flatnonzero(allowed)
-                self.columns = {name: column.take(rows) for name, column in self.columns.items()}
-                self.index = self.index.take(rows)
+                self._pick(np.flatnonzero(allowed))
         return left
