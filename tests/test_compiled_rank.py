@@ -1056,3 +1056,37 @@ def test_a_file_of_arguments_may_list_the_configurations(tmp_path: Path) -> None
     for more in ([], ["--configs", str(other)]):
         done = CliRunner().invoke(main, ["pins", "record", kernel, *asked, *more])
         assert done.exit_code == 0 and len(json.loads(done.output)["recorded"]) == 2, done.output
+
+
+def test_a_kernel_of_a_package_is_found_with_what_it_imports_relatively(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of serving engines. Its arguments: no bias, and a type of Triton's; both have a word in TOML."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    package = tmp_path / "nearby_kernels" / "layers"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    (package.parent / "shared.py").write_text("import triton\n\n@triton.jit\ndef twice(x):\n    return 2 * x\n")
+    lines = (
+        "import triton", "import triton.language as tl", "from ..shared import twice", "", "@triton.jit",
+        "def scaled(x, bias, y, OUT: tl.constexpr, BLOCK: tl.constexpr):",
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", "    value = twice(tl.load(x + at))",
+        "    if bias is not None:", "        value += tl.load(bias + at)", "    tl.store(y + at, value.to(OUT))", "",
+    )  # fmt: skip
+    (package / "scaling.py").write_text("\n".join(lines))
+    args = tmp_path / "args.toml"
+    text = (
+        "grid = ['65536 // BLOCK']\n[args]\nx = {dtype = 'float32', shape = [65536]}\nbias = {}\n"
+        "y = {dtype = 'int8', shape = [65536]}\n[constants]\nOUT = {dtype = 'int8'}\n[configs]\nBLOCK = [256, 512]\n"
+    )
+    args.write_text(text)
+    words = ["rank", "kernel", f"{package}/scaling.py:scaled", "--args", str(args), "--arch", "h100", "--json"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    hints = json.loads(done.output)["hints"]
+    assert sorted(hint["config"]["BLOCK"] for hint in hints) == [256, 512]
+    assert {hint["details"]["compulsory_bytes"] for hint in hints} == {5.0 * 65536}  # 4 bytes read, one written
+    args.write_text(text.replace("{dtype = 'int8'}", "{dtype = 'int9'}"))
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2 and "argument 'OUT': unknown element type 'int9'; did you mean" in done.output

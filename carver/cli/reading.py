@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
-from ..base.errors import ConfigError, DeviceError, KernelError
+from ..base.errors import ConfigError, DeviceError, KernelError, nearest
 from ..base.given import json_each, json_of, shown, text_from, text_of, toml_of
 from ..kernels import expr
 from ..kernels.foreign import ROW_KEYS, is_grid
@@ -251,7 +252,7 @@ def _arguments(path: Path) -> dict[str, Any]:
     return {
         **{name: size if size is None or isinstance(size, list) else [size] for name, size in sizes.items()},
         "args": {name: _argument(name, value) for name, value in tables["args"].items()},
-        "constants": tables["constants"],
+        "constants": {name: _argument(name, value) for name, value in tables["constants"].items()},
         "values": {n: np.array(v) if isinstance(v, list) else v for n, v in tables["values"].items()},
     }
 
@@ -268,9 +269,14 @@ def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
 
 
 def _argument(name: str, value: Any) -> Any:
+    """A tensor; a number; {} is None, {dtype = ...} alone Triton's type of that name."""
     if not isinstance(value, Mapping):
         return value
     _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape", "value")
+    if not value:
+        return None
+    if value.keys() == {"dtype"}:
+        return _type(name, value["dtype"])
     if value.keys() == {"dtype", "value"}:
         return _scalar(name, value["dtype"], value["value"])
     if "dtype" not in value or "shape" not in value:
@@ -282,6 +288,16 @@ def _argument(name: str, value: Any) -> Any:
         return Descriptor(tensor, value["block_shape"]) if "block_shape" in value else tensor
     except ConfigError as error:
         raise ConfigError(f"argument {name!r}: {error}") from None
+
+
+def _type(name: str, dtype: Any) -> Any:
+    """Triton's, whose integers are called int8 and uint8 where its signatures have i8 and u8."""
+    from ..compiled.arguments import TRITON_TYPE
+    from ..compiled.worker import decode
+
+    if dtype not in TRITON_TYPE:
+        raise ConfigError(f"argument {name!r}: unknown element type {shown(dtype)}; {nearest(str(dtype), TRITON_TYPE)}")
+    return decode({"dtype": re.sub(r"^(u?)i?(?=\d)", r"\1int", TRITON_TYPE[dtype])})
 
 
 def _scalar(name: str, dtype: Any, value: Any) -> Any:

@@ -69,7 +69,7 @@ def _named(place: Mapping[str, str]) -> Any:
     return found
 
 
-def _module(name: str, path: Path) -> ModuleType:
+def _alone(name: str, path: Path) -> ModuleType:
     if name != "__main__":
         try:
             spec = importlib.util.find_spec(name)
@@ -86,8 +86,27 @@ def _module(name: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[alias] = module
     sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[alias]
+        sys.path.remove(str(path.parent))
+        raise
     return module
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    """The module; one that imports relatively as a part of its package."""
+    try:
+        return _alone(name, path)
+    except ImportError as error:
+        if not str(error).startswith("attempted relative import") or not (path.parent / "__init__.py").is_file():
+            raise
+    folder, name = path.parent, path.stem
+    while (folder / "__init__.py").is_file():
+        folder, name = folder.parent, f"{folder.name}.{name}"
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(name)
 
 
 def kernel_at(text: str) -> Any:
