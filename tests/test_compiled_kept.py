@@ -33,7 +33,7 @@ def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None) -> car
     tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
     args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
     return carver.rank_kernel(
-        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values, "other": 3}, pool=pool
+        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values}, pool=pool
     )
 
 
@@ -293,6 +293,6 @@ def test_a_configuration_given_again_is_bound_once(first: Any, monkeypatch: pyte
     monkeypatch.setattr("carver.ranking.kernel.candidate", counted)
     args = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
     args["lengths"] = carver.Tensor("int32", (ROWS,))
-    how: dict[str, Any] = {"grid": (ROWS,), "arch": H100, "values": {"lengths": np.full(ROWS, 2048), "other": 3}}
+    how: dict[str, Any] = {"grid": (ROWS,), "arch": H100, "values": {"lengths": np.full(ROWS, 2048)}}
     again = carver.rank_kernel(kernels.ragged, CONFIGS * 50, args=args, **how)
     assert len(bound) == len(CONFIGS) and len(again) == len(first)

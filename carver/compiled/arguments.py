@@ -148,7 +148,8 @@ def check_values(values: Mapping[str, Any], args: Mapping[str, Any]) -> None:
             held = np.asarray(value)
         except ValueError:  # rows of several lengths, which whoever reads them refuses
             continue
-        if held.ndim and held.size != tensors[name].numel():
+        if held.ndim and held.size and held.size != tensors[name].numel():
             raise ConfigError(f"values[{name!r}] has {held.size:,} numbers, the tensor {tensors[name].numel():,}")
-        if "int" in tensors[name].dtype and held.dtype.kind == "f" and (held != np.floor(held)).any():
+        broken = held.dtype.kind == "f" and np.isfinite(held) & (held != np.floor(held))
+        if "int" in tensors[name].dtype and np.any(broken):
             raise ConfigError(f"values[{name!r}] has fractions, the tensor is of {tensors[name].dtype}")
