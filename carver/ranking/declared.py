@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,8 +139,7 @@ def make_hints(
     warps, smem, registers = list(map(int, of(told["warps"]))), col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
     held = [max(w, -(-t // arch.warp_size)) for w, t in zip(warps, threads, strict=True)]  # with warps that only copy
-    fit = np.array(occupancy_limits(arch, *np.array([held, smem, registers], float)))
-    limited_by = [LIMITS[i] for i in fit.argmin(axis=0).tolist()]
+    limited_by = [_limit(arch, *each) for each in zip(held, smem, registers, strict=True)]
     if arch.kind == "gpu":  # registers beyond these limits are spilled
         most, file = arch.max_regs_per_thread, arch.regs_per_block
         registers = [min(r, most, file // t) for r, t in zip(registers, threads, strict=True)]
@@ -181,6 +180,13 @@ def make_hints(
     return hints_of(
         columns, backend=backend, kernel=kernel.name, arch=arch, subject=problem, calibrated=trusted.text, notes=notes
     )
+
+
+@lru_cache(maxsize=4096)  # few values for many hints, and a dozen of NumPy's calls for each
+def _limit(arch: Arch, warps: int, smem_bytes: int, registers: int) -> str:
+    """What limits the blocks of an SM."""
+    limits = occupancy_limits(arch, *np.array([warps, smem_bytes, registers], float))
+    return LIMITS[int(np.argmin(limits))]
 
 
 class _Picked:
@@ -287,7 +293,8 @@ def _vectorize(problem: Problem, space: Space, col: _Picked) -> list[FrozenDict[
     copies: dict[str, list[float]] = {}
     if "access_elements" in space.columns:
         elements = col("access_elements", 1)
-        copies = {name: [each * int(problem.itemsize(name)) for each in elements] for name in inputs}
+        sizes = {name: int(problem.itemsize(name)) for name in inputs}
+        copies = {name: [each * itemsize for each in elements] for name, itemsize in sizes.items()}
     elif "instruction" in space.columns:
         copies = {name: [*col(f"copy_{x}_bytes", 16)] for name, x in zip(inputs, "ab", strict=False)}
     widths = {}
