@@ -94,6 +94,9 @@ def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> No
     found = seen(page(tables("carver evaluate " + "long_name_" * 8, "", said)), width, tmp_path)
     assert found["rows"] == 0 and found["sections"] == 1 and found["wide"] == [] and found["page"] == 0
     assert found["cells"] == ["0.000000", "0.004200", "0.008400", "0.012600"] and found["bars"] == 3
+    report = {**tables("report", "", said), "measured": [[1.0, 1.2, "DRAM"], [30.0, 40.0, ""]]}
+    found = seen(page(report), width, tmp_path)
+    assert found["sections"] == 2 and found["dots"] == 2 and found["wide"] == [] and found["page"] == 0
 
 
 def seen(text: str, width: int, tmp_path: Path) -> dict[str, Any]:

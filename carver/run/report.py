@@ -349,57 +349,33 @@ class Report:
         shown, same = self._columns(len(self.measurements), WIDTH)
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.summary(), *in_all(same)))
         head, rows = html_cells(shown)
-        body = "".join(
-            f'<tr class="{m.outcome}" title="{html.escape(m.message)}">{cells}</tr>'
-            for m, cells in zip(self.measurements, rows, strict=True)
-        )
+        told = zip(self.measurements, rows, strict=True)
+        body = "".join(f'<tr title="{html.escape(m.message)}">{cells}</tr>' for m, cells in told)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f'{lines}{self._svg()}<div style="overflow-x:auto">{table}</div>'
+        return f'{lines}<div style="overflow-x:auto">{table}</div>'
 
     def to_html(self, path: Path | str | None = None) -> str:
-        """A self-contained HTML page without scripts. Written to `path` if given."""
-        title = html.escape(str(self.problem))
-        page = (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{self._repr_html_()}</body></html>"
-        )
+        """One page that needs no other file: the findings, a picture, all candidates. Written to `path` if given."""
+        from ..view.page import page, tables
+
+        columns = {
+            "#": "rank", "measured ms": "measured_ms", "predicted ms": "predicted_ms", "x best": "over_best",
+            "± %": "ci_percent", "runs": "samples", "bound": "bound", "outcome": "outcome", "kernel": "kernel",
+            "configuration": "config", "message": "message",
+        }  # fmt: skip
+        rows = [{**row, "config": words(row["config"])} for row in self.rows()]
+        text = page({
+            **tables(
+                str(self.problem), self.measurements[0].device,
+                {"title": "Findings", "columns": [""], "rows": [[line] for line in self.summary()]},
+                {"title": "Candidates", "columns": list(columns), "words": list(range(6, len(columns))),
+                 "rows": [[row[name] for name in columns.values()] for row in rows]},
+            ),
+            "measured": [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms],
+        })  # fmt: skip
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
-
-    def _svg(self) -> str:
-        """Predicted against measured on logarithmic axes, with the diagonal; nothing where there is nothing to draw."""
-        points = [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms]
-        if not points:
-            return ""
-        low, high = (f(min(p, t) if f is min else max(p, t) for p, t, _ in points) for f in (min, max))
-        low, high = low / 1.2, high * 1.2
-        size, margin = 420, 56
-
-        def at(value: float) -> float:
-            return math.log(value / low) / math.log(high / low) * size
-
-        dots = "".join(
-            f'<circle cx="{margin + at(p):.1f}" cy="{margin / 2 + size - at(t):.1f}" r="3.5">'
-            f"<title>predicted {p:.4g} ms, measured {t:.4g} ms, {html.escape(bound)}</title></circle>"
-            for p, t, bound in points
-        )
-        left, top, right, bottom = margin, margin / 2, margin + size, margin / 2 + size
-        ticks = "".join(
-            f'<text x="{margin + at(v):.0f}" y="{bottom + 16}" text-anchor="middle">{v:.3g}</text>'
-            f'<text x="{left - 6}" y="{bottom - at(v) + 4:.0f}" text-anchor="end">{v:.3g}</text>'
-            for v in (low * 1.2, math.sqrt(low * high), high / 1.2)
-        )
-        return (
-            f'<svg viewBox="0 0 {right + 20} {bottom + 40}" width="{right + 20}" role="img" fill="currentColor" '
-            'style="max-width:100%;height:auto">'
-            "<title>predicted against measured</title>"
-            f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="#999"/>'
-            f'<line x1="{left}" y1="{bottom}" x2="{right}" y2="{top}" stroke="#999" stroke-dasharray="4"/>{dots}{ticks}'
-            f'<text x="{left + size / 2}" y="{bottom + 34}" text-anchor="middle">predicted [ms]</text>'
-            f'<text transform="translate(12 {top + size / 2}) rotate(-90)" text-anchor="middle">measured [ms]</text>'
-            "</svg>"
-        )
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def plot(self, path: Path | str | None = None) -> Figure:
         """Predicted against measured on logarithmic axes; the figure, saved to `path` if given. Needs matplotlib."""
@@ -407,15 +383,6 @@ class Report:
         if path is not None:
             save(Path(path), figure)
         return figure
-
-
-_STYLE = (
-    "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}"
-    "h1{font-size:1.3rem}p{margin:.2rem 0}svg{margin:1rem 0;font-size:11px}circle{fill:#2563eb;fill-opacity:.65}"
-    "table{border-collapse:collapse;font-size:13px}"
-    "th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd}tbody tr:not(.ok){color:#b91c1c}"
-    "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}th,td{border-color:#333}}"
-)
 
 
 def _median(m: Measurement) -> float:

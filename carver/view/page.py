@@ -32,11 +32,11 @@ POINTS = 64
 
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of a document: `title`, `subtitle`, `command`, `provenance`, and what there is of `hints`, `rejected`,
-    `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`) and `tables` (`title`, `columns`, `rows`, `note`;
-    `words`: which columns are text, `bars`: which are drawn).
+    `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`), `measured` (predicted and measured ms, bound) and
+    `tables` (`title`, `columns`, `rows`, `note`; `words`: which columns are text, `bars`: which are drawn).
 
-    A hint is the dict of `Hint.to_dict`. `explanation` (of `explain --json`), `occupancy` (of `occupancy_curves`),
-    `loops` and `measured_ms` beside it are drawn where they are there.
+    A hint is the dict of `Hint.to_dict`. `explanation` (of `explain --json`), `occupancy` (of `occupancy_curves`) and
+    `loops` beside it are drawn where they are there.
     """
     data = json.dumps(document, default=list, allow_nan=False).replace("<", "\\u003c")
     return Template((ASSETS / "page.html").read_text(encoding="utf-8")).substitute(

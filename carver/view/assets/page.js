@@ -64,6 +64,10 @@ function key(colours) {
     make("span", {}, make("i", { style: `background:${colour}` }), name)));
 }
 
+function boundsKey(bounds) {
+  return key(Object.fromEntries([...new Set(bounds)].map((name) => [name || "none", BOUNDS[name] ?? OTHER])));
+}
+
 function plain(head, rows, words = [0]) {
   return make("div", { class: "scroll" }, make("table", { class: "still" },
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
@@ -85,7 +89,6 @@ let filter = "";
 const COLUMNS = [
   ["#", (hint) => hint.rank],
   ["ms", (hint) => hint.predicted_ms],
-  ...(hints.some((hint) => hint.measured_ms) ? [["measured ms", (hint) => hint.measured_ms]] : []),
   ...(hints.some((hint) => hint.details?.tflops) ? [["TFLOP/s", (hint) => hint.details?.tflops]] : []),
   ["bound", (hint) => hint.bound],
   ...shownTunables.map((name) => [name, (hint) => hint.config[name]]),
@@ -231,8 +234,26 @@ function roofline() {
   return section("Roofline", draw("svg", { viewBox: `0 0 ${width} ${height}`, style: `max-width:${1.4 * width}px`, role: "img" },
     axes(width, height, box, x, y, "FLOP per byte of DRAM", "TFLOP/s"), draw("path", { class: "roof", d: path }), dots,
     draw("circle", { class: "ring", cx: x.at(mark.intensity), cy: y.at(mark.flops / 1e12), r: 7 })),
-    key(Object.fromEntries([...new Set(hints.map((hint) => hint.bound))].map((name) => [name, BOUNDS[name] ?? OTHER]))),
+    boundsKey(hints.map((hint) => hint.bound)),
     make("p", { class: "faint" }, "Each dot is a candidate, coloured by what bounds it. The ring is the chosen one."));
+}
+
+function measured() {
+  const points = data.measured ?? [];
+  if (!points.length) return null;
+  const [width, height] = [460, 440];
+  const box = { left: 52, right: width - 12, top: 26, bottom: height - 40 };
+  const times = points.flatMap(([predicted, taken]) => [predicted, taken]);
+  const [low, high] = [Math.min(...times) / 1.2, Math.max(...times) * 1.2];
+  const [x, y] = [logScale(low, high, box.left, box.right), logScale(low, high, box.bottom, box.top)];
+  return section("Predicted and measured", draw("svg", { viewBox: `0 0 ${width} ${height}`, style: `max-width:${1.4 * width}px`, role: "img" },
+    axes(width, height, box, x, y, "predicted ms", "measured ms"),
+    draw("line", { class: "axis", x1: box.left, y1: box.bottom, x2: box.right, y2: box.top, "stroke-dasharray": 4 }),
+    points.map(([predicted, taken, bound]) => draw("circle", {
+      cx: x.at(predicted), cy: y.at(taken), r: 3.5, fill: BOUNDS[bound] ?? OTHER, opacity: 0.75,
+    }, draw("title", {}, `predicted ${number(predicted)} ms, measured ${number(taken)} ms, ${bound}`)))),
+  boundsKey(points.map(([, , bound]) => bound)),
+  make("p", { class: "faint" }, "Each dot is a candidate, coloured by what bounds it; on the line the prediction is right."));
 }
 
 let heat = null;
@@ -388,7 +409,7 @@ function follow() {
 }
 
 function page() {
-  const parts = [...general()];
+  const parts = [...general(), measured()];
   if (hints.length) {
     parts.push(candidates(), follows);
     follow();
