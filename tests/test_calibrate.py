@@ -33,10 +33,10 @@ from carver.cli.main import main
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.fit import identified
 from carver.evaluate.tables import Case
-from carver.ranking.uncertainty import COVERAGE, share_within, trust, widened
+from carver.ranking.uncertainty import share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import Buffer, CpuDevice
-from carver.run.render import CUDA_FLAGS, Source
+from carver.run.render import Source
 from carver.run.session import Settings
 
 H200 = carver.load_arch("h200")
@@ -143,7 +143,7 @@ def test_bands_are_quantiles_over_problems() -> None:
     errors = [rng.normal(0, 0.1, n) for n in (50, 500, 5000)]
     low, high = quantiles(errors)
     inside = np.mean([share_within(e, (low, high)) for e in errors])
-    assert inside == pytest.approx(COVERAGE, abs=0.02)
+    assert inside == pytest.approx(0.8, abs=0.02), "the band says 80 %"
     assert low == pytest.approx(-0.128, abs=0.02)
     assert high == pytest.approx(0.128, abs=0.02)
 
@@ -470,7 +470,7 @@ def test_disturbed_readings_are_not_used() -> None:
     derived = keep.derive(H200, made(READ | {"launch_s": 5e-4, "dram_read_bytes_per_s": 4.75e12}))
     assert "launch_s" not in derived.constants
     assert "launch_s = 0.0005 is outside" in derived.refused[0]
-    assert derived.constants["dram_efficiency"] == CONSTANTS["dram_efficiency"].high, "a little outside: cut"
+    assert derived.constants["dram_efficiency"] == 0.97, "a little outside: cut to the bound"
 
 
 def test_kernels_fitted_against_the_datasheet_predict_as_before() -> None:
@@ -666,7 +666,7 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
     assert derived.fields["l2_bytes_per_s"] == pytest.approx(FormulaGpu.L2, rel=0.01)
     assert derived.constants["l2_merge"] == pytest.approx(2 - 2 / FormulaGpu.MERGED, rel=0.01)
     assert "l2_merge_sms" not in derived.fields, "what the descriptor says"
-    assert keep.derive(H200.replace(l2_merge_sms=1), gpu).fields["l2_merge_sms"] == keep.MERGE_SMS
+    assert keep.derive(H200.replace(l2_merge_sms=1), gpu).fields["l2_merge_sms"] == 16
     assert derived.constants["dram_efficiency"] == pytest.approx(FormulaGpu.DRAM / H200.dram_bytes_per_s, rel=0.01)
     assert derived.constants["launch_s"] == pytest.approx(FormulaGpu.LAUNCH)
     assert [line.partition(" ")[0] for line in derived.refused] == ["dram_latency_load"], (
@@ -702,7 +702,7 @@ def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytes
     assert used.spill_bytes == 0
     assert used.registers <= 168
     assert "serialized" not in binary.log, "wgmma would be timed one by one"
-    assert source.flags == CUDA_FLAGS
+    assert source.flags == ("--std=c++17",), "nothing for this device alone"
 
 
 def test_groups_of_a_case_by_kernel() -> None:

@@ -18,7 +18,7 @@ from carver.cost.fit import predict
 from carver.cost.models.block import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
-from carver.cost.work import INDEPENDENT_OVERLAP, Work, on_pipe
+from carver.cost.work import Work, on_pipe
 from carver.evaluate.tables import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
 from carver.ranking.rank import rank
@@ -181,7 +181,7 @@ def test_scaling_between_products_of_mma_hides_in_part_behind_other_blocks() -> 
     tile = dict(BLOCK_M=64, BLOCK_N=128, BLOCK_K=128, num_warps=4, num_stages=3, GROUP_M=16)
     tables = [rank(layer.problem, carver.CUDA(name), [tile], "triton_block_fp8") for name in ("a100", "h100")]
     steps = [one_step(table.table.parts[0].space, K) for table in tables]
-    assert [float(step.chain_overlap[0]) for step in steps] == [INDEPENDENT_OVERLAP, K["chain_overlap"]]  # mma, wgmma
+    assert [float(step.chain_overlap[0]) for step in steps] == [1.2, K["chain_overlap"]]  # mma, wgmma
     math, chain = steps[0].math_clk, steps[0].chain_clk
     two = on_pipe(math, chain, np.array(2.0), steps[0].chain_overlap, True)
     hidden = (math + chain - two) / (chain - math)

@@ -26,8 +26,6 @@ from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulat
 from carver.evaluate.tables import Case
 from carver.tune import cache as disk
 from carver.tune.search import (
-    DOUBT,
-    PRIOR_SPREAD,
     STRATEGIES,
     BudgetSpent,
     Choices,
@@ -125,19 +123,19 @@ def test_the_chance_left_by_hand() -> None:
     seen = Residuals()
     assert seen.chance(np.array([1.0])) == 1.0
     seen.add(1.0, 1.0)
-    assert seen.spread == pytest.approx(PRIOR_SPREAD * math.sqrt(2)), "one measurement leaves the centre as unsure"
+    assert seen.spread == pytest.approx(0.06 * math.sqrt(2)), "one measurement leaves the centre as unsure"
     assert seen.chance(np.array([0.99])) == pytest.approx(0.5)
     two_sigma = 0.99 * math.exp(2 * seen.spread)
     one = 0.022750131948179195
     assert seen.chance(np.array([two_sigma])) == pytest.approx(one)
     assert seen.chance(np.full(3, two_sigma)) == pytest.approx(1 - (1 - one) ** 3)
-    assert seen.chance(np.array([10.0])) < 1e-9 < DOUBT
+    assert seen.chance(np.array([10.0])) < 1e-9
     assert seen.chance(np.array([])) == 0.0
     seen.add(1.0, math.inf)
     assert len(seen.logs) == 1, "a failure says nothing of times"
     seen.add(1.0, math.e)
     assert seen.centre == pytest.approx(0.5)
-    assert seen.spread == pytest.approx(math.sqrt((3 * PRIOR_SPREAD**2 + 0.5) / 4 * 1.5))
+    assert seen.spread == pytest.approx(math.sqrt((3 * 0.06**2 + 0.5) / 4 * 1.5))
 
 
 def test_local_search_walks_downhill_from_the_best_predicted() -> None:
