@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import overlap
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
-from carver.compiled.footprint import Footprint, Touched, lanes_bytes
+from carver.compiled.footprint import Footprint, Stretch, Touched, filled, lanes_bytes
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
@@ -263,6 +264,22 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
         found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0)
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
+
+
+@pytest.mark.parametrize(("fields", "times"), [(range(16), 8.0), (range(4, 7), 3.0), ((0, 8), 1.0), ((0, 0), 1.0)])
+def test_fields_of_a_struct_share_its_sectors(fields: Sequence[int], times: float) -> None:
+    """Of structs of 16 numbers, a load for each field: how many of them are in the sector of the first."""
+    every = [tiles(np.arange(20) * 64 * 16 + field, (64,), (16,)) for field in fields]
+    assert filled(every[0], Stretch.of(every[0], 32), every, 1.0) == times
+    loop = tiles(np.arange(20) * 64 * 16, (64,), (16,), count=16, step=1)
+    assert filled(loop, Stretch.of(loop, 32), [loop], 1.0) == 8.0
+
+
+def test_tiles_that_begin_in_one_sector_fetch_the_same() -> None:
+    """Of tiles that are not affine but known, as a warped image's are: neighbours of four bytes to the right."""
+    known = [replace(tiles(np.arange(20) * 4096 + d, (64,), (1,)), coef=(np.nan,), sector_bytes=640.0) for d in (0, 1)]
+    trace = Trace((20, 1, 1), 20, ((0, 20),), accesses=known)
+    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct() == {"x": 20 * 640.0}
 
 
 # -- the code

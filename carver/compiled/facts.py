@@ -138,7 +138,8 @@ class AccessFacts:
     density: float
     """Share of a stretch that is used, by this access or by others of its loop that read what it leaves out."""
     filled: float
-    """The same by all iterations of a program."""
+    """The same by all iterations of a program; of stretches within a sector each, how many times what is asked for is
+    read of it."""
     align_bytes: float
     """Of the starts of stretches."""
     anywhere: bool = False

@@ -113,18 +113,35 @@ def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float
 
 def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: float) -> float:
     """Share of a stretch's bytes that a program reads in all its iterations, the first one as an example: those that
-    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration."""
-    if once == 1 or access.kind != "load":
+    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration.
+
+    Of stretches within a sector each, as a field of structs is: the times what it asks for that are read of a sector.
+    """
+    if access.kind != "load":
         return once
-    places = set[float]()
+    if once == 1:
+        sector, run = SECTOR_BYTES // access.item_bytes, stretch.span_bytes / access.item_bytes
+        several = tile_elements(access) > run and not scattered(access) and not access.turned
+        if run >= sector or not several or not len(access.start):
+            return 1.0
+        alike = [other for other in others if (other.shape, other.coef) == (access.shape, access.coef)]
+        starts = _starts(access, alike, sector)
+        starts = starts[starts // sector == access.start[0] // sector]
+        return max(len(np.unique(starts[:, None] % sector + np.arange(run))) / run, 1.0)
+    places = len(np.unique(_starts(access, others, stretch.pitch) % stretch.pitch))
+    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * places))
+
+
+def _starts(access: Access, others: Sequence[Access], steps: float) -> FloatArray:
+    """Where the first program's tiles of an access begin, and those of others of its tensor, in so many iterations."""
+    found = [np.empty(0)]
     for other in others:
         if (other.kind, other.argument, other.item_bytes) == (access.kind, access.argument, access.item_bytes):
             first = other.program == other.program.min(initial=0.0)
             for start, stride, count in zip(other.start[first], other.stride[first], other.count[first], strict=True):
-                steps = np.arange(min(count, stretch.pitch)) if stride else np.zeros(1)
-                at = start + stride * steps
-                places.update(np.mod(at[np.isfinite(at)], stretch.pitch))
-    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * len(places)))
+                found.append(start + stride * np.arange(min(count, steps) if stride else 1))
+    out = np.concatenate(found)
+    return out[np.isfinite(out)]
 
 
 def scattered(access: Access) -> bool:
@@ -152,7 +169,7 @@ def fetched(access: Access, others: Sequence[Access]) -> float:
         run = stretch.run_bytes
         slack = max(SECTOR_BYTES - min(align_bytes(access), run), 0.0)
         return max((run + slack) / SECTOR_BYTES, math.ceil(run / SECTOR_BYTES)) * SECTOR_BYTES / run
-    return 1.0 / filled(access, stretch, others, density(access, stretch, others))
+    return 1.0 / min(filled(access, stretch, others, density(access, stretch, others)), 1.0)
 
 
 def align_bytes(access: Access, pitch: float = 1.0) -> float:
@@ -268,6 +285,8 @@ class Footprint:
         mean = _mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
         size = tile_elements(first) * item * fetched(first, self.trace.accesses)
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
+        if first.sector_bytes:  # not affine: tiles that begin in one sector fetch the same
+            start = np.floor(start / (SECTOR_BYTES / item)) * (SECTOR_BYTES / item)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
         if together is None:  # else it knows its walks by their places
             start, stride, count, program, round_, loop, lost, beside = (
