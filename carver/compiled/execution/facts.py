@@ -29,7 +29,7 @@ from . import dispatch, mapped
 from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
-from .program import ACCESSES, KEPT, MOVES, Program
+from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .reuse import fetched_shares
 from .roles import Reader, Role
 from .run import Run
@@ -71,7 +71,7 @@ def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
     mapped.placed(launch, code)
-    return Execution(code, Program(decoded(code)), launch, arch, binary.shared_bytes)
+    return Execution(code, Program(passing_by(decoded(code))), launch, arch, binary.shared_bytes)
 
 
 class Execution:

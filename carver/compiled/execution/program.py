@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -241,6 +241,19 @@ class Program:
             for column in ([op.reads for op in self.ops], [op.writes for op in self.ops])
         )
         return names, bits, reads_of, writes_of
+
+
+def passing_by(ops: Sequence[Op]) -> list[Op]:
+    """Instructions, of which branches that may pass by rare code do so always, if they depend on what is loaded: then
+    their outcome is not known, and nothing that it depends on is of use."""
+    program = Program(ops)
+    loads = {i for i, op in enumerate(ops) if op.access in ("load", "copy")}
+
+    def lost(i: int) -> bool:
+        return any(not loads.isdisjoint(each) for each in program._needed({i: ops[i].reads})[0])
+
+    free: dict[str, Any] = {"guard": "", "conditions": (), "reads": frozenset(), "asks": frozenset(), "rare": False}
+    return [replace(op, **free) if op.rare and lost(i) else op for i, op in enumerate(ops)]
 
 
 def _opposite(guard: str, other: str) -> bool:
