@@ -18,6 +18,7 @@ from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import Execution, facts_of_binary, waited
 from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.launch import Launch
+from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.program import Program
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import spread, times
@@ -433,6 +434,12 @@ def test_loaded_numbers_are_unknown_until_they_are_given(cubin: tuple[str, bytes
     of = executed(cubin, "gathered", 1, 32, *args, names=("x", "at", "y", "n"), values={"at": held})
     assert not of.detail.assumed
     assert moved(of) == {("load", "x"): 128, ("load", "at"): 128 + 128 * 8, ("store", "y"): 128 + 128 * 7}
+
+
+def test_a_predicate_in_later_passes_stays_or_has_no_walk() -> None:
+    yes, no = Column(np.array([True, True])), Column(np.array([True, False]))
+    assert _walk([yes, yes, yes]) == 0
+    assert _walk([yes, no, yes]) is None
 
 
 def test_addresses_are_known_behind_conditions_that_are_not(cubin: tuple[str, bytes]) -> None:

@@ -317,6 +317,8 @@ def _walk(columns: Sequence[Value]) -> Array | None:
     if any(column is None or not _alike(column.known, first.known) for column in columns):
         return None
     bits = [column.bits for column in columns if column is not None]
+    if bits[0].dtype == bool:  # a predicate has no step
+        return np.zeros(1, np.int64) if all(map(np.array_equal, bits[1:], bits)) else None
     steps = [later - earlier for later, earlier in pairwise(bits)]
     return steps[0] if all(_same(steps[0], each, first.known) for each in steps[1:]) else None
 
