@@ -282,8 +282,9 @@ def gathered(
 
 def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
     """Those that no program enters, with their places in the source; not those within them, which are never met."""
-    idle = [loop for loop in loops if not loop.trips.any()]
-    return tuple(f"loop over {loop.name}" + (f" ({loop.where})" if loop.where else "") for loop in idle)
+    idle = [("while loop" if loop.name == "while" else f"loop over {loop.name}", loop.where) for loop in loops
+            if not loop.trips.any()]  # fmt: skip
+    return tuple(f"{name} ({where})" if where else name for name, where in idle)
 
 
 def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:

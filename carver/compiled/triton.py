@@ -107,7 +107,7 @@ def autotuned(kernel: Any, given: Mapping[str, Any] | None) -> Sequence[Any]:
             whole = getattr(prune, "by_code", prune is None)  # carver's own pruner ranks the list, too
             return tuple(inner.configs) if whole or given is None else _pruned(prune, inner.configs, given)
         inner = inner.fn
-    raise ConfigError(f"{inner.__name__} has no triton.autotune list to rank: give one, in a shell --configs FILE")
+    raise ConfigError(f"{inner.__name__} has no triton.autotune list to rank: give a list, in a shell --configs FILE")
 
 
 def _pruned(prune: Callable[..., Any], configs: Sequence[Any], given: Mapping[str, Any]) -> Sequence[Any]:
