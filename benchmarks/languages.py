@@ -1,4 +1,5 @@
-"""Kernels of our own in CUDA C++, Numba, Warp and Gluon: built with no GPU, then checked and timed on one.
+"""Kernels of our own in CUDA C++, TileLang, CuTe DSL, cuTile, Gluon, Numba and Warp: built with no GPU, then checked
+and timed on one.
 
     python benchmarks/languages.py build FOLDER [--only NAME] [--arch h100]
     python benchmarks/languages.py time FOLDER --out FILE.jsonl [--seconds 90] [--counters 0]

@@ -1,4 +1,4 @@
-"""Problems of `benchmarks/languages.py` in the form in which such kernels are commonly written, in eight languages."""
+"""Problems of `benchmarks/languages.py` in the form in which such kernels are commonly written, in seven languages."""
 
 from __future__ import annotations
 
