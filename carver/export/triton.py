@@ -177,7 +177,7 @@ def perf_model(
     def op_of(arguments: tuple[tuple[str, Any], ...]) -> Template:
         return make(template, dict(arguments))
 
-    known = {"num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override", "pre_hook", *ALIASES}
+    known = {*LAUNCH, "ir_override", "pre_hook", *ALIASES}
     known |= {alias for aliases in ALIASES.values() for alias in aliases} | set((names or {}).values()) | set(ignore)
 
     def predicted_seconds(**arguments: Any) -> float:

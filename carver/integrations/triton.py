@@ -43,16 +43,19 @@ def triton_pruner(
     """
     tuner = None if kernel is None else partial(_tuner_of, kernel)
     if template is None:
+        from .enable import device_of
+
         if names or ignore or propose or compiled is not None:
             raise ConfigError("names, ignore, propose and compiled go with a template: triton_pruner(op, ...)")
-        return _by_code(counted("topk", topk, 1), arch, tuner)
+        return Pruner(_by_code(counted("topk", topk, 1), lambda given: device_of(arch), tuner), by_code=True)
     if arch != "auto":
         raise ConfigError("a template has its own device: op.with_arch(...)")
     if compiled is None:
         return pruner(template, topk, names, ignore, propose, tuner)
     if tuner is None:
         raise ConfigError("compiled= needs the kernel: triton_pruner(..., kernel=lambda: matmul)")
-    return _compiled(pruner(template, compiled, names, ignore, propose), template, counted("topk", topk, 1), tuner)
+    screen = pruner(template, compiled, names, ignore, propose)
+    return Pruner(_by_code(counted("topk", topk, 1), lambda given: device(make(template, given)), tuner, screen))
 
 
 def _tuner_of(kernel: Any) -> Any:
@@ -60,18 +63,23 @@ def _tuner_of(kernel: Any) -> Any:
     return kernel() if isinstance(kernel, FunctionType) else kernel
 
 
-def _by_code(topk: int, arch: Arch | str, tuner: Callable[[], Any] | None) -> Pruner:
+def _by_code(
+    topk: int, target: Callable[[Mapping[str, Any]], Arch], tuner: Callable[[], Any] | None,
+    screen: Pruner | None = None,
+) -> Callable[..., list[Any]]:  # fmt: skip
+    """Keeps what is first by machine code, of the list or of what `screen` leaves of it. `target`: the device, by the
+    arguments of the call."""
     from .autotune import ranked
-    from .enable import device_of
 
     feedback = Feedback()
 
     def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         own = tuner() if tuner else _asking()
         given = {**named_args, **kwargs}
-        return ranked(_inner(own), configs, given, device_of(arch), topk, tuner=own, feedback=feedback)[0]
+        first = configs if screen is None else screen(configs, named_args, **kwargs)
+        return ranked(_inner(own), first, given, target(given), topk, tuner=own, feedback=feedback)[0]
 
-    return Pruner(early_config_prune, by_code=True)
+    return early_config_prune
 
 
 def _asking() -> Any:
@@ -89,17 +97,3 @@ def _inner(kernel: Any) -> Any:
     while hasattr(kernel, "prune_configs"):
         kernel = kernel.fn
     return kernel
-
-
-def _compiled(screen: Pruner, template: Make, topk: int, tuner: Callable[[], Any]) -> Pruner:
-    from .autotune import ranked
-
-    feedback = Feedback()
-
-    def early_config_prune(configs: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
-        given = {**named_args, **kwargs}
-        own = tuner()
-        first = screen(configs, named_args, **kwargs)
-        return ranked(_inner(own), first, given, device(make(template, given)), topk, tuner=own, feedback=feedback)[0]
-
-    return Pruner(early_config_prune)
