@@ -240,7 +240,7 @@ def _reduces(opcodes: Sequence[str]) -> bool:
     touched = [op for op in opcodes if MEMORY.match(op)]
     if "STL" not in touched and "I2F.F64.S64" not in opcodes:  # the array may be in registers
         return False
-    if any("MMA" in op for op in opcodes):  # of operands in shared memory, with spills alone as accesses
+    if any(re.match("[A-Z]+MMA", op) for op in opcodes):  # of operands in shared memory, with spills alone as accesses
         return False
     return "BRA" in opcodes and bool(touched) and all(map(TABLE.match, touched))
 
