@@ -7,7 +7,8 @@ vLLM's wheel has a tuned configuration for each kernel, device and size (`vllm/k
 sizes are drawn. `run` prices the winner, as many random draws of Helion's own as asked, and what `search` finds within
 `--budget` seconds. `report` gives the share of draws that are predicted to be faster than the winner, and its predicted
 time over that of the search's first. Needs vLLM's Python files (0.33.0; `pip install --no-deps vllm` and what they
-import) and Helion 1.5.1. vLLM is told that the device is CUDA's, as its tuner would see it on the GPU.
+import) and Helion 1.5.1. vLLM is told that the device is CUDA's, as its tuner would see it on the GPU. What FILE has is
+not run again.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def run(options: argparse.Namespace) -> None:
     import carver
     from carver.integrations.helion import HelionKernels, _allocated, absent, flat, priced, search
 
+    before = [json.loads(line) for line in options.file.read_text().splitlines()] if options.file.exists() else []
+    done = {(row["kernel"], json.dumps(row["key"], sort_keys=True)) for row in before}
     arch = carver.load_arch(options.arch)
     with absent(arch) as tensor:
         import helion
@@ -65,6 +68,8 @@ def run(options: argparse.Namespace) -> None:
                           for key, args in wrapper.get_inputs().items()}  # fmt: skip
             keys = sorted(set(inputs) & set(winners))
             for key in random.Random(0).sample(keys, min(options.keys, len(keys))):
+                if (name, json.dumps(json.loads(key), sort_keys=True)) in done:
+                    continue
                 kernel = helion.kernel(**(wrapper.helion_settings.to_dict() if wrapper.helion_settings else {}) |
                                        {"static_shapes": False})(wrapper.raw_kernel_func)  # fmt: skip
                 bound, args = kernel.bind(inputs[key]), inputs[key]
