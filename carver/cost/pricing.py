@@ -36,8 +36,9 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 32
 """Problems of many that are looked at together."""
-FEW = 256
-"""Up to this many candidates are priced without bounds: bounding them would take as long."""
+FEW, FEW_ALONE = 256, 1024
+"""Up to this many candidates are priced without bounds: bounding them would take as long. The second is for one problem
+in Python, where the number of operations counts more than that of rows."""
 REACH = 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
 second pass is rare."""
@@ -201,7 +202,7 @@ class Catalogue:
         """Of each problem the rows of the fastest candidates, their times, the number of candidates, and how many each
         rule removes."""
         allowed = self.tables.allowed(scopes)
-        few = max(topk, FEW)
+        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW)
         asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows, _ in allowed]
         told: dict[int, Any] = dict.fromkeys(range(len(problems)))
         out = {}
