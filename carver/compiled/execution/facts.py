@@ -159,7 +159,7 @@ class Execution:
             registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
             straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
             unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count), dot_flops=flops,
-            assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles, lead, critical)),
+            assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles)),
             **footprints(Touched.of(trace, sizes), self.arch, resident),
         )  # fmt: skip
 
@@ -317,7 +317,7 @@ class Execution:
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
 
-    def _notes(self, reader: Reader, roles: Sequence[Role], lead: Role, critical: Sequence[int]) -> Iterator[str]:
+    def _notes(self, reader: Reader, roles: Sequence[Role]) -> Iterator[str]:
         if len(roles) > 1:
             for role in roles:
                 loops = ", ".join(

@@ -10,8 +10,6 @@ from .tiles import SECTOR_BYTES, spread
 
 PAST_L1 = ("BYPASS", "STRONG", "CONSTANT_SYS")
 """Parts of opcodes that go by L1."""
-PLACES = 1 << 43
-"""Sectors of all addresses."""
 
 
 def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
