@@ -303,6 +303,16 @@ def early(x_ptr, y_ptr, flag_ptr, n, BLOCK: tl.constexpr):
             tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
 
 
+@triton.jit
+def summed(sources, counts, y_ptr, BLOCK: tl.constexpr):
+    """Arguments that are tuples, one of them with a number that Triton takes for a constant."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(len(sources)):
+        total += tl.load(sources[k] + i * counts[1], mask=i < counts[0]).to(tl.float32)
+    tl.store(y_ptr + i, total)
+
+
 class Case(NamedTuple):
     kernel: Any
     args: dict[str, Any]
@@ -373,6 +383,8 @@ CASES = {
     "batched": Case(batched, halves(a_ptr=(4, 32, 32), b_ptr=(4, 32, 32), c_ptr=(4, 32, 32)), [{"B": 4, "N": 32}],
                     (1,)),
     "rearranged": Case(rearranged, {**floats(x_ptr=(256, 256), y_ptr=(256, 256)), "N": 256}, [{"BLOCK": 32}], (8, 8)),
+    "tuples": Case(summed, {"sources": (carver.Tensor("float16", (4096,)), carver.Tensor("float32", (4096,))),
+                            "counts": (4000, 1), **floats(y_ptr=4096)}, [{"BLOCK": 256}], (16,)),
     "pointers": Case(pointers, {**tensors("int64", pointers_ptr=4), **halves(y_ptr=4096), "n": 4096}, [{"BLOCK": 256}],
                      (16, 4)),
     "early return": Case(early, {**PAIR, **tensors("int32", flag_ptr=1), "n": 2000}, [{"BLOCK": 256}], (16,),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import carver
+from carver.base.errors import ConfigError
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span
 from carver.compiled.match import matched
 from carver.compiled.pool import Pool
@@ -39,6 +40,18 @@ def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -
         assert said.startswith("NoCandidates") and REFUSED[title] in said
     else:
         assert " us, " in said, said
+
+
+def test_parts_of_a_tuple_are_arguments(pool: Pool) -> None:
+    """The second of two numbers is 1, so a constant; 4,000 of 4,096 elements, of 2 and 4 bytes, are asked for."""
+    case = kernels.CASES["tuples"]
+    [hint] = carver.rank_kernel(
+        case.kernel, case.configs, args=case.args, grid=case.grid, arch="rtx_4090", values={"sources.0": 0}, pool=pool
+    )
+    moved = {each.argument: round(each.program_bytes) for each in hint.facts.accesses}
+    assert moved == {"sources.0": 500, "sources.1": 1000, "y_ptr": 1024}
+    with pytest.raises(ConfigError, match=r"argument 'counts\.0' is a list"):
+        carver.rank_kernel(case.kernel, case.configs, args={**case.args, "counts": ([2],)}, grid=(1,), arch="h100")
 
 
 @pytest.mark.parametrize("title", ["ragged", "early return"])

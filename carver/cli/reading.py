@@ -269,7 +269,9 @@ def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
 
 
 def _argument(name: str, value: Any) -> Any:
-    """A tensor; a number; {} is None, {dtype = ...} alone Triton's type of that name."""
+    """A tensor; a number; {} is None, {dtype = ...} alone Triton's type of that name; a list is a tuple of these."""
+    if isinstance(value, list):
+        return tuple(_argument(f"{name}.{i}", part) for i, part in enumerate(value))
     if not isinstance(value, Mapping):
         return value
     _check_keys(f"argument {name!r}", value, "dtype", "shape", "strides", "block_shape", "value")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,22 @@ class Descriptor:
             raise ConfigError(f"each number of a block_shape is at least 1, got {self.block_shape}")
 
 
+def changeable(value: Any) -> Any:
+    """A copy of a tensor descriptor that a hook may change. It has Triton's class, by which hooks recognise it."""
+    if not isinstance(value, Descriptor):
+        return copy(value)
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor as kind
+    except ImportError:  # an older Triton
+        kind = SimpleNamespace
+    made = kind.__new__(kind)  # whose __init__ asks for an address
+    tensor = value.tensor
+    vars(made).update(
+        base=tensor, shape=list(tensor.shape), strides=list(tensor.strides), block_shape=list(value.block_shape)
+    )
+    return made
+
+
 def given(value: Any) -> Any:
     """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
@@ -120,11 +138,28 @@ def given(value: Any) -> Any:
 
 
 def handed(name: str, value: Any) -> Any:
-    """The argument `name` as `given` has it. Its errors name it."""
+    """The argument `name` as `given` has it, in a tuple each of its parts. Its errors name it."""
+    if isinstance(value, tuple):
+        return by_part(handed, name, value)
     try:
         return given(value)
     except ConfigError as error:
         raise ConfigError(f"argument {name!r}: {error}") from None
+
+
+def by_part(function: Callable[[str, Any], Any], name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the function gives of each part, by its name `sizes.0`, `sizes.1`, as a tuple of the same kind."""
+    parts = [function(f"{name}.{i}", part) for i, part in enumerate(value)]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """An argument under its name; the parts of a tuple one by one, under theirs."""
+    if not isinstance(value, tuple):
+        yield name, value
+        return
+    for i, part in enumerate(value):
+        yield from leaves(f"{name}.{i}", part)
 
 
 def _dtype(given: Any) -> str:
@@ -138,7 +173,7 @@ def _dtype(given: Any) -> str:
 def check_values(values: Mapping[str, Any], args: Mapping[str, Any]) -> None:
     """What tensors are said to hold is of tensors among the arguments, of whole numbers for those of integers, and no
     array of another number of elements."""
-    plain = {name: given(value) for name, value in args.items()}
+    plain = dict(leaf for name, value in args.items() for leaf in leaves(name, handed(name, value)))
     found = {name: getattr(value, "tensor", value) for name, value in plain.items()}
     tensors = {name: value for name, value in found.items() if isinstance(value, Tensor)}
     for name, value in values.items():

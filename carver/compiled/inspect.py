@@ -14,7 +14,7 @@ from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes, typed
 from . import pool, store
-from .arguments import Descriptor, handed
+from .arguments import Descriptor, handed, leaves
 from .facts import Facts, gathered
 from .footprint import Touched, sizes_of
 from .forks import Forks
@@ -65,8 +65,9 @@ def candidate(
     plain, taken = plain_config(config), {name: handed(name, value) for name, value in args.items()}
     bound = specialise(kernel, taken, constants or {}, plain, target, args)
     known = {**(constants or {}), **plain, **bound.constants}
-    names = function_of(kernel).arg_names
-    rest = tuple((name, {**taken, **known}.get(name)) for name in names if bound.signature[name] != "constexpr")
+    given, kinds = {**taken, **known}, bound.kinds()
+    names = (name for name in function_of(kernel).arg_names if bound.signature[name] != "constexpr")
+    rest = tuple(leaf for name in names for leaf in leaves(name, given.get(name)) if kinds[leaf[0]] != "constexpr")
     numbers = tuple(apart(value) for _, value in rest) if arch.vendor == "nvidia" else ()
     key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)} {numbers}".encode()).hexdigest()
     made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers)

@@ -9,9 +9,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
@@ -23,7 +22,7 @@ from ..base.children import lacked
 from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
 from ..base.folders import private, scratch
 from ..base.given import index, shown, whole
-from .arguments import TRITON_TYPE, Descriptor, Tensor
+from .arguments import TRITON_TYPE, Descriptor, Tensor, by_part, changeable, leaves
 
 ALIGNED = 16
 """Triton compiles another version for integers and addresses that this divides."""
@@ -61,14 +60,18 @@ VENDORS = Target("cuda", 90, 32), Target("hip", "gfx942", 64)
 class Specialised:
     """What Triton compiles: types of the arguments, constants, what is known of the others, and options."""
 
-    signature: Mapping[str, str]
-    """By argument: "*fp16", "i32", "constexpr"."""
+    signature: Mapping[str, Any]
+    """By argument: "*fp16", "i32", "constexpr", or a tuple of them; its parts are `sizes.0`, `sizes.1` elsewhere."""
     constants: Mapping[str, Any]
     divisible: tuple[str, ...]
     """Arguments that 16 divides."""
     near: tuple[str, ...]
     """Pointers to tensors within 2 GB, which AMD's buffer instructions reach."""
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def kinds(self) -> dict[str, str]:
+        """The signature with the parts of tuples one by one."""
+        return dict(leaf for name, kind in self.signature.items() for leaf in leaves(name, kind))
 
 
 @dataclass(frozen=True)
@@ -155,28 +158,12 @@ def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
     The hook gets copies of the descriptors, and is not called where there are none: it may do anything else. Raises
     ConfigError where it fails.
     """
-    described = {name: _changeable(value) for name, value in args.items() if hasattr(value, "block_shape")}
+    described = {name: changeable(value) for name, value in args.items() if hasattr(value, "block_shape")}
     if not described or getattr(config, "pre_hook", None) is None:
         return args
     changed = {**args, **described, **config.all_kwargs()}
     called("the configuration's pre_hook", config.pre_hook, changed)
     return {name: changed[name] for name in args}
-
-
-def _changeable(value: Any) -> Any:
-    """A copy of a tensor descriptor that a hook may change. It has Triton's class, by which hooks recognise it."""
-    if not isinstance(value, Descriptor):
-        return copy(value)
-    try:
-        from triton.tools.tensor_descriptor import TensorDescriptor as kind
-    except ImportError:  # an older Triton
-        kind = SimpleNamespace
-    made = kind.__new__(kind)  # whose __init__ asks for an address
-    tensor = value.tensor
-    vars(made).update(
-        base=tensor, shape=list(tensor.shape), strides=list(tensor.strides), block_shape=list(value.block_shape)
-    )
-    return made
 
 
 def plain_config(config: Any) -> dict[str, Any]:
@@ -217,9 +204,22 @@ def specialise(
         raise CompileError(f"ir_override={override}: a file in place of the code that Triton makes of this kernel")
     if unknown := sorted(given.keys() - set(names)):
         raise ConfigError(f"{function.__name__} has no parameter {unknown[0]!r}: {nearest(unknown[0], names)}")
-    signature: dict[str, str] = {}
+    signature: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
     divisible, near = [], []
+
+    def bind(param: Any, name: str, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return by_part(partial(bind, param), name, value)
+        kind, known = ("constexpr", False) if value is None else _type_of(param, name, value)
+        if kind == "constexpr":
+            fixed[name] = value
+        if known:
+            divisible.append(name)
+        if isinstance(value, Tensor) and target.backend == "hip" and value.nbytes <= WITHIN_2_GB:
+            near.append(name)
+        return kind
+
     for param in function.params:
         if param.name not in given and param.default is inspect.Parameter.empty:
             raise ConfigError(
@@ -228,22 +228,14 @@ def specialise(
         value = given.get(param.name, param.default)
         if hasattr(value, "value") and type(value).__name__ == "constexpr":
             value = value.value
-        if param.is_constexpr or value is None:
-            signature[param.name] = "constexpr"
-            fixed[param.name] = value
-            continue
-        kind, known = _type_of(param, value)
-        signature[param.name] = kind
-        if kind == "constexpr":
-            fixed[param.name] = value
-        if known:
-            divisible.append(param.name)
-        if isinstance(value, Tensor) and target.backend == "hip" and value.nbytes <= WITHIN_2_GB:
-            near.append(param.name)
+        if param.is_constexpr:
+            signature[param.name], fixed[param.name] = "constexpr", value
+        else:
+            signature[param.name] = bind(param, param.name, value)
     return Specialised(signature, fixed, tuple(divisible), tuple(near), options)
 
 
-def _type_of(param: Any, value: Any) -> tuple[str, bool]:
+def _type_of(param: Any, name: str, value: Any) -> tuple[str, bool]:
     """Triton's type of an argument, and whether it may take it to be a multiple of 16."""
     special, aligned = not param.do_not_specialize, not param.do_not_specialize_on_alignment
     match value:
@@ -259,16 +251,16 @@ def _type_of(param: Any, value: Any) -> tuple[str, bool]:
             if value == 1 and special:
                 return "constexpr", False
             if not -(2**63) <= value < 2**64:
-                raise ConfigError(f"argument {param.name!r} is an integer of at most 64 bits, got {shown(value)}")
+                raise ConfigError(f"argument {name!r} is an integer of at most 64 bits, got {shown(value)}")
             kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
             return param.annotation_type or kind, special and aligned and value % ALIGNED == 0
         case float():
             return param.annotation_type or "fp32", False
     if (number := index(value)) is not None:
-        return _type_of(param, number)
+        return _type_of(param, name, number)
     raise ConfigError(
-        f"argument {param.name!r} is a {type(value).__name__}; a tensor is given as carver.Tensor(dtype, shape), a "
-        "descriptor as carver.Descriptor(tensor, block_shape), a number by its value; no tuple is taken"
+        f"argument {name!r} is a {type(value).__name__}; a tensor is given as carver.Tensor(dtype, shape), a "
+        "descriptor as carver.Descriptor(tensor, block_shape), a number by its value, several as a tuple"
     )
 
 
@@ -528,17 +520,24 @@ def _source(function: Any, given: Specialised) -> Any:
         from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     names = list(function.arg_names)
     if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
+
+        def place(name: str) -> tuple[int, ...]:
+            head, *parts = name.split(".")
+            return names.index(head), *map(int, parts)
+
         attrs: dict[tuple[int, ...], list[list[Any]]] = {}
         for which, (attribute, value) in (
             (given.divisible, ("tt.divisibility", 16)),
             (given.near, ("tt.pointer_range", 32)),
         ):
             for name in which:
-                attrs.setdefault((names.index(name),), []).append([attribute, value])
-        constexprs = {(names.index(name),): value for name, value in given.constants.items()}
+                attrs.setdefault(place(name), []).append([attribute, value])
+        constexprs = {place(name): value for name, value in given.constants.items()}
         return ASTSource(function, dict(given.signature), constexprs=constexprs, attrs=attrs)
     from triton.backends.compiler import AttrsDescriptor
 
+    if taken := next((name for name, kind in given.signature.items() if isinstance(kind, tuple)), None):
+        raise CompileError(f"argument {taken!r} is a tuple, which Triton {version()} does not take: 3.3 does")
     known = {"tt.divisibility": tuple(names.index(name) for name in given.divisible)}
     declared = {param.name for param in function.params if param.is_constexpr}
     ones = [name for name, value in given.constants.items() if value == 1 and name not in declared]

@@ -131,7 +131,8 @@ def encode(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case tuple() | list():
-            return {"tuple": [encode(v) for v in value]}
+            if not hasattr(value, "_fields"):  # whose names would be lost
+                return {"tuple": [encode(v) for v in value]}
     kind = type(value).__name__
     if kind == "dtype":
         return {"dtype": value.name} if hasattr(value, "name") else {"torch": str(value).removeprefix("torch.")}
@@ -162,7 +163,7 @@ def request(kernel: Any, given: Specialised, arch: Arch, numbers: Sequence[int |
     """What the process is asked, as JSON; `numbers`: as `machine.read_machines` takes them."""
     target = Target.of(arch)
     return {
-        "place": where_is(kernel), "signature": dict(given.signature),
+        "place": where_is(kernel), "signature": {name: encode(kind) for name, kind in given.signature.items()},
         "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
         "options": {name: encode(value) for name, value in given.options.items()},
@@ -179,8 +180,10 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
         codes = [unpacked(code) for code in asked["codes"]]
         return {"machines": read_machines(codes, asked["isa"], asked["matrix"], numbers=asked.get("numbers", ()))}
     if made is None:
-        constants, options = ({n: decode(v) for n, v in asked[key].items()} for key in ("constants", "options"))
-        given = Specialised(asked["signature"], constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
+        kinds, constants, options = (
+            {n: decode(v) for n, v in asked[key].items()} for key in ("signature", "constants", "options")
+        )
+        given = Specialised(kinds, constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
         made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
     reply: dict[str, Any] = {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import TRITON_TYPE, Descriptor, handed
+from ..compiled.arguments import TRITON_TYPE, Descriptor, handed, leaves
 from ..compiled.binary import Binary, TensorMap
 from ..compiled.triton import (
     Target,
@@ -52,9 +52,9 @@ def binary(kernel: Any, config: Any, *, args: Mapping[str, Any], grid: Any, bloc
     if "num_warps" in bound.constants:  # a constant of the kernel, and an option of its compiler
         bound = replace(bound, options={**bound.options, "num_warps": bound.constants["num_warps"]})
     built = built_by_triton(kernel, bound, target)
-    known = {**taken, **plain}
+    known = dict(leaf for name, value in (taken | plain).items() for leaf in leaves(name, value))
     names, parameters = zip(
-        *_parameters(bound.signature, known, list(built.metadata.tensordesc_meta or ())), strict=True
+        *_parameters(bound.kinds(), known, list(built.metadata.tensordesc_meta or ())), strict=True
     )
     return Binary(
         built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"].encode(),

@@ -18,7 +18,7 @@ from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError
 from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray
-from ..compiled.arguments import Descriptor, Tensor, check_values, given
+from ..compiled.arguments import Descriptor, Tensor, check_values, handed, leaves
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
@@ -365,8 +365,7 @@ def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     """Arguments of a launch in the form that profiles use for problems."""
     out: dict[str, Any] = {}
     kinds = []
-    for name, handed in args.items():
-        value = given(handed)
+    for name, value in (leaf for each, given in args.items() for leaf in leaves(each, handed(each, given))):
         tensor = value.tensor if isinstance(value, Descriptor) else value
         if isinstance(tensor, Tensor):
             kinds.append(tensor.dtype)

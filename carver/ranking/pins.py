@@ -154,6 +154,8 @@ def argument(name: str, value: Any) -> Any:
             return {"dtype": found.dtype, "shape": list(found.shape), "strides": list(found.strides)}
         case Descriptor():
             return {**argument(name, found.tensor), "block_shape": list(found.block_shape)}
+        case tuple():
+            return {"tuple": [argument(name, part) for part in found]}
     return encode(found)
 
 
@@ -162,6 +164,8 @@ def _handed(value: Any) -> Any:
     if isinstance(value, Mapping) and "shape" in value:
         tensor = Tensor(value["dtype"], tuple(value["shape"]), tuple(value["strides"]))
         return Descriptor(tensor, tuple(value["block_shape"])) if "block_shape" in value else tensor
+    if isinstance(value, Mapping) and "tuple" in value:
+        return tuple(map(_handed, value["tuple"]))
     return decode(value)
 
 
