@@ -177,7 +177,11 @@ def test_explain() -> None:
     assert found == answer("explain", *MATMUL, "--config", ", ".join(f"{name}={n}" for name, n in CONFIGS[0].items()))
     yours = {"BM": CONFIGS[0]["BLOCK_M"], "tag": 1, **{k: v for k, v in CONFIGS[0].items() if k != "BLOCK_M"}}
     words = ("--name", "BLOCK_M=BM", "--ignore", "tag")  # as the error of an unknown key advises
-    assert answer("explain", *MATMUL, "--config", json.dumps(yours), *words) == found
+    told = answer("explain", *MATMUL, "--config", json.dumps(yours), *words)
+    assert told["terms_ms"] == found["terms_ms"] and {"BM", "BLOCK_N"} < told["hint"]["config"].keys()
+    assert [each["tunable"] for each in told["changes"]] == [
+        each["tunable"].replace("BLOCK_M", "BM") for each in found["changes"]
+    ]  # fmt: skip
     assert found["hint"]["config"] == {**CONFIGS[0], "GROUP_M": 8, "SPLIT_K": 1}
     assert sum(found["terms_ms"].values()) == pytest.approx(found["hint"]["predicted_ms"])
 
@@ -282,7 +286,8 @@ def test_auto_is_the_gpu_of_this_machine_or_its_cpu(monkeypatch: pytest.MonkeyPa
     question = "recommend", "matmul", "64", "64", "64", "--json", "--arch", "auto"
     assert json.loads(run(*question).stdout)["backend"] == "cuda"
     monkeypatch.setattr("carver.arch.detect.nvidia_names", list)
-    assert json.loads(run(*question).stdout)["backend"] == "cpu"
+    answered = run(*question)
+    assert json.loads(answered.stdout)["backend"] == "cpu" and "no NVIDIA GPU" in answered.stderr.splitlines()[0]
 
 
 NO_ANSWER = [

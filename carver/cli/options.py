@@ -192,7 +192,10 @@ def device(name: str) -> Arch:
     """A descriptor by any of its names; "auto" is the NVIDIA GPU of this machine, or its CPU where it has none."""
     if name.strip().lower() != "auto":
         return archs.load(name)
-    return archs.CUDA() if detect.nvidia_names() else archs.CPU()
+    if detect.nvidia_names():
+        return archs.CUDA()
+    click.echo("note: no NVIDIA GPU in this machine: auto is its CPU, and its kernels are those of the CPU", err=True)
+    return archs.CPU()
 
 
 def devices_of(words: Sequence[str]) -> list[Arch]:

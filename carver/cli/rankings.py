@@ -291,6 +291,10 @@ def explain(
         backend = backend or backend_of(template, config, names, ignore)
         ranking = template.rank([config], backend, kernel=kernel, names=names, ignore=ignore)
     found = ranking.explain(0)
+    if config is not None:
+        offered = [each for each in every(template.problem.operator) if each.backend == backend]
+        theirs = {ours: name for name, ours in spellings(offered, names).items() if name in config}
+        found = found.renamed(theirs)
     save_page(ranking, html)
     print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)

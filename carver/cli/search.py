@@ -33,7 +33,7 @@ from .options import (
     show,
     told,
 )
-from .reading import call_of, read_configs
+from .reading import call_of, configs_of, read_configs
 
 Progress = Annotated[Path | None, option(
     "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=PICTURE)]  # fmt: skip
@@ -42,11 +42,11 @@ Progress = Annotated[Path | None, option(
 @command
 def search(
     kernel: Annotated[str, argument("FILE.py:NAME")],
-    space: Annotated[TextIO, option(
-        "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.",
-        type=click.File(), required=True)],
     arch: ArchName,
     args: Arguments = None,
+    space: Annotated[TextIO | None, option(
+        "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.  "
+        "[default: [configs] of --args]", type=click.File())] = None,
     where: Annotated[tuple[str, ...], option(
         "A condition of the space, such as 'BLOCK_M * BLOCK_N <= 32768'. May be given several times.",
         metavar="EXPRESSION", multiple=True)] = (),
@@ -73,7 +73,9 @@ def search(
     from ..integrations.search import search as searched
 
     call = call_of(kernel, args)
-    given: Any = read_configs(text_from(space, ConfigError))
+    given: Any = configs_of(space, args)
+    if given is None:
+        raise ConfigError("no space to search: name a file with --space, or give [configs] in the file of --args")
     if where:
         if not isinstance(given, dict):
             raise ConfigError("--where is of a space that is given as one object of lists")

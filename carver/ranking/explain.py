@@ -76,6 +76,12 @@ class Explanation:
             "notes": list(self.notes),
         }
 
+    def renamed(self, names: Mapping[str, str]) -> Explanation:
+        """The same with a reader's names for the kernel's tunables."""
+        config = {names.get(name, name): value for name, value in self.hint.config.items()}
+        moved = tuple(replace(each, tunable=names.get(each.tunable, each.tunable)) for each in self.changes)
+        return replace(self, hint=replace(self.hint, config=config), changes=moved)
+
     def lines(self) -> Iterator[str]:
         """The lines of the text, which keeps to the width of the terminal, and to `WIDTH` where that is more."""
         h = self.hint
