@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,15 +19,12 @@ from .render import Program, TensorSpec
 
 Array: TypeAlias = npt.NDArray[Any]
 
-
 C_TYPES: dict[str, Any] = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "b": ctypes.c_int8,
     "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16, "f": ctypes.c_float, "d": ctypes.c_double,
     "P": ctypes.c_void_p,
 }  # fmt: skip
 """By the letters of Python's `struct`."""
-
-
 
 
 class OutOfMemory(RunError):
@@ -68,12 +64,10 @@ _BITS = {"tf32": "float32", "bfloat16": "uint16", "float8_e4m3": "uint8", "float
          "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8"}  # fmt: skip
 STORAGE: dict[str, type[np.generic]] = {name: np.dtype(_BITS.get(name, name)).type for name in dtypes.ARRAY_BYTES}
 """What NumPy stores an element in; the bits where it knows no such type."""
-_NARROW: dict[str, tuple[Any, float]] = {
-    "bfloat16": (ml_dtypes.bfloat16, math.inf), "float8_e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
-    "float8_e5m2": (ml_dtypes.float8_e5m2, 57344.0), "float8_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 240.0),
-    "float8_e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 57344.0),
-}  # fmt: skip
-"""Types that NumPy does not know, and where they saturate."""
+_NARROW: dict[str, Any] = {name: getattr(ml_dtypes, {"float8_e4m3": "float8_e4m3fn"}.get(name, name))
+                           for name in dtypes.BYTES if name == "bfloat16" or name.startswith("float8")}  # fmt: skip
+"""Types that NumPy does not know."""
+_finfo: Any = ml_dtypes.finfo
 TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
 """Where torch calls an element type otherwise."""
 
@@ -88,15 +82,30 @@ def encode(values: npt.ArrayLike, dtype: str) -> Array:
     if array.dtype == storage:
         return array
     if "int" in dtype:
-        limits = np.iinfo(storage)
-        return np.asarray(np.clip(np.rint(array), limits.min, limits.max).astype(storage))
+        info = np.iinfo(storage)
+        return np.asarray(np.clip(np.rint(array), info.min, info.max).astype(storage))
     if dtype not in _NARROW:
         with np.errstate(over="ignore"):  # beyond float16 is infinity, as in the kernels
             return array.astype(storage)
-    narrow, largest = _NARROW[dtype]
-    if largest < math.inf:
-        array = np.clip(array, -largest, largest)
-    return array.astype(narrow).view(storage)
+    if dtype != "bfloat16":
+        array = np.clip(array, *limits(dtype))
+    return array.astype(_NARROW[dtype]).view(storage)
+
+
+def limits(dtype: str) -> tuple[float, float]:
+    """Where values of a type saturate, or beyond which they are infinite."""
+    kind = _NARROW.get(dtype, STORAGE[dtype])
+    info = np.iinfo(kind) if "int" in dtype else _finfo(kind)
+    return float(info.min), float(info.max)
+
+
+def precision(dtype: str) -> tuple[float, float]:
+    """Unit roundoff, the largest relative error of rounding to nearest, and the smallest subnormal, below which that
+    error is absolute; both 0 of integers. tf32 is stored and accumulated as float32."""
+    if "int" in dtype:
+        return 0.0, 0.0
+    info = _finfo(_NARROW.get(dtype, STORAGE[dtype]))
+    return float(info.eps) / 2, float(info.smallest_subnormal)
 
 
 def as_tf32(values: Array) -> Array:
@@ -107,7 +116,7 @@ def as_tf32(values: Array) -> Array:
 
 def decode(stored: Array, dtype: str) -> Array:
     """The values of stored bits, in the narrowest NumPy type that holds them."""
-    return stored.view(_NARROW[dtype][0]).astype(np.float32) if dtype in _NARROW else stored
+    return stored.view(_NARROW[dtype]).astype(np.float32) if dtype in _NARROW else stored
 
 
 def address(array: object, spec: TensorSpec, kind: str, *, writes: bool = False) -> int:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp2, isqrt, log2, prod, sqrt
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from ..base.errors import ConfigError, DeviceError, RunError
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
-from .buffers import TORCH_NAMES, Array, as_tf32, is_torch
+from .buffers import STORAGE, TORCH_NAMES, Array, as_tf32, is_torch, limits, precision
 from .device import Buffer, Device, decode, encode
 from .inputs import Inputs, as_argument, beside, host, wide
 
@@ -264,25 +265,14 @@ def _timed(fn: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, float
     return returned, time.perf_counter() - began
 
 
-ROUNDOFF = {
-    "float64": exp2(-53), "float32": exp2(-24), "tf32": exp2(-24), "float16": exp2(-11), "bfloat16": exp2(-8),
-    "float8_e4m3": exp2(-4), "float8_e5m2": exp2(-3), "float8_e4m3fnuz": exp2(-4), "float8_e5m2fnuz": exp2(-3),
-    "int8": 0.0, "int32": 0.0,
-}  # fmt: skip
-"""Unit roundoff: the largest relative error of rounding to nearest. tf32 is stored and accumulated as float32."""
-
-SMALLEST = {"float16": exp2(-24), "float8_e4m3": exp2(-9), "float8_e5m2": exp2(-16),
-            "float8_e4m3fnuz": exp2(-10), "float8_e5m2fnuz": exp2(-17)}  # fmt: skip
-"""Smallest subnormal where it is large enough to matter: below it the error of rounding is absolute."""
-
+SMALLEST = exp2(-30)
+"""A subnormal below this is too small to matter: it is left out of what an element may be off by."""
 _PATTERN = (1 << 22) + 15
 """Random values drawn for one tensor; a larger one repeats them at this odd period."""
 
 _CONFIDENCE = 4.0
-
 _ONES = 0.75
 """Share of ones among zeros and ones: few enough that two parts of a sum differ, enough that none is 0."""
-
 _FLOAT8_SUM_BITS = 13
 """Integers up to 2^13 are exact in the sums of 8-bit products, of which Hopper keeps 14 bits."""
 
@@ -321,10 +311,10 @@ def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
     where the output's type tells neighbours apart, but not 0: the halves differ by twice the root of the axis. Where
     the accumulator holds fewer integers than there are terms, zeros take the place of what it has no room for.
     """
-    s, floats = problem.statement, ROUNDOFF[problem.accumulate] > 0
-    if s.combine != "+=" or not s.reduced or not floats or problem.options.get("keeps_shape"):
+    s, (roundoff, _) = problem.statement, precision(problem.accumulate)
+    if s.combine != "+=" or not s.reduced or not roundoff or problem.options.get("keeps_shape"):
         return None
-    bits = -log2(ROUNDOFF[problem.accumulate])
+    bits = -log2(roundoff)
     if any(problem.dtypes[t.name].startswith("float8") for t in s.inputs):
         bits = min(bits, _FLOAT8_SUM_BITS)
     room = exp2(bits) / prod(problem.sizes[axis] for axis in s.reduced)
@@ -391,7 +381,7 @@ def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     terms = prod(problem.sizes[axis] for axis in problem.statement.reduced)
     if problem.statement.combine in ("max=", "min="):
         terms = 1
-    allowed = _CONFIDENCE * sqrt(terms) * ROUNDOFF[problem.accumulate] * magnitude
+    allowed = _CONFIDENCE * sqrt(terms) * precision(problem.accumulate)[0] * magnitude
     if terms > 1 and any(problem.dtypes[t.name].startswith("float8") for t in problem.statement.inputs):
         allowed = allowed + sqrt(terms / 32) * exp2(-14) * magnitude
     allowed = allowed + _rounding(problem, value)
@@ -411,7 +401,8 @@ def tolerance_exact(problem: Problem, value: Any) -> Any:
 
 def _rounding(problem: Problem, value: Any) -> Any:
     out = problem.dtypes[problem.statement.output.name]
-    allowed = 1.01 * ROUNDOFF[out] * abs(value) + SMALLEST.get(out, 0.0)
+    roundoff, smallest = precision(out)
+    allowed = 1.01 * roundoff * abs(value) + (smallest if smallest > SMALLEST else 0.0)
     exact = problem.accumulate == "int32" and not operator(problem.operator).approximates(problem)
     return allowed if exact or out not in ("int8", "int32") else allowed + 0.5 + 1e-6
 
@@ -419,23 +410,9 @@ def _rounding(problem: Problem, value: Any) -> Any:
 def representable(problem: Problem, value: Any, xp: Any = np) -> Any:
     """The reference as far as the output's type reaches: integers and 8-bit floats saturate, halves overflow."""
     out = problem.dtypes[problem.statement.output.name]
-    limits = {
-        "int8": (-128, 127),
-        "int32": (-(2**31), 2**31 - 1),
-        "float8_e4m3": (-448, 448),
-        "float8_e5m2": (-57344, 57344),
-        "float8_e4m3fnuz": (-240, 240),
-        "float8_e5m2fnuz": (-57344, 57344),
-    }
     if out == "float16":
         return value * xp.where(abs(value) < 65520, 1.0, float("inf"))  # what rounds to more than 65504
-    return xp.clip(value, *limits[out]) if out in limits else value
-
-
-_TORCH_BITS = {
-    "float64": "<f8", "float32": "<f4", "tf32": "<f4", "float16": "<f2", "bfloat16": "<i2", "float8_e4m3": "|u1",
-    "float8_e5m2": "|u1", "float8_e4m3fnuz": "|u1", "float8_e5m2fnuz": "|u1", "int8": "|i1", "int32": "<i4",
-}  # fmt: skip
+    return xp.clip(value, *limits(out)) if out.startswith(("int", "float8")) else value
 
 
 def namespace(kind: str) -> Any:
@@ -455,19 +432,11 @@ def float64(device: Device, buffer: Buffer, xp: Any) -> Any:
     return device.download(buffer).astype(np.float64) if xp is np else as_torch(buffer, xp).to(xp.float64)
 
 
-class _Interface:
-    """A buffer as CUDA's array interface, version 3, which torch reads."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        self.buffer = buffer
-        self.__cuda_array_interface__ = {
-            "shape": buffer.shape, "typestr": _TORCH_BITS[buffer.dtype], "data": (buffer.pointer, False), "version": 3,
-        }  # fmt: skip
-
-
 def as_torch(buffer: Buffer, torch: Any) -> Any:
-    """A tensor on the same memory."""
-    stored = torch.as_tensor(_Interface(buffer), device="cuda")
+    """A tensor on the same memory, by CUDA's array interface, version 3."""
+    bits = "<i2" if buffer.dtype == "bfloat16" else np.dtype(STORAGE[buffer.dtype]).str
+    said = {"shape": buffer.shape, "typestr": bits, "data": (buffer.pointer, False), "version": 3}
+    stored = torch.as_tensor(SimpleNamespace(__cuda_array_interface__=said, buffer=buffer), device="cuda")
     return stored.view(getattr(torch, TORCH_NAMES.get(buffer.dtype, buffer.dtype)))
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,65 +41,6 @@ __all__ = [
     "Source", "TensorSpec", "c_compiler", "compile_source", "concrete", "cuda_compiler", "decode",
     "encode", "has_source", "lease_name", "open_device", "render",
 ]  # fmt: skip
-
-
-class Device(Protocol):
-    """What a benchmark needs of a machine. Errors of a kernel are RunError, no room is OutOfMemory."""
-
-    kind: str
-    name: str
-    arch: Arch
-
-    @property
-    def lease(self) -> str:
-        """What processes that measure on it take turns by (`carver.base.folders.lease`)."""
-
-    def compile(self, source: Source) -> Binary: ...
-
-    def load(self, binary: Binary, program: Program) -> Loaded: ...
-
-    def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
-        """Loads the program for good, for calls with arguments in the order of `names`."""
-
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer: ...
-
-    def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
-        """An array within a buffer, which it keeps allocated."""
-
-    def write(self, buffer: Buffer, stored: Array) -> None:
-        """Stored bits into memory that is there."""
-
-    def stored(self, buffer: Buffer) -> Array:
-        """The stored bits, on the CPU where they lie."""
-
-    def download(self, buffer: Buffer) -> Array:
-        """The values; bfloat16 and 8-bit floats as float32."""
-
-    def fill(self, buffer: Buffer, byte: int) -> None:
-        """Every byte set; 0xFF is NaN in every float type and -1 in the integers."""
-
-    def synchronize(self) -> None: ...
-
-    def time(
-        self, run: Callable[[], None], repeats: int = 1, *, cold: bool = True, rest_s: float = 0.0,
-        timer: str = "events",
-    ) -> list[float]:  # fmt: skip
-        """Device time of each of `repeats` runs; caches are emptied before each when `cold`. [s]
-
-        A CPU rests for `rest_s` before each, until threads that wait for more work by spinning have gone to sleep.
-        """
-
-    def state(self) -> dict[str, Any]:
-        """What can change a measurement: clocks, temperature, driver, governor."""
-
-    def baseline_s(self) -> float:
-        """Time of a kernel of carver's own, always the same: what it takes longer than before, others take. [s]"""
-
-    def energy_j(self) -> float | None:
-        """What a counter of the device's energy says; None where there is none that this user may read. [J]"""
-
-    def disturbed_percent(self) -> float | None:
-        """Of the times since the last call, those of runs that lost a core to others; None where no device can tell."""
 
 
 CANARY, MARGIN_BYTES = 0xA5, 4096
@@ -161,8 +102,6 @@ _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
 
 
-
-
 def _launcher(library: ctypes.CDLL, program: Program, names: Sequence[str], threads: int) -> Launcher:
     """The calls of a program for arguments in the order of `names`, ready to be repeated."""
     calls = []
@@ -202,10 +141,14 @@ def cores_taken() -> int:
 
 
 class CpuDevice:
-    """`threads` is how many cores a kernel uses; all that this process may, unless said."""
+    """This machine's processor. Errors of a kernel are RunError, no room is OutOfMemory.
+
+    `threads` is how many cores a kernel uses; all that this process may, unless said.
+    """
 
     kind = "cpu"
     lease: str = "cpu"
+    """What processes that measure on it take turns by (`carver.base.folders.lease`)."""
 
     def __init__(self, threads: int | None = None) -> None:
         available = cores_available()
@@ -225,6 +168,7 @@ class CpuDevice:
         return Loaded(program, {}, self.launcher(binary, program, program.given))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
+        """Loads the program for good, for calls with arguments in the order of `names`."""
         return _launcher(_open(binary), program, names, self.threads)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
@@ -238,20 +182,25 @@ class CpuDevice:
         return Buffer(dense.ctypes.data, shape, dtype, dense)
 
     def part(self, whole: Buffer, start_bytes: int, shape: tuple[int, ...], dtype: str) -> Buffer:
+        """An array within a buffer, which it keeps allocated."""
         view = whole.owner.reshape(-1).view(np.uint8)[start_bytes : start_bytes + size_bytes(shape, dtype)]
         return Buffer(whole.pointer + start_bytes, shape, dtype, view.view(STORAGE[dtype]).reshape(shape))
 
     def write(self, buffer: Buffer, stored: Array) -> None:
+        """Stored bits into memory that is there."""
         buffer.owner[...] = stored
 
     def stored(self, buffer: Buffer) -> Array:
+        """The stored bits, on the CPU where they lie."""
         whole: Array = buffer.owner
         return whole
 
     def download(self, buffer: Buffer) -> Array:
+        """The values; bfloat16 and 8-bit floats as float32."""
         return decode(buffer.owner.copy(), buffer.dtype)
 
     def fill(self, buffer: Buffer, byte: int) -> None:
+        """Every byte set; 0xFF is NaN in every float type and -1 in the integers."""
         ctypes.memset(buffer.pointer, byte, buffer.size_bytes)
 
     def synchronize(self) -> None:
@@ -263,8 +212,9 @@ class CpuDevice:
     ) -> list[float]:  # fmt: skip
         """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
 
-        Runs during which the system took a core away are left out, unless that befell them all, which
-        `disturbed_percent` tells.
+        Before each it rests for `rest_s`, until threads that wait for more work by spinning have gone to sleep. Runs
+        during which the system took a core away are left out, unless that befell them all, which `disturbed_percent`
+        tells.
         """
         flush: Callable[[], None] = partial(self._stream, self._eviction_bytes) if cold else lambda: None
         samples, calm = [], []
@@ -281,14 +231,15 @@ class CpuDevice:
         return calm or samples
 
     def energy_j(self) -> float | None:
-        """Of all packages, from the counters of Linux' powercap."""
+        """Of all packages, from the counters of Linux' powercap; None where this user may not read them. [J]"""
         zones = sorted(POWERCAP.glob("intel-rapl:?"))
         packages = [zone for zone in zones if _text(f"{zone}/name").startswith("package")]  # "psys" holds them again
         said = [_text(f"{package}/energy_uj") for package in packages]
         return sum(map(int, said)) * 1e-6 if said and all(said) else None
 
     def baseline_s(self) -> float:
-        """Of a pass over `_BASELINE_BYTES` on all cores, the best of five. [s]"""
+        """Of a pass over `_BASELINE_BYTES` on all cores, the best of five: what it takes longer than before, others
+        take. [s]"""
         samples, stream = [], self._stream
         for _ in range(5):
             began = time.perf_counter_ns()
@@ -330,6 +281,9 @@ class CpuDevice:
         percent = round(100 * self._disturbed / self._timed) if self._timed else None
         self._timed = self._disturbed = 0
         return percent
+
+
+Device: TypeAlias = CpuDevice | CudaDevice
 
 
 def _open(binary: Binary) -> ctypes.CDLL:
