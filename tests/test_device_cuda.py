@@ -38,6 +38,7 @@ from carver.run.buffers import address
 from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.compile import compile_source, cuda_compiler
+from carver.run.cuda import check_timer
 from carver.run.device import (
     Binary,
     Call,
@@ -53,7 +54,6 @@ from carver.run.device import (
 )
 from carver.run.render import Scalar, concrete
 from carver.run.session import Settings
-from carver.run.timers import check_timer
 from tests.prepared import prepare
 
 SPEC = TensorSpec("A", (4,), "float16", 8)
@@ -335,7 +335,7 @@ def test_cupti_says_when_the_first_kernel_of_a_run_began_and_the_last_ended(
 
 
 def test_a_timer_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carver.run.timers.find_spec", lambda name: None)
+    monkeypatch.setattr("carver.run.cuda.find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="pip install cupti-python"):
         check_timer("cupti")
     with pytest.raises(ConfigError, match="no timer 'event'; did you mean 'events'"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.run.timers import TIMERS
+from carver.run.cuda import TIMERS
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

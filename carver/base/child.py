@@ -55,8 +55,8 @@ _MARK = "CARVER_WORKER"
 """The environment variable by which processes are found whose warden was killed."""
 
 _OUTCOMES = {
-    "CompilerFailed": "crash", "CompileError": "compile_error", "CompilationError": "compile_error",
-    "CompileTimeError": "compile_error",
+    "CompileTimeout": "timeout", "CompilerFailed": "crash", "CompileError": "compile_error",
+    "CompilationError": "compile_error", "CompileTimeError": "compile_error",
     "ConfigError": "does_not_fit", "KernelError": "does_not_fit", "NoCandidates": "does_not_fit",
     "AssertionError": "does_not_fit", "OutOfResources": "does_not_fit",
     "MemoryError": "out_of_memory", "OutOfMemory": "out_of_memory", "OutOfMemoryError": "out_of_memory",

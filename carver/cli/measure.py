@@ -21,8 +21,8 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, console, drawn, scaled, screen_width, words
 from ..ops.template import Template
+from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
-from ..run.timers import TIMERS
 from ..view.page import tables
 from .options import (
     OUTPUT,

@@ -25,8 +25,8 @@ from ..compiled.triton import Compiled, Target, build_launcher, compile_launched
 from ..export.triton import Feedback
 from ..ranking.kernel import in_turns, rank_kernel
 from ..ranking.ties import TIED, least
+from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
-from ..run.timers import by_run, check_timer, stamped
 from .enable import Chosen, Enabled, enabled, replaced
 from .pinned import asked
 

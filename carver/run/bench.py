@@ -35,28 +35,15 @@ from ..base.table import Bars, progress_bars
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
+from .cuda import check_timer
 from .device import Program, has_source
 from .records import Measurement, Records, Run
 from .render import render
 from .report import LIBRARY, Report
-from .session import (
-    BUSY,
-    Opened,
-    Session,
-    Settings,
-    Spec,
-    Trial,
-    build,
-    compiler_of,
-    digest,
-    program_identity,
-    unbuilt,
-)
-from .timers import check_timer
+from .session import BUSY, Session, Settings, Spec, Trial, build, compiler_of, digest, program_identity, unbuilt
 
 TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""
-
 LEAST_SAMPLES = 10
 """Samples in all before a candidate may be done: fewer give no interval worth the name."""
 
@@ -219,7 +206,7 @@ class Bench(ExitStack):
         with ExitStack() as stack:
             self.records = records or stack.enter_context(Records())
             self.session = stack.enter_context(Session(Spec(device, self.settings)))
-            self.machine: Opened = self.session.machine
+            self.machine = self.session.machine
             check_timer(self.settings.timer, self.machine.kind)
             self._compiler = compiler_of(self.machine.kind)
             self.push(stack.pop_all())
@@ -257,26 +244,12 @@ class Bench(ExitStack):
 
 
 def benchmark(
-    hints: Sequence[Hint],
-    device: str = "auto",
-    *,
-    budget_s: float = 60.0,
-    rounds: int = 5,
-    warm: bool = False,
-    timeout_s: float = 30.0,
-    library: bool = False,
-    grid: Sequence[Hint] | None = None,
-    grid_budget: int | None = None,
-    check: bool = True,
-    progress: bool = True,
-    records: Records | None = None,
-    fresh: bool = False,
-    seed: int = 0,
-    defines: Mapping[str, str] | None = None,
-    reset_to_zero: Sequence[str] = (),
-    restore_value: Sequence[str] = (),
+    hints: Sequence[Hint], device: str = "auto", *, budget_s: float = 60.0, rounds: int = 5, warm: bool = False,
+    timeout_s: float = 30.0, library: bool = False, grid: Sequence[Hint] | None = None, grid_budget: int | None = None,
+    check: bool = True, progress: bool = True, records: Records | None = None, fresh: bool = False, seed: int = 0,
+    defines: Mapping[str, str] | None = None, reset_to_zero: Sequence[str] = (), restore_value: Sequence[str] = (),
     timer: str = "events",
-) -> Report:
+) -> Report:  # fmt: skip
     """Compile, check and time the hints, and compare their times with the predictions.
 
     - `device` is "cuda", "cuda:1" or "cpu"; "auto" is the first device of the kind that the hints are for.

@@ -25,19 +25,7 @@ from .buffers import address, empty_like, is_gpuarray, is_torch
 from .device import Binary, Buffer, Device, Program, Source, compile_source, has_source, open_device
 from .render import Launcher
 from .session import compiler_of
-from .spec import (
-    LEFT_OUT,
-    HintKernel,
-    Kernel,
-    Launch,
-    Param,
-    gpu_of,
-    number_type,
-    param_of,
-    places,
-    program_params,
-    sizes_of,
-)  # fmt: skip
+from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, param_of, places, sizes_of
 
 Reader = Callable[[Any], Any]
 """The value that a launch takes for an argument; None where it is none of the kind that the reader was made for."""
@@ -70,17 +58,10 @@ class Built:
     """
 
     def __init__(
-        self,
-        kernel: Kernel | HintKernel | None,
-        device: str,
-        params: Sequence[Param] | None,
-        out: Sequence[int],
-        *,
-        program: Program | None = None,
-        binary: Binary | None = None,
-        launch: Launch | None = None,
+        self, kernel: Kernel | HintKernel | None, device: str, params: Sequence[Param] | None, out: Sequence[int], *,
+        program: Program | None = None, binary: Binary | None = None, launch: Launch | None = None,
         tuned_for: Sequence[Param] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`tuned_for` are the arguments in numbers that a kernel of symbolic sizes was tuned for; `program` and
         `launch` stand for the kernel where that was saved."""
         self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
@@ -172,7 +153,7 @@ class Built:
         """Parameters in numbers, and every argument in order, outputs that are not given made."""
         params = self.params
         if params is None:
-            params = [_described(i, a) for i, a in enumerate(arguments)]
+            params = [described(i, a) for i, a in enumerate(arguments)]
         count = len(params)
         out = places(self.out, count)
         if len(arguments) not in (count, count - len(out)):
@@ -221,18 +202,6 @@ def _number_of(p: Param, given: Any) -> Any:
     if isinstance(given, bool) or not isinstance(given, int | float | np.generic):
         raise RunError(f"{p.name} is passed by value as {p.dtype}; got a {type(given).__name__}")
     return given.item() if isinstance(given, np.generic) else given
-
-
-def _described(place: int, given: Any) -> Param:
-    """An argument as it is given, where the kernel does not say what it takes."""
-    name = f"arg{place}"
-    if given is None:
-        return Param(name, None, LEFT_OUT)
-    if (param := param_of(name, given)) is not None:
-        return param
-    if dtype := number_type(given):
-        return Param(name, None, dtype)
-    raise RunError(f"takes arrays and numbers; got a {type(given).__name__}")
 
 
 def _repeated(
@@ -348,7 +317,7 @@ def compile_hint(hint: Hint, device: str = "auto", defines: Mapping[str, str] | 
         raise DeviceError(f"a hint for the backend {hint.backend!r} cannot run on the device {device!r}")
     name = device_name(device, hint.backend)
     kernel = HintKernel(hint, defines)
-    params = program_params(kernel.program((), device_of(name).arch))
+    params = kernel.params(device_of(name).arch)
     return Built(kernel, name, params, [i for i, p in enumerate(params) if p.is_output])
 
 
@@ -357,19 +326,14 @@ class JIT:
 
     @takes(ConfigError, besides="^fn$")
     def __init__(
-        self,
-        fn: Callable[..., Any],
-        out_idx: Sequence[int] | int | None = None,
-        target: str = "auto",
+        self, fn: Callable[..., Any], out_idx: Sequence[int] | int | None = None, target: str = "auto",
         params: Callable[..., Sequence[Param | tuple[Any, ...]]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not callable(fn):
             raise ConfigError(f"jit decorates a function, got {fn!r}")
         self.fn = fn
         self.out_idx = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx) if out_idx is not None else None
-        self.target = target
-        self.params = params
-        self.signature = inspect.signature(fn)
+        self.target, self.params, self.signature = target, params, inspect.signature(fn)
         functools.update_wrapper(self, fn)
 
     def __repr__(self) -> str:
@@ -412,7 +376,7 @@ class JIT:
     def params_of(self, made: Any, bound: Mapping[str, Any]) -> tuple[Param, ...] | None:
         """The arrays that a kernel says it takes, or the decorator says for it."""
         if isinstance(made, HintKernel):
-            return program_params(made.program((), archs.load(device_name(self.target, made.kind))))
+            return made.params(archs.load(device_name(self.target, made.kind)))
         if isinstance(made, Kernel) and made.params is not None:
             return tuple(made.params)  # type: ignore[arg-type]
         if self.params is None:
@@ -462,12 +426,9 @@ def jit(
     params: Callable[..., Sequence[Param | tuple[Any, ...]]] | None = None,
 ) -> Callable[[Callable[..., Any]], JIT]: ...  # fmt: skip
 def jit(
-    fn: Callable[..., Any] | None = None,
-    *,
-    out_idx: Sequence[int] | int | None = None,
-    target: str = "auto",
+    fn: Callable[..., Any] | None = None, *, out_idx: Sequence[int] | int | None = None, target: str = "auto",
     params: Callable[..., Sequence[Param | tuple[Any, ...]]] | None = None,
-) -> JIT | Callable[[Callable[..., Any]], JIT]:
+) -> JIT | Callable[[Callable[..., Any]], JIT]:  # fmt: skip
     """Mark a function that returns a `Kernel`, or a callable that takes the arrays.
 
     `out_idx` are the places of the outputs among the arrays. `target` is "auto", "cpu", "cuda" or "cuda:1". `params`

@@ -18,7 +18,7 @@ import subprocess
 import sysconfig
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -179,31 +179,27 @@ def compile_source(
     with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for. Where the compiler could not
     do its work, for want of memory or disk or because it was killed, it is asked once more; then CompilerFailed.
     """
-    check_flags(source.flags)
+    if refused := [flag for flag in source.flags if _UNKNOWN_FILE.match(flag)]:
+        raise KernelError(
+            f"the flag {refused[0]!r} names a file that decides what is compiled, and of which the cache would not "
+            "see a change: write out what it says"
+        )
     key = source.key(compiler.identity)
     if (body := store.get(KIND, [key]).get(key)) is not None and (found := binary_of(body)) is not None:
         return found
-    home = private(BLOBS)
+    suffix = {"cc": ".so", "hip": ".s"}.get(compiler.kind, ".cubin")
+    home, began = private(BLOBS), time.perf_counter()
     try:
         with scratch(home, _BUILDING) as workshop:
-            return _stored(source, compiler, workshop, key, timeout_s or TIMEOUT_S, stop)
+            out, limit_s = workshop / f"out{suffix}", timeout_s or TIMEOUT_S
+            try:
+                log = _made(source, compiler, out, limit_s, stop)
+            except CompilerFailed:
+                log = _made(source, compiler, out, limit_s, stop)
+            seconds = time.perf_counter() - began
+            path = store.blob(out.read_bytes(), suffix)
     except OSError as e:
         raise CompilerFailed(f"{source.path.name}: {home}: {e.strerror or e}; make room there") from None
-
-
-def _stored(
-    source: Source, compiler: Compiler, workshop: Path, key: str, timeout_s: float, stop: threading.Event | None
-) -> Binary:
-    """Compiles in a folder of its own, and puts what came out into the store."""
-    suffix = {"cc": ".so", "hip": ".s"}.get(compiler.kind, ".cubin")
-    out = workshop / f"out{suffix}"
-    began = time.perf_counter()
-    try:
-        log = _made(source, compiler, out, timeout_s, stop)
-    except CompilerFailed:
-        log = _made(source, compiler, out, timeout_s, stop)
-    seconds = time.perf_counter() - began
-    path = store.blob(out.read_bytes(), suffix)
     store.put(KIND, key, json.dumps({"binary": path.name, "log": log, "seconds": seconds}).encode())
     return Binary(path, path.stem, log, seconds, cached=False)
 
@@ -219,16 +215,8 @@ def binary_of(body: bytes) -> Binary | None:
         return None
 
 
-def check_flags(flags: Sequence[str]) -> None:
-    """Raises KernelError for a flag that makes the compiler read or run a file which no key of a binary covers."""
-    if refused := [flag for flag in flags if _UNKNOWN_FILE.match(flag)]:
-        raise KernelError(
-            f"the flag {refused[0]!r} names a file that decides what is compiled, and of which the cache would not "
-            "see a change: write out what it says"
-        )
-
-
 _UNKNOWN_FILE = re.compile(r"@|-fplugin|-specs|--specs|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use")
+"""Flags that make the compiler read or run a file which no key of a binary covers."""
 
 
 def _defines(source: Source) -> list[str]:

@@ -60,11 +60,12 @@ class PythonCode:
 
     @classmethod
     def resolve(cls, references: Mapping[str, Any]) -> PythonCode:
-        functions = {k: _resolve(v) for k, v in references.items() if isinstance(v, str)}
-        hooks = tuple(_resolve(where) for where in references.get("hooks", ()))
-        return cls(
-            direct=references.get("direct", False), whole=references.get("whole", False), hooks=hooks, **functions
-        )  # fmt: skip
+        def function(where: str) -> Callable[..., Any]:
+            fn: Callable[..., Any] = _undecorated(pkgutil.resolve_name(where))
+            return fn
+
+        functions: dict[str, Any] = {k: function(v) if isinstance(v, str) else v for k, v in references.items()}
+        return cls(**functions | {"hooks": tuple(map(function, references.get("hooks", ())))})
 
 
 def import_path(fn: Callable[..., Any]) -> str | None:
@@ -83,11 +84,6 @@ def _undecorated(found: Any) -> Any:
     while not callable(getattr(found, "__code__", None)) and hasattr(found, "fn"):
         found = found.fn
     return found
-
-
-def _resolve(where: str) -> Callable[..., Any]:
-    fn: Callable[..., Any] = _undecorated(pkgutil.resolve_name(where))
-    return fn
 
 
 def sent(value: Any) -> Any:
@@ -122,7 +118,6 @@ def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any]) -> 
 _PIECE = 1 << 16
 """Elements that are drawn at once."""
 _TORCH_FLOATS = ("float16", "float32", "float64")
-
 _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
 
 
@@ -169,8 +164,7 @@ def set_autotune_inputs(*inputs: Any) -> Iterator[None]:
         _GIVEN.reset(token)
 
 
-def given_inputs() -> tuple[Any, ...] | None:
-    return _GIVEN.get()
+given_inputs = _GIVEN.get
 
 
 @dataclass(frozen=True)
@@ -328,17 +322,6 @@ def supplied(program: Callable[..., Any], params: Sequence[Param]) -> Inputs:
     given = list(returned) if isinstance(returned, list | tuple) else [returned]
     names = [p.name for p in params] if len(params) == len(given) else [f"arg{i}" for i in range(len(given))]
     return from_user(given, names, "supply_prog")
-
-
-def check_memory(params: Sequence[Param], room_bytes: int, device: str) -> None:
-    """Raises ConfigError before anything is allocated that cannot fit."""
-    needed = sum(p.size_bytes for p in params)
-    if needed > room_bytes:
-        largest = max(params, key=lambda p: p.size_bytes)
-        raise ConfigError(
-            f"the inputs take {needed / 1e9:.3g} GB ({largest.name} alone {largest.size_bytes / 1e9:.3g} GB); {device} "
-            f"has {room_bytes / 1e9:.3g} GB"
-        )
 
 
 def as_argument(value: Mapping[str, Any] | Value, device: str) -> Any:

@@ -239,6 +239,7 @@ _JSON = {name for name, kind in _KINDS.items() if kind.startswith(("Mapping", "t
 _COLUMNS = tuple(_KINDS)
 _FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
 
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One benchmark of one set of candidates on one device: what a rerun of the same command resumes."""
@@ -280,9 +281,7 @@ class Records(ExitStack):
 
     def put(self, m: Measurement, spent_s: float = 0.0) -> None:
         """Insert the measurement, or put it in the place of its run's for the same candidate. Committed on return.
-
-        `spent_s` is added to the time its run has taken, over all the processes that worked on it.
-        """
+        `spent_s` is added to the time its run has taken, over all the processes that worked on it."""
         with self._store.writing() as db:
             db.execute("UPDATE runs SET spent_s = spent_s + ? WHERE run_id = ?", (spent_s, m.run_id))
             _insert(db, m, "ON CONFLICT DO UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in _COLUMNS))
@@ -370,7 +369,7 @@ class Records(ExitStack):
 
         A record is skipped if it is here already, or another of the same candidate in the same run.
         """
-        parsed = [_parse_line(i, line) for i, line in enumerate(lines, 1) if line.strip()]
+        parsed = [_parsed(f"line {i}", line) for i, line in enumerate(lines, 1) if line.strip()]
         with self._store.writing() as db:
             added = sum(_insert(db, m, "ON CONFLICT DO NOTHING") for m in parsed)
         return added, len(parsed) - added
@@ -426,17 +425,14 @@ def _where(
     return " AND ".join(t for t, _ in terms) or "1", [v for _, v in terms]
 
 
-def _parse_line(place: int, line: str) -> Measurement:
+def _parsed(where: str, line: str) -> Measurement:
+    before = ""
     try:
-        d = json_of(line, f"line {place}", RecordsError)
-    except RecordsError as e:
-        raise RecordsError(f"{e}; nothing was imported") from None
-    if not isinstance(d, dict) or d.pop("carver_record", None) != _EXPORT_VERSION:
-        raise RecordsError(
-            f"line {place} is not a record of version {_EXPORT_VERSION} as 'carver records export' writes; "
-            "nothing was imported"
-        )
-    try:
+        d = json_of(line, where, RecordsError)
+        if not isinstance(d, dict) or d.pop("carver_record", None) != _EXPORT_VERSION:
+            version = f"of version {_EXPORT_VERSION} as 'carver records export' writes"
+            raise RecordsError(f"{where} is not a record {version}")
+        before = f"{where}: "
         return Measurement.from_dict(d)
     except RecordsError as e:
-        raise RecordsError(f"line {place}: {e}; nothing was imported") from None
+        raise RecordsError(f"{before}{e}; nothing was imported") from None

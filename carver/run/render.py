@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
@@ -214,7 +214,9 @@ def concrete(
             "hints of the backends cuda and cpu have one"
         )
     names = scope(chosen, problem, config, arch)
-    inputs, output = _tensors(problem)
+    output, *inputs = (_spec(problem, t) for t in problem.statement.tensors)
+    if problem.options.get("bias"):
+        inputs.append(TensorSpec("bias", output.shape[-1:], output.dtype, dtypes.BYTES[output.dtype]))
     cuda = BACKENDS[chosen.backend].source == "cuda"
     macros = _macros(problem, config, (*inputs, output), cuda)
     if cuda and "smem_bytes" in names:
@@ -222,29 +224,18 @@ def concrete(
     pointers = {t.name for t in (*inputs, output)}
     calls = tuple(
         Call(
-            launch.entry,
-            _grid(chosen, tuple(int(g(names)) for g in launch.grid)),
-            int(launch.block(names)),
+            launch.entry, _grid(chosen, tuple(int(g(names)) for g in launch.grid)), int(launch.block(names)),
             int(launch.dynamic_smem_bytes(names)),
             tuple(value for arg in launch.args for value in _argument(chosen, arg, pointers, inputs, names)),
             tuple(_map(each, problem, names) for each in launch.maps),
         )
-        for launch in chosen.launches
-        if launch.when(names)
-    )
-    return Program(
-        source=Source(
-            path=chosen.source,
-            defines=macros | dict(defines or {}),
-            flags=CUDA_FLAGS if cuda else CPU_FLAGS,
-            entries=tuple(dict.fromkeys(call.entry for call in calls)),
-            isa=(chosen.isa or arch.isa) if cuda else "native",
-        ),
-        calls=calls,
-        workspace_bytes=int(chosen.workspace_bytes(names)),
-        inputs=inputs,
-        output=output,
-    )
+        for launch in chosen.launches if launch.when(names)
+    )  # fmt: skip
+    source = Source(
+        chosen.source, macros | dict(defines or {}), CUDA_FLAGS if cuda else CPU_FLAGS,
+        tuple(dict.fromkeys(call.entry for call in calls)), (chosen.isa or arch.isa) if cuda else "native",
+    )  # fmt: skip
+    return Program(source, calls, int(chosen.workspace_bytes(names)), tuple(inputs), output)
 
 
 def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arch) -> dict[str, Any]:
@@ -276,13 +267,6 @@ def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
     declared = problem.operator_file.computes
     as_declared = bool(declared) and tensor in notation.parse(declared).inputs
     return (*shape[:-2], shape[-1], shape[-2]) if as_declared else shape
-
-
-def _tensors(problem: Problem) -> tuple[tuple[TensorSpec, ...], TensorSpec]:
-    output, *inputs = (_spec(problem, t) for t in problem.statement.tensors)
-    if problem.options.get("bias"):
-        inputs.append(TensorSpec("bias", output.shape[-1:], output.dtype, dtypes.BYTES[output.dtype]))
-    return tuple(inputs), output
 
 
 def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
@@ -346,7 +330,7 @@ def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap
 
 
 def _argument(
-    chosen: Kernel, arg: str, pointers: set[str], inputs: tuple[TensorSpec, ...], names: Mapping[str, Any]
+    chosen: Kernel, arg: str, pointers: set[str], inputs: Sequence[TensorSpec], names: Mapping[str, Any]
 ) -> tuple[str | int | None, ...]:
     """One entry of a declaration's `args`. "X*" stands for every input whose name starts with X, in order."""
     if arg.endswith("*"):

@@ -102,18 +102,13 @@ class Report:
         grid_size: int | None = None, defines: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         every = list(measurements)
-        self.problem = problem
-        self.device = device
-        self.grid_size = grid_size
-        self.defines = defines
+        self.problem, self.device, self.grid_size, self.defines = problem, device, grid_size, defines
         self.library = next((m for m in every if m.backend == LIBRARY), None)
         kernels = [m for m in every if m.backend != LIBRARY]
         if not kernels:
             raise ConfigError(f"no measurements of {problem}: nothing to report")
-        far = math.inf
-        self.measurements: tuple[Measurement, ...] = tuple(
-            sorted(kernels, key=lambda m: (far if m.predicted_ms is None else m.predicted_ms, m.rank or 0))
-        )
+        ordered = sorted(kernels, key=lambda m: (math.inf if m.predicted_ms is None else m.predicted_ms, m.rank or 0))
+        self.measurements: tuple[Measurement, ...] = tuple(ordered)
         """In predicted order, the failed ones too."""
 
     @cached_property
@@ -249,7 +244,8 @@ class Report:
         if len(self.tied) > 1:
             lines.append(f"{len(self.tied)} are tied, within what is noise: of these the one with least registers, "
                          "shared memory, size")  # fmt: skip
-        told = ", ".join(f"k={k} {_told(self.slowdown(k))}" for k in KS if k <= max(len(self.measurements), 1))
+        lost = {k: self.slowdown(k) for k in KS if k <= len(self.measurements)}
+        told = ", ".join(f"k={k} {'none ran' if x is None else f'{x:.3f}'}" for k, x in lost.items())
         lines.append(f"slowdown of the first k picks, against the best of the {len(self.ok)} measured: {told}")
         names = {"spearman": "Spearman", "kendall": "Kendall"}
         if rho := [f"{names[k]} {v:.3f}" for k, v in self.correlation.items() if v is not None and k in names]:
@@ -257,12 +253,9 @@ class Report:
         for r in self.residuals:
             lines.append(f"measured / predicted where {r.bound} dominates: {r.median_ratio:.3g} ({r.count} candidates)")
         if self.library is not None:
-            ratio = self.library_ratio
-            said = (
-                f"{self.library.median_ms:.4g} ms, {ratio:.3g} x the best kernel's time"
-                if ratio
-                else self.library.message
-            )
+            said = self.library.message
+            if ratio := self.library_ratio:
+                said = f"{self.library.median_ms:.4g} ms, {ratio:.3g} x the best kernel's time"
             lines.append(f"{self.library.kernel}: {said}")
         return lines
 
@@ -396,16 +389,12 @@ def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
     return tuple("" if v is None else next(told) for v in values)
 
 
-def _told(slowdown: float | None) -> str:
-    return "none ran" if slowdown is None else f"{slowdown:.3f}"
-
-
-def plot_report(report: Report, ax: Axes | None = None) -> Axes:
+def plot_report(report: Report) -> Axes:
     """Predicted against measured time of every candidate that ran, a form and colour by what bounds it. [ms]"""
     points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
     if not points:
         raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
-    ax = ax or new_axes(6.0, 7.6)
+    ax = new_axes(6.0, 7.6)
     bounds = [bound for _, _, bound in points]
     for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
         x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)

@@ -22,28 +22,18 @@ import numpy as np
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler, Reply, answered, may_fork, outcome_of
-from ..base.errors import (
-    CarverError,
-    CompileError,
-    CompilerFailed,
-    CompileTimeout,
-    ConfigError,
-    DeviceError,
-    KernelError,
-    RunError,
-    nearest,
-)
+from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, KernelError, RunError, nearest
 from ..base.folders import scratch
 from ..base.given import as_json, number, shown, typed, whole
 from ..base.store import unpack
 from ..problem.problem import Problem
 from .check import Checker, OperatorReference
 from .compile import Compiler, bundle, sweep_binaries
+from .cuda import check_timer
 from .device import Program, c_compiler, compile_source, cuda_compiler
 from .inputs import Inputs, PythonCode, sent
 from .spec import Param, retargeted
 from .stand import Stand, decoded
-from .timers import check_timer
 
 SETUP_TIMEOUT_S = 600.0
 """What a set-up may take: drawing or loading the inputs, computing the reference. [s]"""
@@ -64,7 +54,7 @@ class Settings:
     Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as
     `budget_s` lasts. One that computes or hangs longer than `timeout_s` is stopped; one `slow_factor` times slower
     than the best is timed a few times only. Caches are cold unless `warm`. `reset_to_zero` and `restore_value` name
-    arrays to be zeroed, or put back, before each run. `timer`: of `carver.run.timers`.
+    arrays to be zeroed, or put back, before each run. `timer`: of `carver.run.cuda`.
     """
 
     warm: bool = False
@@ -184,8 +174,6 @@ def build(
         source = retargeted(source, archs.load(device).isa)
     try:
         binary = compile_source(source, compiler_of(kind), timeout_s, stop)
-    except CompileTimeout as e:
-        return Reply("timeout", str(e))
     except (CompileError, KernelError, RunError) as e:
         return Reply(outcome_of(e), str(e), transient=isinstance(e, CompilerFailed))
     program = replace(trial.program, source=source)
@@ -240,7 +228,7 @@ class Inline:
 
 def ask(
     worker: Child | Inline, setup: Mapping[str, Any], job: Mapping[str, Any], timeout_s: float,
-    failed: Callable[[Reply], CarverError], owner: str = "",
+    failed: Callable[[Reply], Exception], owner: str = "",
 ) -> Reply:  # fmt: skip
     """The reply to a job of a process that did the job `setup` first.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base import dtypes
-from ..base.errors import ConfigError, KernelError
+from ..base.errors import ConfigError, KernelError, RunError
 from ..base.given import fits, in_words, index, shown
 from ..base.store import unpack
 from ..kernels import expr
@@ -32,8 +32,6 @@ _NUMBERS = {
 }  # fmt: skip
 """Types that are passed by value, and their letters in Python's `struct`."""
 _TYPED = re.compile(r"(\w+)\((.*)\)", re.S)
-
-
 LEFT_OUT = "pointer"
 """The type of an argument in the place of an array that is not given: a null pointer."""
 
@@ -178,7 +176,8 @@ class Launch:
         tensors = [p.tensor() for p in params if not p.by_value]
         if not tensors:
             raise ConfigError(f"{entry} takes no array; a kernel needs one at least")
-        given = (Scalar(_letter(p.dtype), p.name) if p.by_value else p.name for p in params)
+        letters = {**_NUMBERS, LEFT_OUT: "P"}
+        given = (Scalar(letters[p.dtype], p.name) if p.by_value else p.name for p in params)
         scalars = (_sized(n, sizes) if isinstance(n, str) else n if isinstance(n, Scalar) else scalar(n)
                    for n in self.scalars)  # fmt: skip
         call = Call(entry, grid, block, smem_bytes, (*given, *scalars))
@@ -204,10 +203,6 @@ def _sized(text: str, sizes: Mapping[str, int]) -> Scalar:
     if typed and typed[1] in _NUMBERS:
         return scalar(np.dtype(typed[1]).type(evaluate("scalar", typed[2], sizes)))
     return scalar(evaluate("scalar", text, sizes))
-
-
-def _letter(dtype: str) -> str:
-    return "P" if dtype == LEFT_OUT else _NUMBERS[dtype]
 
 
 @dataclass(frozen=True)
@@ -343,6 +338,10 @@ class HintKernel:
     def compiled_from(self, arch: Arch) -> Source:
         return self.program((), arch).source
 
+    def params(self, arch: Arch) -> tuple[Param, ...]:
+        program = self.program((), arch)
+        return tuple(Param(t.name, t.shape, t.dtype, t is program.output) for t in program.tensors)
+
 
 def hint_params(hint: Hint) -> tuple[Param, ...]:
     """The arrays of a hint's problem, inputs first; leading axes of extent 1 (a batch of one) are left out."""
@@ -357,10 +356,6 @@ def hint_params(hint: Hint) -> tuple[Param, ...]:
     return tuple(found)
 
 
-def program_params(program: Program) -> tuple[Param, ...]:
-    return tuple(Param(t.name, t.shape, t.dtype, t is program.output) for t in program.tensors)
-
-
 def isa(kind: str, arch: Arch) -> str:
     return arch.isa if kind == "cuda" else "native"
 
@@ -370,11 +365,18 @@ def retargeted(source: Source, here: str) -> Source:
     return source if here.rstrip("af") == source.isa.rstrip("af") else replace(source, isa=here)
 
 
-def number_type(value: Any) -> str:
-    """The type that a number is passed by value as; empty for what is no number."""
-    if isinstance(value, np.generic):
-        return value.dtype.name if value.dtype.name in _NUMBERS else ""
-    return "int32" if isinstance(value, int) else "float32" if isinstance(value, float) else ""
+def described(place: int, given: Any) -> Param:
+    """An argument as it is given, where the kernel does not say what it takes."""
+    name = f"arg{place}"
+    if (param := param_of(name, given)) is not None:
+        return param
+    if given is None or isinstance(given, np.generic):
+        dtype = LEFT_OUT if given is None else given.dtype.name
+    else:
+        dtype = "int32" if isinstance(given, int) else "float32" if isinstance(given, float) else ""
+    if dtype != LEFT_OUT and dtype not in _NUMBERS:
+        raise RunError(f"takes arrays and numbers; got a {type(given).__name__}")
+    return Param(name, None, dtype)
 
 
 def dim3(what: str, value: Any) -> tuple[int, int, int]:

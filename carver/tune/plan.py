@@ -22,22 +22,11 @@ from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
 from ..run.built import JIT, device_name
 from ..run.check import Checker, OperatorReference, guarded, namespace
-from ..run.inputs import (
-    Inputs,
-    PythonCode,
-    TensorSupplyType,
-    Value,
-    check_memory,
-    from_user,
-    given_inputs,
-    sent,
-    supplied,
-    supply,
-)
+from ..run.cuda import check_timer
+from ..run.inputs import Inputs, PythonCode, TensorSupplyType, Value, from_user, given_inputs, sent, supplied, supply
 from ..run.records import Measurement
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
-from ..run.timers import check_timer
 from .configs import Entry, check_bound, expand, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .search import strategy
@@ -100,7 +89,7 @@ class Tuning:
     bench: Callable[..., Any] | None = None
     warm_cache: bool = False
     timer: str = "events"
-    """Of a GPU: "events", "graph" or "cupti" (`carver.run.timers`)."""
+    """Of a GPU: "events", "graph" or "cupti" (`carver.run.cuda`)."""
     slow_factor: float = 4.0
     retakes: int = 3
     """How often a timing that others on the device disturbed is taken again; 0: timings are kept as they are."""
@@ -417,8 +406,13 @@ def _inputs(
                 f"the arrays of {what} are not known: give inputs with carver.set_autotune_inputs(...), supply_prog=, "
                 "or describe them with Kernel(params=[('A', (M, K), 'float16'), ...])"
             )
-        room = arch.dram_bytes if kind == "cuda" else memory_bytes()
-        check_memory(params, int(room), device)
+        room_bytes = arch.dram_bytes if kind == "cuda" else memory_bytes()
+        if (needed := sum(p.size_bytes for p in params)) > room_bytes:
+            largest = max(params, key=lambda p: p.size_bytes)
+            raise ConfigError(
+                f"the inputs take {needed / 1e9:.3g} GB ({largest.name} alone {largest.size_bytes / 1e9:.3g} GB); "
+                f"{device} has {room_bytes / 1e9:.3g} GB"
+            )
         marked = _marked(params, out)
         return supply(marked, TensorSupplyType.of(settings.supply_type), settings.seed, form)
     marked = _marked(params, out) if params else ()
