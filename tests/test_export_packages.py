@@ -283,6 +283,9 @@ class TestKernelTuner:
             assert found == pytest.approx(dict(list(times.items())[:count]), nan_ok=True)
             assert (case.problem.operator, case.backend, case.arch.kind) == ("elementwise", "cpu", "cpu")
             assert case.ranked()
+        (tmp_path / "t4.toml").write_text(f'{says}[names]\nblock = "byte"\n')
+        assert len(list(read(tmp_path, remarks.append))) == 2
+        assert "has 'byte', which the results lack; did you mean 'bytes'" in remarks[-1].text
 
     def test_seeding_saves_evaluations(self) -> None:
         from kernel_tuner_seeding import compare

@@ -479,6 +479,8 @@ def kernel_tuner_cases(path: Path) -> Iterator[Case | str]:
     operator, where = str(facts.pop("operator")), beside.name
     problem = template_of(operator, {key: str(value) for key, value in facts.items()}, where).problem
     ours = spellings(kernels(operator, backend), names)
+    if absent := [name for name in names.values() if name not in tuned]:
+        raise ConfigError(f"{where}: [names] has {absent[0]!r}, which the results lack; {nearest(absent[0], tuned)}")
     configs, remark = tunables([{ours.get(key, key): row[key] for key in tuned} for row in rows], operator, backend)
     yield remark
     yield Case(path.name, problem, arch, backend, configs, seconds(times))
