@@ -243,7 +243,7 @@ def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
         assert kernel.do_bench is kernel._do_bench
     kernel._do_bench, kernel.do_bench = None, do_bench
     with _timed_shortly(kernel):
-        assert kernel.do_bench.keywords == {"warmup": 10, "rep": 40}
+        assert kernel.do_bench.keywords == {"warmup": 5, "rep": 20}
     assert kernel.do_bench is do_bench
     with _timed_shortly(kernel, "graph"):
         assert kernel.do_bench.func is do_bench_cudagraph

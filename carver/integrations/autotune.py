@@ -36,13 +36,13 @@ MOST_VALUES = 1 << 20
 """Elements of the largest integer tensor that is copied to the host, where a loop's bound is loaded from it."""
 MOST_FLOATS = 16
 """The same for floating point, where a branch depends on a value: a gradient of 1 that need not be multiplied by."""
-WARMUP_MS, TIMED_MS = 10, 40
-"""Warm-up and timing of one configuration by Triton's timer, which by itself takes 25 and 100."""
+WARMUP_MS, TIMED_MS = 5, 20
+"""Warm-up and timing of one configuration in one round by Triton's timer, which by itself takes 25 and 100."""
 TIMING_S, OWN_TIMING_S = 0.05, 0.2
 """Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
 timer of the kernel's own."""
-ROUNDS = 5
-"""Most rounds of a configuration."""
+ROUNDS = 9
+"""Most rounds of a configuration: short ones in turn tell more than one long one, since clocks drift."""
 MOST_STAMPED = 1000
 """Runs that CUPTI keeps the time stamps of."""
 START_S, READ_S = 0.3, 0.05
@@ -166,7 +166,7 @@ class Race:
             return
         for back in itertools.islice(itertools.cycle((True, False)), ROUNDS - 1):
             best = self._best()
-            left = [i for i in self.rounds if i != best and self._over(i, best)[0] <= 1 + TIED < self._over(i, best)[1]]
+            left = [i for i in self.rounds if i != best and self._over(i, best)[1] <= 1 + TIED < self._over(i, best)[2]]
             if not left:
                 break
             for i in sorted([best, *left], reverse=back):  # there and back: a drift of the clocks favours none
@@ -174,7 +174,7 @@ class Race:
                     return
                 self.rounds[i].append(triple)
         best = self._best()
-        taken = min(i for i in self.rounds if i == best or self._over(i, best)[0] <= 1 + TIED)
+        taken = min(i for i in self.rounds if i == best or self._as_fast(i, best))
         least = statistics.median(each[0] for each in self.rounds[taken])
         for i, found in self.rounds.items():
             own = statistics.median(each[0] for each in found)
@@ -184,13 +184,19 @@ class Race:
     def _best(self) -> int:
         return min(self.rounds, key=lambda i: statistics.median(each[0] for each in self.rounds[i]))
 
-    def _over(self, slow: int, fast: int) -> tuple[float, float]:
-        """Bounds of the time of one over that of another: of rounds in pairs, since clocks drift, else of quantiles."""
+    def _as_fast(self, slow: int, fast: int) -> bool:
+        """Whether one is a tie with another, or no slower in more rounds than chance explains."""
+        median, low, _ = self._over(slow, fast)
+        return median <= 1 + TIED or low <= 1
+
+    def _over(self, slow: int, fast: int) -> tuple[float, float, float]:
+        """The time of one over that of another, and its bounds: of rounds in pairs, since clocks drift, else of
+        quantiles."""
         pairs = list(zip(self.rounds[slow], self.rounds[fast], strict=False))
         if len(pairs) >= PAIRED:
-            return median_interval([a[0] / b[0] for a, b in pairs])[1:]
-        (_, low, high), (_, least, most) = pairs[0]
-        return low / most, high / least
+            return median_interval([a[0] / b[0] for a, b in pairs])
+        (own, low, high), (other, least, most) = pairs[0]
+        return own / other, low / most, high / least
 
 
 def _triple(said: Any) -> list[float]:
