@@ -168,6 +168,24 @@ def test_the_first_few_and_the_default_are_measured_by_a_provider_of_helions(arg
     assert len(asked) == 3 and asked[-1] == bound.config_spec.default_config() and best in asked
 
 
+@pytest.mark.parametrize("own_process", [True, False])
+def test_the_process_that_measures_begins_before_the_search(
+    args: Any, own_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from helion.autotuner.benchmark_provider import LocalBenchmarkProvider
+    from helion.autotuner.benchmark_worker import BenchmarkWorker
+
+    done = list[str]()
+    monkeypatch.setattr(BenchmarkWorker, "_start", lambda self: done.append("start"))
+    monkeypatch.setattr(LocalBenchmarkProvider, "_subprocess_benchmark_enabled", lambda self: own_process)
+    tuner = PricedSearch(matmul.bind(args), args, 2, {"arch": "nothing"})
+    tuner.benchmark_provider = object.__new__(LocalBenchmarkProvider)  # its own beginning runs the kernel
+    tuner.benchmark_provider._benchmark_worker = None
+    with pytest.raises(carver.CarverError, match="nothing"):
+        tuner._autotune()
+    assert done == ["start"] * own_process
+
+
 def test_helions_own_search_runs_at_prices(args: Any) -> None:
     from helion.autotuner import LFBOTreeSearch
 

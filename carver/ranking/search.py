@@ -26,7 +26,7 @@ from .space import Config, Space
 from .steps import Search, Step
 from .surrogate import STARTS, Price, axes_of, promising, spread
 
-BATCH = 6
+BATCH = 12
 """Configurations that are compiled at a time, whatever the machine: the order depends on nothing but the space."""
 BEST = 5
 """Of the best so far, those near which candidates are looked for."""
