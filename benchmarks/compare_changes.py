@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,14 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frame
+import numpy as np
+from kernels import triton_changes as kernels
 
-import numpy as np  # noqa: E402
-from kernels import triton_changes as kernels  # noqa: E402
-
-import carver  # noqa: E402
-from carver.ranking.compare import compare  # noqa: E402
+import carver
+from carver.ranking.compare import compare
 
 ROUNDS = 41
 Side = tuple[Any, Mapping[str, Any]]
@@ -138,7 +135,7 @@ def measure(out: Path) -> None:
     import torch
 
     found: list[dict[str, Any]] = []
-    flush = torch.empty(2**28, dtype=torch.int8, device="cuda")
+    flush = torch.empty(frame.CLEARED_BYTES, dtype=torch.int8, device="cuda")
     for change in CHANGES:
         runs, wrong = [], []
         for (kernel, config), args in sides(change):
@@ -155,13 +152,7 @@ def measure(out: Path) -> None:
         times: list[list[float]] = [[], []]
         for _ in range(ROUNDS):
             for side, run in enumerate(runs):
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                flush.zero_()
-                start.record()
-                run()
-                end.record()
-                torch.cuda.synchronize()
-                times[side].append(start.elapsed_time(end))
+                times[side].append(frame.median_ms(run, flush, 1))
         before, after = map(statistics.median, times)
         found.append({"change": change.name, "before_ms": before, "after_ms": after, "error": wrong})
         print(f"{change.name}: {before:.4f} -> {after:.4f} ms, {wrong}", flush=True)
@@ -204,7 +195,7 @@ def score(measured: Mapping[str, Any], arch: str) -> None:
         found, row = compare(*hints), known[change.name]
         truth = row["after_ms"] / row["before_ms"]
         same = (truth > 1) == (found.ratio > 1) or max(abs(truth - 1), abs(found.ratio - 1)) < 0.01
-        near = 0.8 <= found.ratio / truth <= 1.25
+        near = frame.NEAR[0] <= found.ratio / truth <= frame.NEAR[1]
         signs, sizes = signs + same, sizes + near
         said = f"{'' if same else 'other sign':10} {'' if near else 'other size':10} {time.monotonic() - began:4.1f} s"
         print(f"{change.name:36} {truth:6.3f} {found.ratio:6.3f}  {said}  {found.why[:150]}", flush=True)

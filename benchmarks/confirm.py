@@ -26,8 +26,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.ops.template import Template
 from carver.ranking.hint import Hint
@@ -51,80 +49,6 @@ MORE = [  # what no constant was fitted to: batches, short K, sizes between thos
     (1, 384, 5120, 5120), (1, 1536, 1536, 1536), (1, 96, 2560, 10240), (1, 3000, 3000, 3000), (1, 32, 50304, 2048),
 ]  # fmt: skip
 
-NAMED = [  # layouts and sizes that own kernels were slow at: short K, ragged rows, few tiles, other types along M or N
-    MatmulTemplate(2048, 4096, 4096, in_dtype="tf32"), MatmulTemplate(4096, 4096, 4096, trans_A=True, in_dtype="tf32"),
-    MatmulTemplate(4096, 4096, 4096, in_dtype="float8_e4m3"),
-    MatmulTemplate(777, 3333, 4096, trans_B=True), MatmulTemplate(50257, 768, 8192, trans_A=True),
-    MatmulTemplate(1000, 4097, 4097), MatmulTemplate(4096, 4096, 256), MatmulTemplate(2048, 3000, 8192),
-    *[MatmulTemplate(m, n, k, trans_B=True, in_dtype="bfloat16") for m, n, k in (
-        (300, 4608, 3584), (12288, 12288, 1024), (6000, 6000, 6000), (3000, 3000, 3000), (8192, 8192, 128),
-        (1536, 1536, 1536), (2048, 8192, 512),
-    )],
-]  # fmt: skip
-NAMED_MEMORY = [
-    *[ReductionTemplate("softmax", shape, 1) for shape in ((100003, 77), (50000, 333), (20011, 1777))],
-    ReductionTemplate("layer_norm", (100003, 77), 1), ReductionTemplate("rms_norm", (65536, 100), 1, "bfloat16"),
-    ReductionTemplate("softmax", (131072, 65), 1, "float32"), ReductionTemplate("sum", (8192, 1000), 1),
-    ReductionTemplate("layer_norm", (32768, 768), 1), ReductionTemplate("rms_norm", (16384, 5120), 1, "bfloat16"),
-    ReductionTemplate("softmax", (49152, 1500), 1),
-    GEMVTemplate(151936, 3584), ElementwiseTemplate((50000, 1333), inputs=2),
-]  # fmt: skip
-
-STREAMS = [  # 64 MiB and more: rows that end inside a vector and others, sums of rows and columns, GEMV
-    *[ReductionTemplate(op, ((1 << 26) // c // 64 * 64 + 3, c), 1, dtype) for op, c, dtype in (
-        *[("softmax", c, "float16") for c in (77, 333, 1500, 1777)],
-        *[("softmax", c, "float32") for c in (65, 1003)],
-        *[("layer_norm", c, "float16") for c in (77, 333, 1777)],
-        *[("rms_norm", c, "bfloat16") for c in (100, 333, 1777)],
-    )],
-    *[ReductionTemplate("softmax", shape, 1) for shape in ((50000, 333), (20011, 1777), (300, 100_003), (16384, 4096))],
-    *[ReductionTemplate("layer_norm", shape, 1) for shape in ((100_003, 77), (32768, 768), (8192, 8192))],
-    ReductionTemplate("rms_norm", (65536, 1024), 1, "bfloat16"),
-    *[ReductionTemplate("sum", shape, 1) for shape in ((200_003, 333), (60_001, 1777), (16384, 8192))],
-    *[ReductionTemplate("sum", shape, 0) for shape in ((8192, 16384), (16384, 2048))],
-    ReductionTemplate("max", (65536, 1024), 0),
-    GEMVTemplate(4096, 14336), GEMVTemplate(14336, 4096, trans_A=True), GEMVTemplate(16384, 16384),
-    GEMVTemplate(8192, 8192, trans_A=True),
-]  # fmt: skip
-
-ROWS = [  # what fell short of a copy: few long rows, rows of a few elements that start anywhere, sums of them
-    ReductionTemplate("softmax", (300, 100_003)), ReductionTemplate("softmax", (871_491, 77)),
-    ReductionTemplate("layer_norm", (300, 100_003), 1, "bfloat16"), ReductionTemplate("layer_norm", (871_491, 77)),
-    ReductionTemplate("sum", (200_003, 333)), ReductionTemplate("sum", (60_001, 1777)),
-    ReductionTemplate("softmax", (201_475, 333)), ReductionTemplate("rms_norm", (671_043, 100), 1, "bfloat16"),
-    ReductionTemplate("softmax", (435_747, 77), 1, "float32"), ReductionTemplate("sum", (871_491, 77)),
-    ReductionTemplate("softmax", (16, 131_072)), ReductionTemplate("softmax", (2048, 32_768)),
-    ReductionTemplate("softmax", (512, 151_936), 1, "bfloat16"),
-    ReductionTemplate("softmax", (256, 151_936), 1, "float32"), ReductionTemplate("softmax", (4001, 17)),
-    ReductionTemplate("softmax", (1, 100_003), 1, "bfloat16"),
-]  # fmt: skip
-
-ROWS_MORE = [  # rows for the same kernels, of other lengths
-    ReductionTemplate("layer_norm", (2048, 16_384)), ReductionTemplate("rms_norm", (4096, 20_480), 1, "bfloat16"),
-    ReductionTemplate("softmax", (1024, 50_257), 1, "float32"),
-    ReductionTemplate("softmax", (64, 262_144), 1, "bfloat16"),
-    ReductionTemplate("layer_norm", (8192, 8192)), ReductionTemplate("softmax", (16_384, 4096)),
-    ReductionTemplate("rms_norm", (100, 65_537)), ReductionTemplate("softmax", (4096, 32_000), 1, "bfloat16"),
-    ReductionTemplate("layer_norm", (37_763, 1777)), ReductionTemplate("softmax", (9001, 5003)),
-    ReductionTemplate("rms_norm", (3001, 10_001), 1, "float32"), ReductionTemplate("layer_norm", (20, 50_000)),
-    ReductionTemplate("softmax", (60_001, 1777)), ReductionTemplate("layer_norm", (100_003, 250), 1, "float32"),
-    ReductionTemplate("max", (300_007, 127), 1, "bfloat16"), ReductionTemplate("mean", (1_000_003, 33)),
-    ReductionTemplate("sum", (30_011, 999), 1, "float32"), ReductionTemplate("rms_norm", (150_001, 501), 1, "bfloat16"),
-    ReductionTemplate("softmax", (20_011, 42)), ReductionTemplate("sum", (120_007, 602)),
-]  # fmt: skip
-
-ROWS_TINY = [  # millions of rows of a few elements, the first eight of which start anywhere
-    ReductionTemplate("softmax", (4_000_003, 7)), ReductionTemplate("layer_norm", (2_000_003, 10), 1, "float32"),
-    ReductionTemplate("sum", (8_000_003, 5)), ReductionTemplate("max", (3_000_007, 12), 1, "bfloat16"),
-    ReductionTemplate("softmax", (7_000_001, 3)), ReductionTemplate("mean", (1_500_007, 11), 1, "float32"),
-    ReductionTemplate("rms_norm", (3_000_001, 9), 1, "bfloat16"),
-    ReductionTemplate("sum", (20_000_003, 2), 1, "float32"), ReductionTemplate("softmax", (4_000_000, 8)),
-    ReductionTemplate("sum", (4_000_000, 16)), ReductionTemplate("softmax", (2_000_000, 16), 1, "float32"),
-    ReductionTemplate("max", (2_000_000, 32)), ReductionTemplate("layer_norm", (2_000_000, 32), 1, "bfloat16"),
-    ReductionTemplate("sum", (10_000_000, 4), 1, "float32"), ReductionTemplate("rms_norm", (2_000_000, 24)),
-    ReductionTemplate("softmax", (3_000_000, 12), 1, "float32"),
-]  # fmt: skip
-
 TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the other types of the tensor cores
     "float32": [*[(n, n, n) for n in (512, 1024, 2048, 4096)],
                 (64, 14336, 4096), (16384, 768, 3072), (256, 256, 65536), (3137, 200, 576)],
@@ -134,28 +58,23 @@ TYPES = {  # what the table of 16-bit types leaves out: CUDA cores, and the othe
     "float8_e4m3": [(4096, 4096, 4096), (256, 8192, 8192), (16, 6144, 4096)],
 }  # fmt: skip
 
-RAGGED = [
-    ReductionTemplate("softmax", (1, 77)),
-    ReductionTemplate("softmax", (1, 100_003), in_dtype="bfloat16"),
-    ReductionTemplate("softmax", (1001, 99), 0),
-    ReductionTemplate("layer_norm", (513, 1003), in_dtype="float32"),
-    ReductionTemplate("rms_norm", (515, 1030)),
-    ReductionTemplate("mean", (1000, 777)),
-    ReductionTemplate("max", (77, 1023), 0),
-    ReductionTemplate("sum", (3, 100_004), in_dtype="float32"),
-    GEMVTemplate(1003, 516),
-    GEMVTemplate(5, 1001),
-    GEMVTemplate(514, 1003, trans_A=True),
-]
-"""Sizes that end inside a tile, between two vectors of it or inside one."""
+MEMORY: dict[str, list[Template]] = {
+    "reduction": [
+        ReductionTemplate("sum", (16384, 8192), 1), ReductionTemplate("sum", (8192, 16384), 0),
+        ReductionTemplate("max", (1048576, 128), 1), ReductionTemplate("softmax", (16384, 4096), 1),
+        ReductionTemplate("layer_norm", (8192, 8192), 1), ReductionTemplate("rms_norm", (65536, 1024), 1, "bfloat16"),
+    ],
+    "elementwise": [
+        ElementwiseTemplate((8192, 8192), inputs=2), ElementwiseTemplate((16384, 4096), inputs=1),
+        ElementwiseTemplate((4096, 8192), "float32", inputs=2),
+        ElementwiseTemplate((32768, 2048), "bfloat16", inputs=3),
+        ElementwiseTemplate((8192, 8192), inputs=1, broadcast=1), ElementwiseTemplate((1024, 1024), inputs=2),
+    ],
+    "gemv": [GEMVTemplate(4096, 14336), GEMVTemplate(16384, 16384), GEMVTemplate(14336, 4096, trans_A=True)],
+}  # fmt: skip
 
 
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
-    listed = {"named": NAMED, "named_memory": NAMED_MEMORY, "streams": STREAMS, "rows": ROWS, "rows_more": ROWS_MORE,
-              "rows_tiny": ROWS_TINY, "ragged": RAGGED}  # fmt: skip
-    for kind, named in listed.items():
-        if kind in kinds:
-            yield from ((kind, template) for template in named)
     if "types" in kinds:
         for dtype, shapes in TYPES.items():
             for i, (m, n, k) in enumerate(shapes):  # weights as they are stored, and every third the other way round
@@ -168,24 +87,8 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     if "more" in kinds:
         for i, (b, m, n, k) in enumerate(MORE):
             yield "more", MatmulTemplate(m, n, k, batch=b, trans_B=i % 3 != 2, in_dtype=("float16", "bfloat16")[i % 2])
-    if "reduction" in kinds:
-        yield "reduction", ReductionTemplate("sum", (16384, 8192), 1)
-        yield "reduction", ReductionTemplate("sum", (8192, 16384), 0)
-        yield "reduction", ReductionTemplate("max", (1048576, 128), 1)
-        yield "reduction", ReductionTemplate("softmax", (16384, 4096), 1)
-        yield "reduction", ReductionTemplate("layer_norm", (8192, 8192), 1)
-        yield "reduction", ReductionTemplate("rms_norm", (65536, 1024), 1, "bfloat16")
-    if "elementwise" in kinds:
-        yield "elementwise", ElementwiseTemplate((8192, 8192), inputs=2)
-        yield "elementwise", ElementwiseTemplate((16384, 4096), inputs=1)
-        yield "elementwise", ElementwiseTemplate((4096, 8192), "float32", inputs=2)
-        yield "elementwise", ElementwiseTemplate((32768, 2048), "bfloat16", inputs=3)
-        yield "elementwise", ElementwiseTemplate((8192, 8192), inputs=1, broadcast=1)
-        yield "elementwise", ElementwiseTemplate((1024, 1024), inputs=2)
-    if "gemv" in kinds:
-        yield "gemv", GEMVTemplate(4096, 14336)
-        yield "gemv", GEMVTemplate(16384, 16384)
-        yield "gemv", GEMVTemplate(14336, 4096, trans_A=True)
+    for kind in kinds:
+        yield from ((kind, template) for template in MEMORY.get(kind, ()))
 
 
 def _words(one: Hint | Measurement) -> tuple[Any, ...]:

@@ -13,26 +13,21 @@ out. `fit` repeats the fit.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import geometric_mean
 from unittest.mock import patch
 
+import frame
 import numpy as np
 from scipy.optimize import minimize
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from carver.arch.devices import load  # noqa: E402
-from carver.base.types import FloatArray  # noqa: E402
-from carver.ranking import surrogate  # noqa: E402
-from carver.ranking.surrogate import Axes, Price, Scale, axes_of, covariance, explored  # noqa: E402
+from carver.arch.devices import load
+from carver.base.types import FloatArray
+from carver.ranking import surrogate
+from carver.ranking.surrogate import Axes, Price, Scale, axes_of, covariance, explored
 
 TABLES = {
     "fla-core": "h200/lists.jsonl.gz", "FlagGems": "h100/lists.jsonl.gz", "20 packages": "h200/packages.jsonl.gz",
@@ -57,10 +52,7 @@ class Listed:
 
 
 def lists() -> list[Listed]:
-    rows = []
-    for library, name in TABLES.items():
-        with gzip.open(HERE.parent / "tests" / "data" / name, "rt", encoding="utf-8") as file:
-            rows += [json.loads(line) | {"library": library} for line in file]
+    rows = [row | {"library": library} for library, name in TABLES.items() for row in frame.rows(frame.DATA / name)]
     rows = [row for row in rows if row.get("predicted_ms") and len(row["configs"]) >= LEAST_ENTRIES]
     rows = [row for row in rows if sum(ms is not None for ms in row["predicted_ms"]) > 1]
     return [
@@ -169,13 +161,8 @@ def main() -> None:
     if asked.json:
         print(json.dumps(out))
         return
-    print("lists of     chosen by  lists  compiled  price  worst  measured first  best of 3")
-    for row in out:
-        print(
-            f"{row['lists of']:12} {row['chosen by']:9} {row['lists']:6} {row['share_compiled']:9.2f} "
-            f"{row['price_loss']:6.4f} {row['worst_price_loss']:6.2f} {row['measured_first']:15.4f} "
-            f"{row['measured_best_of_3']:10.4f}"
-        )
+    heads = ("lists of", "chosen by", "lists", "compiled", "price", "worst", "measured first", "best of 3")
+    print(frame.table(heads, (row.values() for row in out)))
 
 
 if __name__ == "__main__":

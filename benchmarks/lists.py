@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import os
 import subprocess
@@ -27,31 +26,26 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import geometric_mean, median
 from types import SimpleNamespace
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frame
+from compiled import predicted_ms
 
-import carver  # noqa: E402
-from carver.base.errors import CarverError, ConfigError  # noqa: E402
-from carver.base.given import text_of  # noqa: E402
-from carver.compiled.triton import function_of, heuristics  # noqa: E402
+import carver
+from carver.base.errors import CarverError
+from carver.compiled.triton import function_of, heuristics
 
 SIZES = "2,4096,16,128"
 MOST_S = 120.0
 """For one operator, the compilation of all its lists included."""
-TIMED_S = 0.05
-"""Of a kernel's runs, 5 at least."""
-CLEARED_BYTES = 1 << 28
-SLEEP_CLK = 300_000
-"""For each run, while the host queues it."""
 LATE = "not compiled within"
 """How the reason begins for what `carver.compiled.forks` gave up."""
+FEWEST = 3
+"""Different predictions of configurations that ran, below which there is nothing to choose."""
 KEPT_VALUES = 4096
 """Integers of one tensor that are written beside its shape, for bounds of loops that are loaded from it."""
 
@@ -95,43 +89,6 @@ def meta(kernel: Any, launched: Mapping[str, Any], config: Any) -> dict[str, Any
     return known | heuristics(kernel, known)
 
 
-def predicted(ranking: Any, count: int) -> list[float | None]:
-    """Milliseconds by place in the list."""
-    out: list[float | None] = [None] * count
-    for hint in ranking:
-        for place in (hint.index, *hint.also):
-            out[place] = hint.predicted_ms
-    return out
-
-
-def queued(call: Callable[[], None], quantiles: Sequence[float]) -> list[float]:
-    """Milliseconds of a launch, in place of Triton's timer: median and quantiles.
-
-    The GPU sleeps until all launches are queued, or those of short kernels would be timed with the time that the host
-    takes to launch them. L2 is cleared before each.
-    """
-    import torch
-
-    call()
-    torch.cuda.synchronize()
-    held = torch.empty(CLEARED_BYTES, dtype=torch.int8, device="cuda")
-    began = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    count = int(min(max(TIMED_S / (time.perf_counter() - began), 5), 25))
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(count)]
-    torch.cuda._sleep(count * SLEEP_CLK)
-    for start, end in events:
-        held.zero_()
-        start.record()
-        call()
-        end.record()
-    torch.cuda.synchronize()
-    times = torch.tensor([start.elapsed_time(end) for start, end in events], device="cpu")
-    found: list[float] = torch.quantile(times, torch.tensor(quantiles, device="cpu")).tolist()
-    return found
-
-
 def record(out: Path) -> list[str]:
     """From now on every list that Triton tunes is ranked, timed as a whole, and written down.
 
@@ -161,7 +118,7 @@ def record(out: Path) -> list[str]:
                 self.fn, configs, args=launched, grid=grid, arch=arch, values=autotune.Values(launched),
                 pool=autotune.copies(self.fn, configs, given, arch), compile="all",
             )  # fmt: skip
-            row["predicted_ms"], row["reasons"] = predicted(ranking, len(configs)), dict(ranking.reasons)
+            row["predicted_ms"], row["reasons"] = predicted_ms(ranking, len(configs)), dict(ranking.reasons)
         except CarverError as error:
             row["refused"] = f"{type(error).__name__}: {error}"
         row["rank_s"] = time.perf_counter() - began
@@ -175,7 +132,7 @@ def record(out: Path) -> list[str]:
         library's own tuner calls this.
         """
         why = self._row.get("reasons", {}).get(self._listed.index(config), "")
-        self.do_bench, hook = queued, config.pre_hook
+        self.do_bench, hook = frame.queued, config.pre_hook
         if hook is not None:
             hook({**self.nargs, **kwargs, **config.all_kwargs()})
         config.pre_hook = None
@@ -188,8 +145,7 @@ def record(out: Path) -> list[str]:
         self._times[config] = found[0] if math.isfinite(found[0]) else None
         if self._times.keys() >= set(self._listed) and "measured_ms" not in self._row:  # some list one twice
             self._row["measured_ms"] = [self._times[each] for each in self._listed]
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(self._row) + "\n")
+            frame.write(out, self._row)
         return found
 
     Autotuner.prune_configs, Autotuner._bench = prune_configs, timed
@@ -243,11 +199,9 @@ def measure(options: argparse.Namespace) -> None:
     until = time.monotonic() + options.limit
     nothing: Callable[..., Any] = lambda *_, **__: None  # noqa: E731
     names = [name for name, _ in captured.calls(nothing, (1, 1, 1, 1))]
-    without = {name for name, _ in captured.gems.untuned(captured.gems.Inputs(nothing))}  # a list
-    if options.resume and options.out.exists():
-        without |= {row["operator"] for row in rows(options.out)}
+    done = {row["operator"] for row in frame.rows(options.out)} if options.resume and options.out.exists() else set()
     left = [name for name in names if not options.only or any(word in name for word in options.only.split(","))]
-    left = [name for name in left if name not in without]
+    left = [name for name in left if name not in done]
     while left and time.monotonic() < until - 5:
         command = [sys.executable, __file__, "measure", "--out", str(options.out), "--sizes", options.sizes]
         worker = subprocess.Popen([*command, "--operators", *left], stdout=subprocess.PIPE, text=True)
@@ -263,11 +217,6 @@ def measure(options: argparse.Namespace) -> None:
         if left:
             print(f"{left[0]}: given up", flush=True)
             left = left[1:]
-
-
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    for line in text_of(path, ConfigError).splitlines():
-        yield json.loads(line)
 
 
 def again(row: dict[str, Any], pool: Any) -> None:
@@ -292,30 +241,7 @@ def again(row: dict[str, Any], pool: Any) -> None:
     ranking = carver.rank_kernel(
         ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool, compile="all"
     )
-    row["predicted_ms"] = predicted(ranking, len(row["configs"]))
-    row["bounds"], row["spill_bytes"] = said(ranking, len(row["configs"]))
-
-
-def said(ranking: Any, count: int) -> tuple[list[str | None], list[int | None]]:
-    """By place in the list: what bounds each, and bytes that it spills."""
-    bounds: list[str | None] = [None] * count
-    spills: list[int | None] = [None] * count
-    for hint in ranking:
-        for place in (hint.index, *hint.also):
-            bounds[place], spills[place] = hint.bound, hint.facts.spill_bytes
-    return bounds, spills
-
-
-def losses(row: Mapping[str, Any]) -> dict[str, float] | None:
-    """Time of the best of the first k over the best; None where fewer than three were ranked and timed."""
-    pairs = sorted(
-        (p, m) for p, m in zip(row["predicted_ms"], row["measured_ms"], strict=True) if p is not None and m is not None
-    )
-    if len({p for p, _ in pairs}) < 3:
-        return None
-    times = [m for _, m in pairs]
-    out = {f"k={k}": min(times[:k]) / min(times) for k in (1, 3, 5)}
-    return out | {"random": geometric_mean(times) / min(times), "predicted": pairs[0][0] / times[0], "ms": min(times)}
+    row["predicted_ms"] = predicted_ms(ranking, len(row["configs"]))
 
 
 def score(options: argparse.Namespace) -> None:
@@ -330,10 +256,10 @@ def score(options: argparse.Namespace) -> None:
         captured.packages.bare()
         with suppress(ImportError):
             captured.gems.pretend()  # which finds the modules of its kernels
-    found: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = defaultdict(list)
+    found: dict[str, list[frame.Score]] = defaultdict(list)
     refused: list[str] = []
     with Pool() as pool:
-        for row in rows(options.file):
+        for row in frame.rows(options.file):
             if options.only and not any(word in row["kernel"] for word in options.only.split(",")):
                 continue
             if options.again:
@@ -341,22 +267,18 @@ def score(options: argparse.Namespace) -> None:
                     again(row, pool)
                 except (CarverError, ValueError, ImportError) as error:
                     row["refused"] = f"{type(error).__name__}: {error}"
+            both = zip(row.get("predicted_ms", ()), row["measured_ms"], strict=False)
             if "refused" in row:
                 refused.append(f"{row['kernel']}: {row['refused'][:200]}")
-            elif (lost := losses(row)) is not None:
-                found[row["operator"].partition(".")[0]].append((lost, row))
-    print(f"{'':24}  lists     k=1     k=3     k=5  random  predicted over measured")
-    for name, every in found.items():
-        gm = {key: geometric_mean(lost[key] for lost, _ in every) for key in ("k=1", "k=3", "k=5", "random")}
-        ratio = sorted(lost["predicted"] for lost, _ in every)
-        inside = sum(0.8 <= r <= 1.25 for r in ratio) / len(ratio)
-        print(f"{name:24} {len(every):6}" + "".join(f"{value:8.3f}" for value in gm.values())
-              + f"  {median(ratio):.2f} in the median, {inside:.0%} in 0.8 to 1.25")  # fmt: skip
-    every = sorted((pair for pairs in found.values() for pair in pairs), key=lambda pair: -pair[0]["k=1"])
-    for lost, row in every[: options.worst]:
-        figures = " ".join(f"{key} {value:.3f}" for key, value in lost.items())
-        print(f"{row['kernel'].rpartition('.')[2]} ({row['operator']}), {len(row['configs'])}: {figures}")
-    print(*refused, sep="\n")
+            elif len({p for p, m in both if p is not None and m is not None}) >= FEWEST:
+                name = f"{row['kernel'].rpartition('.')[2]} ({row['operator']}), {len(row['configs'])}"
+                library = row["operator"].partition(".")[0]
+                found[library].append(frame.scored(name, row["predicted_ms"], row["measured_ms"]))
+    every = [score for scores in found.values() for score in scores]
+    lines = [(name, len(scores), *frame.means(scores)) for name, scores in found.items()]
+    print(frame.table(("library", "lists", *frame.HEADS), [*lines, ("all", len(every), *frame.means(every))]))
+    worst = sorted(every, key=lambda score: -score.lost[0])[: options.worst]
+    print("\n" + frame.report(worst, "the worst") if worst else "", *refused, sep="\n")
 
 
 def main() -> None:

@@ -1,59 +1,47 @@
-"""Pinned picks, ties and defaults: what holds, by measurement.
+"""Pinned picks, ties and defaults: what holds, by measurement. No GPU is used.
 
     python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
                                     [--pythons PATH...]
     python benchmarks/pins.py ties FILE.jsonl.gz...
-    python benchmarks/pins.py again TABLE.jsonl.gz --arch h100_sxm --out FILE.jsonl [--configs 16] [--only NAME,...]
-    python benchmarks/pins.py resolution FILE.jsonl.gz...
-    python benchmarks/pins.py steady --out FILE.jsonl [--lists 8] [--configs 14] [--limit 200]
-    python benchmarks/pins.py score FILE.jsonl
+    python benchmarks/pins.py resolution tests/data/h100/ranked_again.jsonl.gz
 
-`agree` needs no GPU: it chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for
-all configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
+`agree` chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for all
+configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
 the same. `ties` reads tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their
 names, give for each width of a tie what it costs to take the smaller configuration, how many pairs differ when timed,
-and for each margin how many picks are slower than the first of the list. `again` ranks a table of `zoo.py` or
-`lists.py` anew, with what bounds each configuration, and `resolution` sets on one half of the kernels how well the
-ratio of two predictions is known, by what bounds the two, and reports on the other half what margins and ties of that
-width give. `steady` runs on a GPU: it tunes the lists of zoo kernels in fresh processes, with Triton's own tuner,
-`enable_triton(3)`, and pinned, and then times whole lists well; `score` prints how often a pick changes, seconds of the
-first call, and the loss against the best and the first of the list.
+and for each margin how many picks are slower than the first of the list. `resolution` sets on one half of the kernels
+how well the ratio of two predictions is known, by what bounds the two, and reports on the other half what margins and
+ties of that width give. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
 import math
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
+import frame
 import numpy as np
+import zoo
+from zoo_subject import Config, Subject
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import zoo  # noqa: E402
-from zoo_subject import Config, Subject  # noqa: E402
-
-import carver  # noqa: E402
-from carver.compiled.arguments import Tensor  # noqa: E402
-from carver.ranking import pins  # noqa: E402
-from carver.ranking.ties import canonical, size  # noqa: E402
+import carver
+from carver.ranking import pins
+from carver.ranking.ties import canonical, size
 
 NOBODY = 65534
 WIDTHS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
@@ -72,12 +60,6 @@ def problems(count: int, configs: int) -> list[tuple[Subject, int, list[Config]]
                 found.append((subject, i, listed))
     found.sort(key=lambda each: (not each[0].kind, len(each[0].kernel.src)))
     return found[:count]
-
-
-def spread(count: int, configs: int) -> list[tuple[Subject, int, list[Config]]]:
-    """So many of all lists, of short kernels and of long ones."""
-    every = problems(1000, configs)
-    return every[:: max(len(every) // count, 1)][:count]
 
 
 def picks(options: argparse.Namespace) -> None:
@@ -172,17 +154,11 @@ def agree(options: argparse.Namespace) -> None:
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        for line in file:
-            row = json.loads(line)
-            timed = zip(row.get("predicted_ms", ()), row["measured_ms"], row["configs"], strict=False)
-            row["timed"] = [each for each in timed if each[0] and each[1]]
-            if len(row["timed"]) > 1:
-                yield row
-
-
-def half_of(row: Mapping[str, Any]) -> int:
-    return int(sha256(row["kernel"].encode()).hexdigest(), 16) % 2
+    for row in frame.rows(path):
+        timed = zip(row.get("predicted_ms", ()), row["measured_ms"], row["configs"], strict=False)
+        row["timed"] = [each for each in timed if each[0] and each[1]]
+        if len(row["timed"]) > 1:
+            yield row
 
 
 def taken(timed: Sequence[Any], width: float) -> Any:
@@ -191,18 +167,14 @@ def taken(timed: Sequence[Any], width: float) -> Any:
     return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: size(each[2]))
 
 
-def geomean(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
-
-
 def ties(options: argparse.Namespace) -> None:
     for path in options.files:
         rows = list(rows_of(path))
         print(f"{path}: {len(rows)} lists")
         for half in (0, 1):
-            ours = [row for row in rows if half_of(row) == half]
+            ours = [row for row in rows if frame.half(row["kernel"]) == half]
             least = {id(row): min(each[1] for each in row["timed"]) for row in ours}
-            loss = {w: geomean([taken(row["timed"], w)[1] / least[id(row)] for row in ours]) for w in WIDTHS}
+            loss = {w: geometric_mean([taken(row["timed"], w)[1] / least[id(row)] for row in ours]) for w in WIDTHS}
             print(f"  half {half}, {len(ours)} lists, taken over the best, by width of a tie: "
                   + ", ".join(f"{w:.1%} {value:.4f}" for w, value in loss.items()))  # fmt: skip
             print(f"    {'predicted apart by':20s} {'pairs':>7s} {'in order':>9s} {'timed within 3 %':>17s}")
@@ -232,68 +204,11 @@ def ties(options: argparse.Namespace) -> None:
                 slower.append(found[1] / first[1])
             late = np.array(slower)
             said = "none" if margin is None else f"{margin:.0%}"
-            print(f"  {said:>8s} {geomean(lost):14.4f} {(late > 1.02).mean():30.3f} {(late > 1.05).mean():6.3f} "
+            print(f"  {said:>8s} {geometric_mean(lost):14.4f} {(late > 1.02).mean():30.3f} {(late > 1.05).mean():6.3f} "
                   f"{late.max():6.3f}")  # fmt: skip
 
 
 # what the model resolves, by what bounds a pair
-
-
-def again(options: argparse.Namespace) -> None:
-    """Rank a table's lists anew, of `zoo.py` or of `lists.py`, and write what bounds each. Compiles all of them."""
-    import lists
-
-    from carver.compiled.pool import Pool
-
-    seen = {row["list"] for row in map(json.loads, options.out.open())} if options.out.exists() else set()
-    with Pool() as pool:
-        for name, row in _listed(options.table, options.configs):
-            if name in seen or (options.only and not any(word in name for word in options.only.split(","))):
-                continue
-            seen.add(name)
-            try:
-                if "subject" in row:
-                    subject = zoo.BY_NAME[row["subject"]]
-                    problem = subject.problems[row["problem"]]
-                    names = list(row["configs"][0])
-                    ranking = carver.rank_kernel(
-                        subject.kernel, row["configs"], args=lambda c, s=subject, p=problem: s.args(p, c),
-                        grid=lambda meta, s=subject, p=problem, n=names: s.grid(p, {k: meta[k] for k in n}),
-                        arch=options.arch, constants=subject.constants(problem), values=subject.values(problem),
-                        pool=pool, compile="all",
-                    )  # fmt: skip
-                    row["predicted_ms"] = lists.predicted(ranking, len(row["configs"]))
-                    row["bounds"], row["spill_bytes"] = lists.said(ranking, len(row["configs"]))
-                else:
-                    lists.again(row, pool)
-            except (carver.CarverError, ImportError, ValueError) as error:
-                print(f"{name}: {type(error).__name__}: {error}"[:200], flush=True)
-                continue
-            kept = ("configs", "predicted_ms", "measured_ms", "bounds", "spill_bytes")
-            told = {"list": name, "kernel": row["kernel"], "arch": row.get("arch", options.arch)}
-            write(options.out, told | {k: row[k] for k in kept})
-            print(name, flush=True)
-
-
-def _listed(table: Path, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Lists by name; of `zoo.py`, whose rows are configurations, put together; of `lists.py`, one of each kernel."""
-    with gzip.open(table, "rt") as file:
-        rows = [json.loads(line) for line in file]
-    if "configs" in rows[0]:
-        for row in rows:
-            if len(row["configs"]) <= most:
-                yield row["kernel"], row
-        return
-    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["time_ms"]:
-            found[row["kernel"], row["problem"]].append(row)
-    for (kernel, problem), some in found.items():
-        if len(some) > 2:
-            yield f"{kernel} {problem}", {
-                "kernel": kernel, "subject": kernel, "problem": problem, "configs": [row["config"] for row in some],
-                "measured_ms": [row["time_ms"] for row in some],
-            }  # fmt: skip
 
 
 Timed = tuple[float, float, Mapping[str, Any], str, int]
@@ -327,11 +242,10 @@ def resolution(options: argparse.Namespace) -> None:
     """Set on one half of the kernels, reported on the other. Each configuration of a list is taken as its default."""
     halves: dict[int, list[list[Timed]]] = {0: [], 1: []}
     for path in options.files:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            for row in map(json.loads, file):
-                columns = (row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes"))
-                timed = [each for each in zip(*columns, strict=True) if each[0] and each[1]]
-                halves[half_of(row)] += [timed] if len(timed) > 2 else []
+        for row in frame.rows(path):
+            columns = (row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes"))
+            timed = [each for each in zip(*columns, strict=True) if each[0] and each[1]]
+            halves[frame.half(row["kernel"])] += [timed] if len(timed) > 2 else []
     for half, ours in halves.items():
         others = halves[1 - half]
         print(f"half {half}: {len(ours)} lists; set on the {len(others)} others")
@@ -380,205 +294,30 @@ def share_of(pairs: Sequence[Sequence[float]], which: int) -> float:
     return float(np.average(found[:, which], weights=found[:, 0])) if pairs else math.nan
 
 
-# on a GPU
-
-
-def tuner_of(subject: Subject, listed: Sequence[Config]) -> Any:
-    import triton
-
-    names = set(subject.kernel.arg_names)
-    configs = [
-        triton.Config({k: v for k, v in c.items() if k in names}, num_warps=c["num_warps"],
-                      **({"num_stages": c["num_stages"]} if "num_stages" in c else {}))
-        for c in listed
-    ]  # fmt: skip
-    return triton.autotune(configs, key=[])(subject.kernel)
-
-
-def called(subject: Subject, index: int, listed: Sequence[Config], tensors: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A launch of the tuner, and its arguments."""
-    problem, names = subject.problems[index], list(listed[0])
-    given = {k: v for k, v in subject.args(problem, listed[0]).items() if k not in names and not isinstance(v, Tensor)}
-
-    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
-        return subject.grid(problem, {k: meta[k] for k in names if k in meta})
-
-    return grid, {**given, **tensors, **subject.constants(problem)}
-
-
-def chosen(options: argparse.Namespace) -> None:
-    """One fresh process of `steady`: what a way of tuning chooses for each list, and seconds of its first call."""
-    import torch
-
-    log = None
-    if options.way != "triton":
-        pinned = options.way.startswith("pinned")
-        log = carver.enable_triton(None if pinned else 3, pinned=options.folder if pinned else False, record=pinned)
-    for subject, i, listed in spread(options.lists, options.configs):
-        problem = subject.problems[i]
-        tensors = zoo.inputs(subject, problem, listed[0]) | zoo.zeroed(subject, problem, listed[0])
-        tuner = tuner_of(subject, listed)
-        grid, given = called(subject, i, listed, tensors)
-        torch.cuda.synchronize()
-        began = time.monotonic()
-        try:
-            tuner[grid](**given)
-            torch.cuda.synchronize()
-            best = {**tuner.best_config.kwargs, "num_warps": tuner.best_config.num_warps}
-            best |= {"num_stages": tuner.best_config.num_stages} if "num_stages" in listed[0] else {}
-            place = next(j for j, c in enumerate(listed) if all(best.get(k) == v for k, v in c.items() if k in best))
-            row = {"place": place, "seconds": time.monotonic() - began, "why": log[-1].why if log else ""}
-        except Exception as error:  # a list that does not run is a result
-            row = {"place": None, "why": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
-        write(options.out, {"way": options.way, "run": options.run, "list": f"{subject.name} {i}", **row})
-        del tensors
-        torch.cuda.empty_cache()
-
-
-def timed(options: argparse.Namespace) -> None:
-    """Whole lists, timed well: rounds over all configurations, L2 cleared, medians of the rounds' medians."""
-    import torch
-    from gpu_time import median_ms
-
-    flush = torch.empty(2**28, dtype=torch.int8, device="cuda")
-    until = time.monotonic() + options.limit
-    for subject, i, listed in spread(options.lists, options.configs):
-        problem = subject.problems[i]
-        tensors = zoo.inputs(subject, problem, listed[0])
-        given = tensors | zoo.zeroed(subject, problem, listed[0])
-        rounds: list[list[float]] = [[] for _ in listed]
-        for _ in range(options.rounds):
-            for j, config in enumerate(listed):
-                if time.monotonic() > until:
-                    break
-                arguments = zoo.launch_arguments(subject, problem, config, given)
-                launch = subject.kernel[subject.grid(problem, config)]
-
-                def run(launch: Any = launch, arguments: dict[str, Any] = arguments) -> Any:
-                    return launch(**arguments)
-
-                try:
-                    run()
-                    torch.cuda.synchronize()
-                    rounds[j].append(median_ms(run, flush, options.runs))
-                except Exception as error:  # a configuration that does not run is a result
-                    print(f"{subject.name} {i} {config}: {type(error).__name__}", file=sys.stderr)
-        write(options.out, {"timed": f"{subject.name} {i}", "configs": listed, "rounds_ms": rounds})
-        del tensors, given
-        torch.cuda.empty_cache()
-
-
-def write(out: Path, row: Mapping[str, Any]) -> None:
-    with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
-
-
-def steady(options: argparse.Namespace) -> None:
-    """Compiled code is shared by all processes, so that they differ in timing alone."""
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as temporary:
-        shared = os.environ | {"TRITON_CACHE_DIR": f"{temporary}/triton", "CARVER_CACHE_DIR": f"{temporary}/carver"}
-        lists = ["--lists", str(options.lists), "--configs", str(options.configs), "--out", str(options.out)]
-
-        def start(*words: str, limit: float) -> None:
-            left = options.limit - (time.monotonic() - began)
-            if left < 5:
-                print("no time left for", *words)
-                return
-            command = [sys.executable, str(Path(__file__)), *words, *lists]
-            try:
-                done = subprocess.run(command, env=shared, timeout=min(limit, left), check=False)
-                print(*words, "ended with", done.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
-            except subprocess.TimeoutExpired:
-                print(*words, "ran out of time", flush=True)
-
-        start("chosen", "--way", "carver, caches empty", "--run", "0", limit=120)
-        for run in range(options.times):
-            start("chosen", "--way", "triton", "--run", str(run), limit=60)
-            start("chosen", "--way", "carver", "--run", str(run), limit=40)
-            if run < 2:
-                start("chosen", "--way", "pinned", "--run", str(run), "--folder", f"{temporary}/pins{run}", limit=40)
-            if run == 2:
-                start("chosen", "--way", "pinned, table", "--run", "2", "--folder", f"{temporary}/pins0", limit=40)
-            if run == 0:
-                start("timed", "--limit", "60", limit=70)
-        for path in Path(temporary).glob("pins0/*.json"):
-            (options.out.parent / f"pins_{path.name}").write_bytes(path.read_bytes())
-
-
-def score(options: argparse.Namespace) -> None:
-    packed = options.files[0].suffix == ".gz"
-    with gzip.open(options.files[0], "rt") if packed else options.files[0].open() as file:
-        rows = [json.loads(line) for line in file]
-    ms = {row["timed"]: [statistics.median(each) if each else None for each in row["rounds_ms"]]
-          for row in rows if "timed" in row}  # fmt: skip
-    ways = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if "way" in row:
-            ways[row["way"]][row["list"]].append(row)
-    print(f"{'way':24s} {'lists':>6s} {'runs':>5s} {'pick changes':>13s} {'beyond ties':>12s} {'first call s':>13s} "
-          f"{'over the best':>14s} {'over the first':>15s} {'worst':>6s} {'slower by 2 %':>14s}")  # fmt: skip
-    for way, lists in ways.items():
-        changed = beyond = 0
-        over_best, over_first, seconds = [], [], []
-        for name, found in lists.items():
-            places = [row["place"] for row in found if row["place"] is not None]
-            seconds += [row["seconds"] for row in found if row["place"] is not None]
-            times = ms.get(name) or []
-            there = [t for t in times if t]
-            if not places or not there:
-                continue
-            changed += len(set(places)) > 1
-            mine = [times[p] for p in places if times[p]]
-            beyond += bool(mine) and max(mine) / min(mine) > 1.03
-            over_best += [t / min(there) for t in mine]
-            over_first += [t / times[0] for t in mine if times[0]]
-        runs = Counter(len(found) for found in lists.values()).most_common(1)[0][0]
-        late = np.array(over_first or [np.nan])
-        print(f"{way:24s} {len(lists):6d} {runs:5d} {changed:13d} {beyond:12d} {sum(seconds) / max(runs, 1):13.1f} "
-              f"{geomean(over_best) if over_best else np.nan:14.4f} {geomean(late):15.4f} {late.max():6.3f} "
-              f"{(late > 1.02).mean():14.3f}")  # fmt: skip
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, run in {"agree": agree, "picks": picks, "ties": ties, "steady": steady, "chosen": chosen, "timed": timed,
-                      "score": score, "again": again, "resolution": resolution}.items():  # fmt: skip
-        made = commands.add_parser(name)
-        made.set_defaults(run_command=run)
-        if name == "again":
-            made.add_argument("table", type=Path)
-            made.add_argument("--arch", default="h100_sxm")
-            made.add_argument("--out", type=Path, required=True)
-            made.add_argument("--configs", type=int, default=16, help="of the longest list of a library")
-            made.add_argument("--only", default="")
-            continue
-        if name in ("ties", "score", "resolution"):
-            made.add_argument("files", type=Path, nargs="+")
-            continue
-        made.add_argument("--configs", type=int, default=6 if name in ("agree", "picks") else 14)
-        made.add_argument("--arch", default="h100_sxm")
-        made.add_argument("--problems", type=int, default=100)
-        made.add_argument("--processes", type=int, default=8)
-        made.add_argument("--cold", type=int, default=20, help="Problems of the process that compiles all anew.")
-        made.add_argument("--folder", type=Path)
-        made.add_argument(
-            "--pythons", nargs="*", default=[], help="Other interpreters that have Triton and carver's needs."
-        )
-        made.add_argument("--seed", type=int, default=0)
-        made.add_argument("--table", type=Path)
-        made.add_argument("--whole", action="store_true")
-        made.add_argument("--lists", type=int, default=8)
-        made.add_argument("--out", type=Path)
-        made.add_argument("--limit", type=float, default=200.0)
-        made.add_argument("--way", default="triton")
-        made.add_argument("--run", type=int, default=0)
-        made.add_argument("--times", type=int, default=3)
-        made.add_argument("--rounds", type=int, default=3)
-        made.add_argument("--runs", type=int, default=15)
+    commands = parser.add_subparsers(required=True)
+    for run in (ties, resolution):
+        command = commands.add_parser(run.__name__)
+        command.set_defaults(run=run)
+        command.add_argument("files", type=Path, nargs="+")
+    for run in (agree, picks):
+        command = commands.add_parser(run.__name__)
+        command.set_defaults(run=run)
+        command.add_argument("--problems", type=int, default=100)
+        command.add_argument("--configs", type=int, default=6)
+        command.add_argument("--arch", default="h100_sxm")
+        if run is agree:
+            command.add_argument("--processes", type=int, default=8)
+            command.add_argument("--cold", type=int, default=20, help="problems of the process that compiles all anew")
+            command.add_argument("--folder", type=Path)
+            command.add_argument("--pythons", nargs="*", default=[], help="others that have Triton and carver's needs")
+        else:
+            command.add_argument("--seed", type=int, default=0)
+            command.add_argument("--table", type=Path)
+            command.add_argument("--whole", action="store_true")
     options = parser.parse_args()
-    options.run_command(options)
+    options.run(options)
 
 
 if __name__ == "__main__":

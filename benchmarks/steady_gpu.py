@@ -2,7 +2,7 @@
 
     python benchmarks/steady_gpu.py run --out FILE.jsonl [--lists 10] [--times 3] [--limit 110]
     python benchmarks/steady_gpu.py picks --out FILE.jsonl --arch h100_sxm [--lists 10]       # no GPU
-    python benchmarks/pins.py score FILE.jsonl
+    python benchmarks/report.py FILE.jsonl
 
 The lists are those of flash-linear-attention (`fla-core` 0.6.0, einops) in `tests/data/h200/lists.jsonl.gz`, one for
 each kernel, with the arguments written there and random values. Ways: Triton's own tuner, `enable_triton(3)`, pinned
@@ -32,14 +32,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import frame  # noqa: E402
 import lists  # noqa: E402
 
 import carver  # noqa: E402
@@ -56,7 +58,7 @@ SIDE = 4
 def chosen(count: int) -> list[dict[str, Any]]:
     """One list of each kernel whose arguments the file has whole, in an order that is no one's choice."""
     found: dict[str, dict[str, Any]] = {}
-    for row in lists.rows(DATA):
+    for row in frame.rows(DATA):
         times = [ms for ms in row["measured_ms"] if ms]
         if FEW <= len(row["configs"]) <= MANY and min(times, default=9.0) < LONGEST_MS and made(row["args"]):
             found.setdefault(row["kernel"], row)
@@ -145,13 +147,13 @@ TOKENS = 1024
 def compiled(options: argparse.Namespace) -> None:
     """One process: a decoder compiled by Inductor in one of its ways."""
     import torch
-    from inductor_blocks import BLOCKS, HEAD, Block, nothing_kept
+    from kernels.decoder import HEAD, Block
 
     from carver.export import inductor
 
     config, arm = torch._inductor.config, options.way.removeprefix(LAYERS)
     torch.manual_seed(0)
-    sizes = {**BLOCKS["llama_3_8b"], "hidden": 2048, "inner": 5632, "heads": 16, "kv_heads": 4}
+    sizes = {"hidden": 2048, "inner": 5632, "heads": 16, "kv_heads": 4}
     layers = torch.nn.ModuleList(Block(**sizes) for _ in range(options.layers)).to("cuda", torch.bfloat16).eval()
     x = torch.randn(TOKENS, sizes["hidden"], device="cuda", dtype=torch.bfloat16)
     angles = torch.outer(torch.arange(TOKENS), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
@@ -183,10 +185,25 @@ def compiled(options: argparse.Namespace) -> None:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             found = run(x)
-        times = [lists.queued(graph.replay, [0.5])[0] for _ in range(5)]
+        times = [frame.queued(graph.replay)[0] for _ in range(5)]
         bits = [sha256(y.view(torch.int16).cpu().numpy().tobytes()).hexdigest()[:16] for y in (first, found)]
         write(options.out, {"arm": arm, "ms": sorted(times)[2], "times_ms": times, "bits": bits,
                             "torch": torch.__version__, "gpu": torch.cuda.get_device_name()})  # fmt: skip
+
+
+@contextlib.contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Neither a compiled graph nor a tuning result of before."""
+    import torch
+
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # compilers may still write there
+        torch._inductor.config.patch(force_disable_caches=True),
+        mock.patch.dict("os.environ", TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=f"{folder}/triton"),
+    ):
+        torch._dynamo.reset()
+        yield
+        torch._dynamo.reset()
 
 
 def waiting() -> None:
@@ -256,7 +273,7 @@ def timed(wanted: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> N
 
                 launched = functools.partial(launch, **given, **config.all_kwargs())
                 try:
-                    rounds[i].append(lists.queued(launched, [0.5])[0])
+                    rounds[i].append(frame.queued(launched)[0])
                 except Exception as error:  # a configuration that does not run is a result
                     print(f"{row['kernel']} {config}: {type(error).__name__}", file=sys.stderr)
         write(options.out, {"timed": row["kernel"], "configs": row["configs"], "rounds_ms": rounds,

@@ -1,36 +1,66 @@
-"""Where the order by compiled code has the winners of tuned files, on GPUs of which carver has no times.
+"""Where carver's order has the winners of tuned files, on GPUs of which carver may have no times. No GPU is used.
 
-    python benchmarks/winners.py FOLDER --block-fp8 FILE.py:NAME [--devices l40s,mi300x] [--layers 16] [--pool 22]
+    python benchmarks/winners.py code FOLDER --block-fp8 FILE.py:NAME [--devices l40s,mi300x] [--layers 16] [--pool 22]
+    python benchmarks/winners.py space TABLE [--most 400] [--cold]
+    python benchmarks/winners.py retune tests/data/h100/retune.jsonl.gz [--arch h100_sxm]
 
-FOLDER holds tuned files or a table of them, as `carver evaluate` takes it; FILE.py:NAME is SGLang's kernel
-`_w8a8_block_fp8_matmul`, which is not part of carver. Each winner is ranked among the configurations that won most
-often on its device, by the kernel's code for this device and by the declaration `triton_block_fp8`. Printed for each
-device: the median share of candidates that are predicted to be more than 1 % faster than the winner, and the geometric
-mean of the winner's predicted time over that of the first pick. No GPU is used.
+FOLDER and TABLE are tuned files or a table of them, as `carver evaluate` takes them, of matmuls scaled in blocks.
+
+`code`: each winner among the configurations that won most often on its device, by the code of FILE.py:NAME (SGLang's
+`_w8a8_block_fp8_matmul`, which is not part of carver) for this device, and by the declaration `triton_block_fp8`:
+the median share of candidates that are predicted to be more than 1 % faster, and the winner's predicted time over the
+first's. `space`: each winner among the 1,280 configurations that vLLM and SGLang time. Their tuners launch one again
+and again on the same tensors and clear no cache, so a problem that L2 holds is ranked for a device that reads it from
+L2; with --cold, from DRAM. `retune`: such a matmul, tuned twice as they do it, and timed with cold caches: where the
+winner of the first tuning stands in the second and in the cold times, and where carver has the winner of each. Places
+in percent are medians of the share of configurations that are faster. Where a matrix is one row of tiles, the order of
+tiles changes nothing, and the shorter of both cold times counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+import frame
+import numpy as np
 from adapters import read_all
 from adapters.winners import Winner
 from compiled import block_fp8, ranked
 
+import carver
+from carver.arch.descriptor import Arch
 from carver.base.errors import NoCandidates
 from carver.compiled.worker import kernel_at
+from carver.kernels.declaration import kernels
+from carver.problem.problem import Problem
 from carver.ranking.rank import rank
+from carver.ranking.recommend import recommend
 
 BACKEND = "triton_block_fp8"
 FP8 = {"gfx942": "float8_e4m3fnuz"}
 """The 8-bit float that a chip multiplies, where it is not OCP's float8_e4m3."""
 CLOSE = 1.01
+ROWS = (64, 512)
+"""Where ranges of rows end."""
+TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
+
+
+def tile(config: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(config[axis] for axis in TILE)
+
+
+def winners(path: Path) -> Iterator[Winner]:
+    for winner in read_all(path):
+        if isinstance(winner, Winner) and winner.backend == BACKEND:
+            yield winner
 
 
 def won(winner: Winner) -> dict[str, Any]:
@@ -64,21 +94,12 @@ def placed(winner: Winner, pool: Sequence[dict[str, Any]], kernel: Any) -> dict[
     return {"code": place(by_code, at, len(pool)), "declaration": place(declared, at, len(pool))}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--block-fp8", required=True, metavar="FILE.py:NAME")
-    parser.add_argument("--devices", default="", help="names, with commas; all that the files name by default")
-    parser.add_argument("--layers", type=int, default=16, help="winners of a device, drawn at random")
-    parser.add_argument("--pool", type=int, default=22, help="configurations of a device")
-    options = parser.parse_args()
+def code(options: argparse.Namespace) -> None:
     kernel = kernel_at(options.block_fp8)
     by_device: dict[str, list[Winner]] = defaultdict(list)
-    for winner in read_all(options.folder):
-        if isinstance(winner, Winner) and winner.backend == BACKEND:
-            by_device[winner.arch.name].append(winner)
-    print(f"{'':16} layers   clearly faster than the winner      winner's time over the first's")
-    print(f"{'':16}          by the code  by the declaration    by the code  by the declaration")
+    for winner in winners(options.table):
+        by_device[winner.arch.name].append(winner)
+    lines = []
     for name in options.devices.split(",") if options.devices else sorted(by_device):
         pool = pool_of(by_device[name], options.pool)
         known = [winner for winner in by_device[name] if won(winner) in pool]
@@ -89,14 +110,150 @@ def main() -> None:
                     found[how].append(where)
             except NoCandidates as none:
                 print(f"{name}, {winner.problem}: {none}")
-        if not found:
-            continue
-        (code, code_loss), (told, told_loss) = (
-            (median(share for share, _ in found[how]), geometric_mean(loss for _, loss in found[how]))
-            for how in ("code", "declaration")
-        )
-        count = len(found["code"])
-        print(f"{name:16} {count:6} {code:12.0%} {told:19.0%} {code_loss:14.3f} {told_loss:19.3f}", flush=True)
+        columns = [(f"{median(share for share, _ in one):.0%}", geometric_mean(loss for _, loss in one))
+                   for one in found.values()]  # fmt: skip
+        lines += [(name, len(found["code"]), *itertools.chain(*columns))] if found else []
+    heads = ("faster, by code", "over the first", "faster, declared", "over the first")
+    print(frame.table(("device", "layers", *heads), lines))
+
+
+@dataclass(frozen=True)
+class Place:
+    rows: int
+    percent: float
+    """Of all configurations, those before the winner; 100 for one that the rules refuse."""
+    ten: bool
+    """One of the first ten hints has the winner's tile."""
+    loss: float
+    """Predicted time of the winner over that of the first; NaN for one that the rules refuse."""
+    behind_us: float
+
+
+def space(options: argparse.Namespace) -> None:
+    by_device: dict[tuple[str, str], list[Winner]] = defaultdict(list)
+    for winner in winners(options.table):
+        by_device[winner.table, winner.arch.name].append(winner)
+    for (table, device), found in by_device.items():
+        places = [place_in_space(one, options.cold) for one in found[:: -(-len(found) // options.most)]]
+        print(f"{table}, {device}: {told(places)}")
+        for low, high in itertools.pairwise((0, *ROWS, 1 << 30)):
+            if within := [one for one in places if low < one.rows <= high]:
+                print(f"    more than {low} rows: {told(within)}", flush=True)
+
+
+def place_in_space(winner: Winner, cold: bool) -> Place:
+    (kernel,) = kernels(winner.problem.operator, winner.backend)
+    arch = winner.arch if cold else warm(winner.arch, winner.problem)
+    own = won(winner)
+    options = kernel.options.get(arch.vendor, ())
+    asked = {name: own[name] for name in options if name in own}
+    listed = {name: kernel.tunables[name] for name in own if name in kernel.keys("")}
+    space = [dict(zip(listed, values, strict=True)) | asked for values in itertools.product(*listed.values())]
+    space += [own] if own not in space else []
+    ranking = rank(winner.problem, arch, space, winner.backend)
+    order, seconds, row = list(ranking.indices), ranking.seconds, space.index(own)
+    ten = tile(own) in [tile(hint.config) for hint in recommend(winner.problem, arch, 10, winner.backend)]
+    rows = winner.problem.sizes["m"]
+    if row not in order:
+        return Place(rows, 100.0, ten, float("nan"), float("nan"))
+    at = order.index(row)
+    behind_us = 1e6 * float(seconds[at] - seconds[0])
+    return Place(rows, 100.0 * at / len(space), ten, float(seconds[at] / seconds[0]), behind_us)
+
+
+def warm(arch: Arch, problem: Problem) -> Arch:
+    """The device with a DRAM like its L2, if L2 holds the whole problem: for launches that find it there."""
+    if problem.compulsory_bytes * arch.l2_copies > arch.l2_bytes:
+        return arch
+    return arch.replace(dram_bytes_per_s=arch.l2_bytes_per_s, dram_latency_s=arch.l2_latency_s)
+
+
+def told(places: list[Place]) -> str:
+    loss = np.array([one.loss for one in places])
+    ran = loss[np.isfinite(loss)]
+    return (
+        f"{len(places)} winners, median {np.median([one.percent for one in places]):.1f} %, "
+        f"ten {np.mean([one.ten for one in places]):.0%}, predicted loss {np.exp(np.log(ran).mean()):.3f}, within 2 % "
+        f"{np.mean(loss <= 1.02):.0%}, within 5 % {np.mean(loss <= 1.05):.0%}, behind by "
+        f"{np.median([one.behind_us for one in places if np.isfinite(one.behind_us)]):.1f} us in the median"
+    )
+
+
+def faster(times: np.ndarray, place: int) -> float:
+    """Share of the configurations that are faster. [%]"""
+    return 100.0 * float(np.mean(times < times[place]))
+
+
+def distinct(order: Sequence[int], tiles: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
+    return list(dict.fromkeys(tiles[i] for i in order))[:count]
+
+
+def scored(row: Mapping[str, Any], configs: Sequence[Mapping[str, int]], arch: carver.Arch) -> dict[str, float]:
+    m, n, k = row["problem"]
+    tuned, again, cold = (np.array(row[name]) for name in ("tuned_us", "again_us", "cold_us"))
+    tiles = [tile(config) for config in configs]
+    same: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for i, config in enumerate(configs):
+        turn = config["GROUP_M"] if m > config["BLOCK_M"] else 1
+        same[*tiles[i], config["num_warps"], config["num_stages"], turn].append(i)
+    for places in same.values():
+        cold[places] = cold[places].min()
+    first, second, best = (int(times.argmin()) for times in (tuned, again, cold))
+    op = carver.MatmulTemplate(m, n, k, trans_B=True, in_dtype="float8_e4m3", out_dtype="bfloat16")
+    out = {
+        "first tuning's winner in the second": faster(again, first),
+        "first tuning's winner in the cold times": faster(cold, first),
+        "its cold time over the least": float(cold[first] / cold[best]),
+        "two tunings choose one tile [share]": float(tiles[first] == tiles[second]),
+        "the tile of the first is among the ten fastest of the second [share]": float(
+            tiles[first] in distinct(np.argsort(again, kind="stable").tolist(), tiles, 10)
+        ),
+        "a configuration's two times differ by [us]": float(np.std(tuned - again)),
+    }  # fmt: skip
+    for name, where, won in (("tuner's", warm(arch, op.problem), first), ("cold", arch, best)):
+        order = rank(op.problem, where, configs, BACKEND).indices
+        ten = [tile(hint.config) for hint in recommend(op.problem, where, 10, BACKEND)]
+        out[f"carver's place of the {name} winner"] = 100.0 * order.index(won) / len(configs) if won in order else 100.0
+        out[f"its tile is among carver's first ten hints, {name} [share]"] = float(tiles[won] in ten)
+    out["carver's first, its cold time over the least"] = float(cold[order[0]] / cold[best])
+    return out
+
+
+def retune(options: argparse.Namespace) -> None:
+    arch = carver.load_arch(options.arch)
+    head, *rows = frame.rows(options.table)
+    for low, high in ((0, ROWS[0]), (ROWS[0], 1 << 30)):
+        found = [scored(row, head["configs"], arch) for row in rows if low < row["problem"][0] <= high]
+        print(f"{len(found)} problems with more than {low} rows")
+        for name in found[0]:
+            values = [one[name] for one in found]
+            if "[share]" in name:
+                print(f"    {name.removesuffix(' [share]')}: {np.mean(values):.0%}")
+            elif "over the least" in name:
+                print(f"    {name}: {np.exp(np.mean(np.log(values))):.3f}, at most {max(values):.3f}")
+            else:
+                print(f"    {name}: {np.median(values):.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for run in (code, space, retune):
+        command = commands.add_parser(run.__name__)
+        command.add_argument("table", type=Path)
+        command.set_defaults(run=run)
+        if run is code:
+            command.add_argument("--block-fp8", required=True, metavar="FILE.py:NAME")
+            command.add_argument("--devices", default="", help="names, with commas; all that the files name by default")
+            command.add_argument("--layers", type=int, default=16, help="winners of a device, drawn at random")
+            command.add_argument("--pool", type=int, default=22, help="configurations of a device")
+        elif run is space:
+            command.add_argument("--most", type=int, default=400, help="winners of a device, at equal distances")
+            command.add_argument("--cold", action="store_true", help="read all operands from DRAM")
+        else:
+            command.add_argument("--arch", default="h100_sxm")
+    options = parser.parse_args()
+    options.run(options)
 
 
 if __name__ == "__main__":

@@ -234,7 +234,7 @@ def error_of(got: Any, want: Sequence[Any]) -> float:
 def measure_case(subject: Subject, index: int, configs: list[Config], out: Path, until: float) -> None:
     """The rows of one problem, until the time is up."""
     import torch
-    from gpu_time import median_ms
+    from frame import median_ms
 
     problem = subject.problems[index]
     tensors = inputs(subject, problem, configs[0])
@@ -403,13 +403,14 @@ def predict(options: argparse.Namespace) -> None:
 
 def score(options: argparse.Namespace) -> None:
     import compiled
+    import frame
 
     import carver
 
     arch = carver.load_arch(options.arch)
     rows = [json.loads(line) for line in text_of(options.table, ConfigError).splitlines()]
     said = options.predicted and recorded(options.predicted)
-    scores: dict[tuple[bool, str], list[compiled.Score]] = {}
+    scores: dict[tuple[bool, str], list[frame.Score]] = {}
     for subject in named(options.only):
         if options.half and subject.unseen != (options.half == "unseen"):
             continue
@@ -421,12 +422,13 @@ def score(options: argparse.Namespace) -> None:
             if said is None:
                 found = compiled.score(case, arch)
             else:
-                found = compiled.of_times(case, [said[key(subject.name, i, c)]["time_ms"] for c in case.configs])
+                ms = [said[key(subject.name, i, c)]["time_ms"] for c in case.configs]
+                found = frame.scored(case.name, ms, case.times)
             scores.setdefault((subject.unseen, subject.kind), []).append(found)
             print(f"{found.name} {found.ratio:.2f}", file=sys.stderr)
     for (unseen, kind), every in scores.items():
         print(f"{kind or 'all kinds'}, {'only scored' if unseen else 'looked at, or open to it'}")
-        print(compiled.report(every))
+        print(frame.report(every))
 
 
 def main() -> None:

@@ -187,7 +187,7 @@ class TestKernelTuner:
 
     def _tune(self, folder: Path, seed: int, **how: Any) -> list[dict[str, Any]]:
         tuner = package("kernel-tuner")
-        from kernel_tuner_seeding import write_cachefile
+        from strategies import write_cachefile
 
         configs, params, times = self._space()
         cache = folder / "cache.json"
@@ -288,7 +288,7 @@ class TestKernelTuner:
         assert "has 'byte', which the results lack; did you mean 'bytes'" in remarks[-1].text
 
     def test_seeding_saves_evaluations(self) -> None:
-        from kernel_tuner_seeding import compare
+        from strategies import compare
 
         from carver.evaluate.tables import Case
 

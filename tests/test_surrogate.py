@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -94,7 +95,8 @@ def test_words_and_constants_have_axes_of_their_own() -> None:
 def test_two_fifths_of_the_lists_of_another_library_are_enough() -> None:
     """Every second list of FlagGems of 20 and more, to whose prices nothing was fitted; before stages were measured by
     the latency that they leave, it was 1.8 %."""
-    from benchmarks.few_compiles import compiled, lists, score
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+    from few_compiles import compiled, lists, score
 
     some = [each for each in lists() if each.library == "FlagGems"][::2]
     found = score(some, lambda listed: compiled(listed, 0.4))

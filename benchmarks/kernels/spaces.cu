@@ -1,4 +1,4 @@
-// Three kernels with the tunables that people give such kernels, for benchmarks/kernel_tuner_spaces.py. Each is compiled
+// Three kernels with the tunables that people give such kernels, for benchmarks/strategies.py. Each is compiled
 // with its tunables as macros.
 
 #ifdef KERNEL_blur

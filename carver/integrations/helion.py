@@ -51,7 +51,7 @@ the best so far."""
 HOST_S, DESCRIPTOR_S, SCRATCH_S = 37e-6, 10e-6, 12e-6
 """What Helion's launcher keeps the host busy for; beside it each tensor descriptor that the host makes, or the memory
 for those that the kernel makes. Launches that follow each other cannot be closer. Source: one product of 512 x 2048 x
-8192 on the host of an H200; `python benchmarks/host_launch.py` has Triton's own launches."""
+8192 on the host of an H200; `tests/data/h200/host_launch.jsonl` has Triton's own launches."""
 _OWN = ("_", "launch_cooperative_grid", "ptx_options")
 """Beginnings of what the launcher takes that is none of Triton's options."""
 

@@ -35,8 +35,8 @@ WIDENED: dict[Kind, float] = {
 """Error that is added to both sides of a band, as an independent error, if constants come from elsewhere. [ln]
 
 For other devices, other vendors and priors it is the smallest value with which bands contain `COVERAGE` of the times of
-every family left out (`benchmarks/bands.py`). docs/howto/calibration.md lists the families, and the one table for which
-no useful width is enough."""
+every family left out (`benchmarks/heldout.py bands`). docs/howto/calibration.md lists the families, and the one table
+for which no useful width is enough."""
 MARKS: dict[Kind, str] = {
     "this device": "measured on this device", "same kind": "measured on this device", "other type": "same family",
     "family": "same family", "other device": "this device not measured", "other vendor": "this device not measured",
