@@ -295,6 +295,7 @@ def run(options: argparse.Namespace) -> None:
         ways = [*((EMPTY, i, "") for i in range(SIDE)), *(("timed", i, "") for i in range(options.gpus))]
         ways += [*(("triton", i, "") for i in times), *(("carver", i, "") for i in times)]
         ways += [("pinned", i, f"pins{i}") if i < 2 else ("pinned, table", i, "pins0") for i in times]
+        ways = [way for way in ways if not options.ways or way[0] in (EMPTY, *options.ways)]
         arms = [(LAYERS + arm, 0, "") for arm in ARMS] if options.layers else []
         started = []
         for way, i, table in ways + arms:
@@ -355,6 +356,7 @@ def main() -> None:
         made.add_argument("--lists", type=int, default=10)
         made.add_argument("--times", type=int, default=3)
         made.add_argument("--rounds", type=int, default=3)
+        made.add_argument("--ways", nargs="+", default=[], help="triton, carver, pinned, timed; all of them by default")
         made.add_argument("--limit", type=float, default=110.0, help="seconds for all")
         made.add_argument("--gpus", type=int, default=1, help="processes that measure at a time, each on its own GPU")
         made.add_argument("--margin", type=float)
