@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cli.main import main
-from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, model, optuna, plain, tilelang, triton, vllm
+from carver.export import adopt, cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
 
 H200 = carver.load_arch("h200")
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch(H200)
@@ -403,21 +403,21 @@ DEEPSEEK = {
 def test_layers_of_a_model_are_those_that_its_engines_tune() -> None:
     """vLLM's benchmarks/kernels/benchmark_w8a8_block_fp8.py lists them, for 8 devices: 24576, 32768, 36864 and 4096 / 8
     columns, and 16384, 18432 and 2048 / 8 of depth."""
-    linears = model.linears_of(DEEPSEEK, 8)
+    linears = vllm.linears_of(DEEPSEEK, 8)
     assert {(3072, 1536), (4096, 512), (4608, 7168), (7168, 2304), (7168, 2048), (2112, 7168), (512, 7168)} < {*linears}
-    assert model.layer_of(DEEPSEEK, 8) == {
+    assert vllm.layer_of(DEEPSEEK, 8) == {
         "experts": 256, "topk": 8, "hidden": 7168, "intermediate": 256, "dtype": "fp8_w8a8", "block_shape": (128, 128)
     }  # fmt: skip
     awq = {"quant_method": "awq", "bits": 4, "group_size": 128}
     mixtral = {"hidden_size": 4096, "intermediate_size": 14336, "num_local_experts": 8, "num_experts_per_tok": 2}
-    said = model.layer_of(mixtral | {"quantization_config": awq}, 2)
+    said = vllm.layer_of(mixtral | {"quantization_config": awq}, 2)
     assert (said["intermediate"], said["dtype"], said["group_size"]) == (7168, "int4_w4a16", 128)
-    assert said["zero_points"] is True and model.linears_of(mixtral, 2) == []
+    assert said["zero_points"] is True and vllm.linears_of(mixtral, 2) == []
     for wrong, says in (({"hidden_size": 64}, "how many experts"), (mixtral | {"hidden_size": "64"}, "whole number")):
         with pytest.raises(ConfigError, match=says):
-            model.layer_of(wrong, 1)
+            vllm.layer_of(wrong, 1)
     with pytest.raises(ConfigError, match="--tp must divide the width of an expert, got 3"):
-        model.layer_of(mixtral, 3)
+        vllm.layer_of(mixtral, 3)
 
 
 def test_files_of_a_model_and_of_several_devices(tmp_path: Path) -> None:

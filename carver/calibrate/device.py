@@ -64,9 +64,11 @@ class Choice:
         after = self.fit.after
         if after is None or len(self.group.cases) < LEAST_PROBLEMS:
             return f"fewer than {LEAST_PROBLEMS} problems were measured: the constants as shipped stay"
-        said = f"held out, the first pick takes {after.slowdown[1]:.3f} of the best time with the better fit, "
-        said += f"{self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants and "
-        said += f"{self.shipped.slowdown[1]:.3f} as shipped"
+        said = (
+            f"held out, the first pick takes {after.slowdown[1]:.3f} of the best time with the better fit, "
+            f"{self.microbenchmarks.slowdown[1]:.3f} with the microbenchmarks' constants and "
+            f"{self.shipped.slowdown[1]:.3f} as shipped"
+        )
         words = {
             "fit": "the fit is kept",
             "microbenchmarks": "the fit does not help, the microbenchmarks do no harm: theirs are kept",
@@ -116,14 +118,9 @@ class Calibration:
 
 
 def calibrate(
-    device: str = "auto",
-    seconds: float = SECONDS,
-    *,
-    kernels: bool = True,
-    command: str = "carver calibrate",
-    say: Say = lambda text: None,
-    **few: Any,
-) -> Calibration:
+    device: str = "auto", seconds: float = SECONDS, *, kernels: bool = True, command: str = "carver calibrate",
+    say: Say = lambda text: None, **few: Any,
+) -> Calibration:  # fmt: skip
     """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
     number("seconds", seconds, ConfigError, 1e-6, MOST_S)
     base, state, micro = _microbenchmarks(device, say)
@@ -214,26 +211,20 @@ def _descriptor(
     command: str,
 ) -> Arch:  # fmt: skip
     fields, constants = derived.fields, derived.constants
-    said = fitting.about(base, command) | {
-        key: str(state[key])
-        for key in ("driver", "cuda", "compiler", "system", "sm_clock_hz", "memory_clock_hz", "governor", "power_w")
-        if key in state
-    }
+    of_state = ("driver", "cuda", "compiler", "system", "sm_clock_hz", "memory_clock_hz", "governor", "power_w")
+    said = fitting.about(base, command) | {key: str(state[key]) for key in of_state if key in state}
     tables: dict[str, Any] = {
         "constants": constants,
         "datasheet": fitting.datasheet(base, fields),
         "measured": {r.name: float(f"{r.value:.5g}") for r in micro.readings.values()},
         "interval": {r.name: float(f"{r.error:.2g}") for r in micro.readings.values()},
+        **fitting.fitted_elsewhere(base, fields, constants),
+        **{c.group.name: c.table for c in choices},
+        "error_low": {c.group.name: float(f"{c.band[0]:.4g}") for c in choices},
+        "error_high": {c.group.name: float(f"{c.band[1]:.4g}") for c in choices},
+        "slowdown_held_out": {c.group.name: round(c.fit.after.slowdown[1], 4) for c in choices if c.fit.after},
+        "slowdown_before": {c.group.name: round(c.shipped.slowdown[1], 4) for c in choices if c.fit.after},
     }
-    tables |= fitting.fitted_elsewhere(base, fields, constants)
-    for choice in choices:
-        tables[choice.group.name] = choice.table
-    tables["error_low"] = {c.group.name: float(f"{c.band[0]:.4g}") for c in choices}
-    tables["error_high"] = {c.group.name: float(f"{c.band[1]:.4g}") for c in choices}
-    for c in choices:
-        if c.fit.after:
-            tables.setdefault("slowdown_held_out", {})[c.group.name] = round(c.fit.after.slowdown[1], 4)
-            tables.setdefault("slowdown_before", {})[c.group.name] = round(c.shipped.slowdown[1], 4)
     return fitting.with_fields(base, fields).replace(fitted=fitting.fitted_pairs(said, tables))
 
 
@@ -339,9 +330,8 @@ def _second(
     there = arch.replace(fitted=tuple((dict(arch.fitted) | {group.name: tuple(constants.items())}).items()))
     known = {tuple(sorted(config.items())) for config in case.configs}
     fresh = [
-        hint
-        for hint in recommend(case.problem, there, 4 * again, own_backend(arch))
+        hint for hint in recommend(case.problem, there, 4 * again, own_backend(arch))
         if hint.kernel == group.kernel.name
         and tuple(sorted({"kernel": hint.kernel, **hint.config}.items())) not in known
-    ]
+    ]  # fmt: skip
     return _case(bench, arch, case.problem, fresh[:again]) if fresh else None

@@ -80,12 +80,11 @@ def groups(cases: Iterable[Case]) -> list[Group]:
             part = replace(case, configs=[case.configs[i] for i in places], seconds=case.seconds[places])
             if np.isfinite(part.seconds).sum() > 1:
                 found.setdefault((kernel, case.arch), []).append(part)
-    return [Group(kernel, arch, tuple(_thinned(rows))) for (kernel, arch), rows in found.items()]
-
-
-def _thinned(cases: Sequence[Case]) -> Sequence[Case]:
-    every = len(cases) / min(len(cases), MOST_PROBLEMS)
-    return [cases[int(i * every)] for i in range(min(len(cases), MOST_PROBLEMS))]
+    out = []
+    for (kernel, arch), rows in found.items():
+        count = min(len(rows), MOST_PROBLEMS)
+        out.append(Group(kernel, arch, tuple(rows[int(i * (len(rows) / count))] for i in range(count))))
+    return out
 
 
 def samples(cases: Iterable[Case]) -> list[Sample]:
@@ -193,26 +192,19 @@ class Fit:
             return f"{told}: the fit helps."
         if self.helps:
             return f"{told}: the order is as good as before, the times are better, so the fit helps."
-        return f"{told}: the fit does not help{self._flattered}."
-
-    @property
-    def _flattered(self) -> str:
-        """The constants in force may have been fitted to these very problems, which no held-out fit can beat."""
-        if self.start == "priors":
-            return ""
+        # the constants in force may have been fitted to these very problems, which no held-out fit can beat
         here = {"same kind": "the shipped constants were fitted on this kind of device",
                 "this device": "the constants in your descriptor were fitted on this device"}  # fmt: skip
-        said = here.get(trust(self.group.kernel, self.group.arch).kind)
-        return f" ({said}, perhaps to these problems)" if said else ""
+        said = here.get(trust(self.group.kernel, self.group.arch).kind) if self.start != "priors" else None
+        flattered = f" ({said}, perhaps to these problems)" if said else ""
+        return f"{told}: the fit does not help{flattered}."
 
     @property
     def at_bound(self) -> list[str]:
         """Constants that ran into their physical bounds: they stand for something that the model lacks."""
-        return [
-            name
-            for name, value in self.constants.items()
-            if value <= CONSTANTS[name].low * (1 + AT_BOUND) or value >= CONSTANTS[name].high * (1 - AT_BOUND)
-        ]
+        bounds = {name: (CONSTANTS[name].low * (1 + AT_BOUND), CONSTANTS[name].high * (1 - AT_BOUND))
+                  for name in self.constants}  # fmt: skip
+        return [name for name, value in self.constants.items() if not bounds[name][0] < value < bounds[name][1]]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -227,14 +219,12 @@ class Fit:
         """`[constants]` and `[fitted]` as a kernel's declaration holds them."""
         arch = self.group.arch
         device = arch.device_names[0] if arch.device_names else arch.title
+        said = {"date": date.today(), "device": device, "data": data, "command": command}
         lines = ["[constants]", *(f"{name} = {value!r}" for name, value in self.constants.items()), "", "[fitted]"]
-        lines += [
-            f'{key} = "{text}"'
-            for key, text in {"date": date.today(), "device": device, "data": data, "command": command}.items()
-        ]
+        lines += [f'{key} = "{text}"' for key, text in said.items()]
         dtypes = list(dict.fromkeys(multiply_dtype(case.problem) for case in self.group.cases))
-        lines.append(f"dtypes = {json.dumps(dtypes)}")
-        lines += [f"error_low = {self.band[0]:.3f}", f"error_high = {self.band[1]:.3f}"]
+        lines += [f"dtypes = {json.dumps(dtypes)}", f"error_low = {self.band[0]:.3f}"]
+        lines += [f"error_high = {self.band[1]:.3f}"]
         lines += [f"problems = {len(self.group.cases)}", f"slowdown_before = {self.before.slowdown[1]:.4f}"]
         if self.after:
             lines.append(f"slowdown_held_out = {self.after.slowdown[1]:.4f}")
@@ -255,7 +245,6 @@ def fit_group(
     cases = group.cases
     if all(np.isfinite(c.seconds).sum() < 3 for c in cases):
         raise ConfigError(f"{group.name} on {group.arch.name}: no problem has three measured configurations to order")
-
     known = trust(group.kernel, group.arch).kind not in ("priors", "other kernel")
 
     def fitted(some: Iterable[Case]) -> dict[str, float]:
@@ -360,9 +349,8 @@ class Derived:
 def derive(arch: Arch, micro: Microbenchmarks) -> Derived:
     """Fields and constants of the model from the readings."""
     micro, refused = _steady(micro)
-    found: dict[str, float | None] = {
-        name: micro.get(name) for name in ("launch_s", "block_dispatch_clk", "warp_start_clk")
-    }
+    names = ("launch_s", "block_dispatch_clk", "warp_start_clk")
+    found: dict[str, float | None] = {name: micro.get(name) for name in names}
     if arch.kind == "cpu":
         empty_s = found["launch_s"] or 0.0
         fields = _cpu_fields(arch, micro, empty_s < DISTURBED_S)
@@ -414,11 +402,8 @@ def _steady(micro: Microbenchmarks) -> tuple[Microbenchmarks, list[str]]:
 
 
 def _gpu_fields(arch: Arch, micro: Microbenchmarks) -> dict[str, Any]:
-    read = {
-        "l2_bytes_per_s": micro.get("l2_read_bytes_per_s"), "l2_latency_s": micro.get("l2_latency_s"),
-        "dram_latency_s": micro.get("dram_latency_s"),
-    }  # fmt: skip
-    fields: dict[str, Any] = {name: value for name, value in read.items() if value}
+    read = {"l2_bytes_per_s": "l2_read_bytes_per_s", "l2_latency_s": "l2_latency_s", "dram_latency_s": "dram_latency_s"}
+    fields: dict[str, Any] = {field: value for field, name in read.items() if (value := micro.get(name))}
     rows = matrix_rows(arch)
     measured = {name: value for name in rows if (value := micro.get(name))}
     moved = {n: v for n, v in measured.items() if abs(v / rows[n].flops_per_clk_per_sm - 1) > DIFFERS}

@@ -265,11 +265,9 @@ class Cpu:
             slots = 1 << int(np.log2(max(size // stride, 16)))
             data = self.device.empty((slots * stride,), "int8")
             self.run("chain", "data", "out", slots, stride, data=data.pointer)()
-            hops, took = self.counted(partial(self._chase, data), 1000)
+            hops, took = self.counted(partial(self.run, "chase", "data", "out", data=data.pointer), 1000)
             yield reading(name, what, "s", [t / hops for t in took], said, "address translation included")
 
-    def _chase(self, data: Buffer, hops: int) -> Run:
-        return self.run("chase", "data", "out", hops, data=data.pointer)
 
 
 VECTOR_BYTES = 16

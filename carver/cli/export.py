@@ -17,7 +17,6 @@ from ..base.errors import ConfigError
 from ..base.given import MOST_BYTES, text_from
 from ..base.table import words
 from ..export import cutlass, plain, tilelang, vllm
-from ..export import model as models
 from ..kernels.declaration import DeclarationError
 from ..ops.template import Template
 from ..ranking.hint import Hint
@@ -275,7 +274,7 @@ def _moe(
     if model is not None and (given or dtype or block_shape or group_size or zero_points):
         raise ConfigError("--model says the sizes and the quantisation of the layer: give it alone, with --tp")
     if model is not None:
-        return vllm.moe(arch, **models.layer_of(_config(model), tp), separate=separate, **how)
+        return vllm.moe(arch, **vllm.layer_of(_config(model), tp), separate=separate, **how)
     if len(given) < len(sizes) or tp != 1:
         missing = ", ".join(f"--{name}" for name in sizes if name not in given) or "--model for --tp"
         raise ConfigError(f"say the layer by --model config.json --tp N, or by its sizes: missing {missing}")
@@ -319,8 +318,8 @@ def _model(
     Sizes and quantisation are those of the model's config.json, split over --tp devices.
     """
     config = _config(file)
-    linears = models.linears_of(config, tp)
-    layer = models.layer_of(config, tp) if models.has_experts(config) else None
+    linears = vllm.linears_of(config, tp)
+    layer = vllm.layer_of(config, tp) if vllm.has_experts(config) else None
     if not linears and layer is None:
         raise ConfigError(f"{file}: engines look up files for experts and for block-scaled fp8 layers; it has neither")
     if dry_run:
@@ -330,7 +329,7 @@ def _model(
             click.echo(f"experts {words(layer)}")
         return
     how: dict[str, Any] = {"batches": _batches(batches), "device_name": device_name, "project": project}
-    block = models.block_of(config) or (128, 128)
+    block = vllm.block_of(config) or (128, 128)
     files = []
     for each in _devices(arch, device_name):
         files += [vllm.block_fp8(each, n=n, k=k, block_shape=block, **how) for n, k in linears]

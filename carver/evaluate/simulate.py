@@ -107,15 +107,12 @@ def replay(
     there = np.flatnonzero(fastest <= case.best_s / GOAL)
     at = None if not len(there) else len(tried) - 1 if search == "exhaustive" else int(there[0])
     total = sum(price.trial(float(t)) for t in times)
+    # options set problems of one shape apart, as which reduction it is
+    name = " ".join([f"{case.table}: {case.problem}", *(f"{k}={v}" for k, v in case.problem.options.items())])
     return Trace(
-        search, _name(case), seed, None if at is None else at + 1, None if at is None else float(spent[at]), len(tried),
+        search, name, seed, None if at is None else at + 1, None if at is None else float(spent[at]), len(tried),
         float(spent[-1]), float(case.best_s / fastest[-1]), total, tuple(tried),
     )  # fmt: skip
-
-
-def _name(case: Case) -> str:
-    """With the options: they set problems of one shape apart, as which reduction it is."""
-    return " ".join([f"{case.table}: {case.problem}", *(f"{k}={v}" for k, v in case.problem.options.items())])
 
 
 def simulate(
@@ -172,20 +169,18 @@ def to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
 
 def table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = False) -> str:
     rows = summary(traces)
-    cells = {
-        "reached": [f"{100 * row['reached']:.0f} %" for row in rows],
-        "trials": [_count(row["trials"]) for row in rows],
-        "90%": [_count(row["trials_p90"]) for row in rows],
-        "seconds": [_count(row["seconds"]) for row in rows],
-        "of exhaustive": [
-            "never" if math.isinf(row["of_exhaustive"]) else f"1/{1 / row['of_exhaustive']:.3g}" for row in rows
-        ],
-        "stops after": [_count(row["trials_to_stop"]) for row in rows],
-        "speed": [f"{row['speed']:.3f}" for row in rows],
-        "worst": [f"{row['speed_worst']:.3f}" for row in rows],
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "reached": lambda row: f"{100 * row['reached']:.0f} %",
+        "trials": lambda row: _count(row["trials"]),
+        "90%": lambda row: _count(row["trials_p90"]),
+        "seconds": lambda row: _count(row["seconds"]),
+        "of exhaustive": lambda row: _count(row["of_exhaustive"], lambda share: f"1/{1 / share:.3g}"),
+        "stops after": lambda row: _count(row["trials_to_stop"]),
+        "speed": lambda row: f"{row['speed']:.3f}",
+        "worst": lambda row: f"{row['speed_worst']:.3f}",
     }
     columns = [Column("search", tuple(row["search"] for row in rows), is_text=True)]
-    columns += [Column(name, tuple(texts), spare=place) for place, (name, texts) in enumerate(cells.items())]
+    columns += [Column(name, tuple(map(cell, rows)), spare=place) for place, (name, cell) in enumerate(cells.items())]
     title = f"Until within 1 % of the best, {several(len({t.case for t in traces}), 'problem')}: medians"
     caption = (
         "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
@@ -194,5 +189,5 @@ def table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = False) -> 
     return titled(title, columns, width, [caption], styled)
 
 
-def _count(value: float) -> str:
-    return "never" if math.isinf(value) else f"{value:.3g}"
+def _count(value: float, shown: Callable[[float], str] = "{:.3g}".format) -> str:
+    return "never" if math.isinf(value) else shown(value)

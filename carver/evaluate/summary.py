@@ -57,12 +57,10 @@ class Summary:
     """Of each problem; `to_dict` leaves them out."""
 
     def to_dict(self) -> dict[str, Any]:
-        out = {name: value for name, value in vars(self).items() if name != "scores"}
-        out["slowdown"] = {
-            str(k): dict(zip(("mean", "p95", "worst"), v, strict=True)) for k, v in self.slowdown.items()
-        }
-        out["random"] = {str(k): v for k, v in self.random.items()}
-        return out
+        slowdown = {str(k): dict(zip(("mean", "p95", "worst"), v, strict=True)) for k, v in self.slowdown.items()}
+        random = {str(k): v for k, v in self.random.items()}
+        own = {name: value for name, value in vars(self).items() if name != "scores"}
+        return own | {"slowdown": slowdown, "random": random}
 
 
 def evaluate(
@@ -108,13 +106,11 @@ def _attempt(case: Any, ks: Sequence[int]) -> Any:
 def summarise(scores: Iterable[Score], ks: Sequence[int] = KS, by: str = "table") -> list[Summary]:
     groups: dict[str, list[Score]] = {}
     for s in scores:
-        groups.setdefault(_group(s.case, by), []).append(s)
+        case = s.case
+        ways = {"gpu": case.arch.title, "operator": case.problem.operator, "shape": str(case.problem)}
+        name = ways.get(by, f"{case.table}{f' ({case.group})' if case.group else ''}")
+        groups.setdefault(name, []).append(s)
     return [_summary(name, rows, ks) for name, rows in groups.items()]
-
-
-def _group(case: Case, by: str) -> str:
-    ways = {"gpu": case.arch.title, "operator": case.problem.operator, "shape": str(case.problem)}
-    return ways.get(by, f"{case.table}{f' ({case.group})' if case.group else ''}")
 
 
 def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
@@ -125,26 +121,19 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
         values = [s.slowdown[k] for s in rows]
         slowdown[k] = (geometric_mean(values), float(np.quantile(values, 0.95)), max(values))
     devices = sorted({s.case.arch.name for s in rows})
+
+    def over_numbers(average: Callable[[Any], Any], of: str) -> float:
+        known = [v for s in rows if np.isfinite(v := getattr(s, of))]
+        return float(average(known)) if known else float("nan")
+
     return Summary(
-        name=name,
-        device=devices[0] if len(devices) == 1 else f"{len(devices)} devices",
-        problems=len(rows),
-        candidates=float(np.mean([len(s.case.configs) for s in rows])),
-        slowdown=slowdown,
-        random={k: geometric_mean([s.random[k] for s in rows]) for k in ks},
-        fixed=best_fixed([s.case for s in rows]),
-        spearman=_over_numbers(np.mean, [s.spearman for s in rows]),
-        log_error=_over_numbers(np.median, [s.log_error for s in rows]),
-        covered=_over_numbers(np.mean, [s.covered for s in rows]),
-        recall=ran_kept / max(ran_kept + ran_rejected, 1),
-        precision=ran_kept / max(ran_kept + failed_kept, 1),
-        scores=rows,
-    )
-
-
-def _over_numbers(average: Callable[[Any], Any], values: Sequence[float]) -> float:
-    known = [v for v in values if np.isfinite(v)]
-    return float(average(known)) if known else float("nan")
+        name, devices[0] if len(devices) == 1 else f"{len(devices)} devices", problems=len(rows),
+        candidates=float(np.mean([len(s.case.configs) for s in rows])), slowdown=slowdown,
+        random={k: geometric_mean([s.random[k] for s in rows]) for k in ks}, fixed=best_fixed([s.case for s in rows]),
+        spearman=over_numbers(np.mean, "spearman"), log_error=over_numbers(np.median, "log_error"),
+        covered=over_numbers(np.mean, "covered"), recall=ran_kept / max(ran_kept + ran_rejected, 1),
+        precision=ran_kept / max(ran_kept + failed_kept, 1), scores=rows,
+    )  # fmt: skip
 
 
 def best_fixed(cases: Sequence[Case]) -> float | None:

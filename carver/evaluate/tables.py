@@ -261,23 +261,22 @@ def _read(path: Path) -> Iterator[Case | str] | None:
 
 def confirmed_cases(table: str, data: Mapping[str, Any]) -> Iterator[Case]:
     """What `benchmarks/confirm.py` writes: carver's own kernels, problem by problem."""
+
+    def time_s(row: Sequence[Any], where: str) -> float:
+        if row[4] != "ok":
+            return float("nan")
+        if not is_number(row[3]) or not row[3] > 0:
+            raise ConfigError(f"{where}: ok, so its time is milliseconds above 0; got {shown(row[3])}")
+        return float(row[3]) * 1e-3
+
     for place, case in enumerate(data["cases"]):
-        times = np.array([_confirmed_s(row, f"case {place}, row {i}") for i, row in enumerate(case["rows"])])
+        times = np.array([time_s(row, f"case {place}, row {i}") for i, row in enumerate(case["rows"])])
         configs = [{"kernel": row[0], **row[1]} for row in case["rows"]]
         library = case["library_ms"]
         yield Case(
             table, Problem.from_dict(case["problem"]), load(case["arch"]), case["backend"], configs, times,
             case["kind"], library * 1e-3 if library else None,
         )  # fmt: skip
-
-
-def _confirmed_s(row: Sequence[Any], where: str) -> float:
-    """The time of a row, NaN where its outcome is another than ok. [s]"""
-    if row[4] != "ok":
-        return float("nan")
-    if not is_number(row[3]) or not row[3] > 0:
-        raise ConfigError(f"{where}: ok, so its time is milliseconds above 0; got {shown(row[3])}")
-    return float(row[3]) * 1e-3
 
 
 _NEEDED = ("operator", "arch", "backend", "time_ms")
@@ -411,17 +410,6 @@ def _value(text: str) -> Any:
     return float(word) if word.replace(".", "", 1).isdecimal() else text.strip()
 
 
-def _measured_on(name: str, found: Iterable[Measurement]) -> Arch:
-    """The descriptor of this name, or, where it was made of a machine's own data, the one that the records hold."""
-    try:
-        return load(name)
-    except ArchError:
-        held = next((m.hint for m in found if m.hint), None)
-        if held is None:
-            raise
-        return Hint.from_dict(held).arch
-
-
 def records_cases(path: Path) -> Iterator[Case]:
     """Carver's own measurements: one case a problem, device and backend, of each configuration the newest."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -433,7 +421,13 @@ def records_cases(path: Path) -> Iterator[Case]:
         same = groups.setdefault((json.dumps(m.problem, sort_keys=True), m.arch, m.backend), {})
         same[json.dumps([m.kernel, dict(m.config)], sort_keys=True)] = m
     for (problem, arch, backend), newest in groups.items():
-        measured_on = _measured_on(arch, newest.values())
+        try:
+            measured_on = load(arch)
+        except ArchError:  # where it was made of a machine's own data, the records hold it
+            held = next((m.hint for m in newest.values() if m.hint), None)
+            if held is None:
+                raise
+            measured_on = Hint.from_dict(held).arch
         case = Case.of(path.name, Problem.from_dict(json.loads(problem)), measured_on, backend, newest.values())
         if np.isfinite(case.seconds).sum() > 1:
             yield case

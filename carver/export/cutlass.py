@@ -139,14 +139,7 @@ def why_not(hint: Hint, least_n: int = 8) -> str:
     of, (rows, columns) = f"no collective of CUTLASS for {hint.arch.isa}", hint.block[:2]
     if not hint.use_tc:
         return f"{of} runs on the vector units"
-    if not rows_fit(hint):
+    if rows not in (64, 128, 256) if _tcgen05(hint) else (hint.arch.cc or (0, 0))[0] == 9 and rows % 64:
         return f"{of} has tiles of {rows} rows; exchange the operands"
     least_n = max(least_n, 32) if use_2cta(hint) else least_n
     return f"{of} has tiles of {columns} columns; they are multiples of {least_n}" if columns % least_n else ""
-
-
-def rows_fit(hint: Hint) -> bool:
-    """Whether an instruction of the device's collectives has the tile's rows."""
-    if _tcgen05(hint):
-        return hint.block[0] in (64, 128, 256)
-    return (hint.arch.cc or (0, 0))[0] != 9 or hint.block[0] % 64 == 0

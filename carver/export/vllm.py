@@ -3,6 +3,10 @@
 Both look a file up by device and sizes and, in it, the number of tokens nearest to the batch. Neither has a file for a
 device that nobody has tuned, and then uses one default for all. The files are written from the ranking alone.
 Source: vLLM, fused_moe/configs/README and get_config_file_name; SGLang, the functions of the same names.
+
+What a model's `config.json` says of its layers is read too: names of the keys are those of the models that both serve.
+Of the linear layers a column-parallel one is split over the devices along N, a row-parallel one along K (Megatron-LM,
+arXiv 1909.08053).
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
+from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
@@ -26,7 +31,10 @@ from ..ranking.hint import Hint
 
 from_config = from_triton
 
-__all__ = ["BATCHES", "DTYPES", "KEYS", "ConfigFile", "block_fp8", "from_config", "moe"]
+__all__ = [
+    "BATCHES", "DTYPES", "KEYS", "ConfigFile", "block_fp8", "block_of", "from_config", "has_experts", "layer_of",
+    "linears_of", "moe",
+]  # fmt: skip
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)
 """Tokens of a batch that the projects' own tuning scripts cover."""
@@ -118,7 +126,9 @@ def moe(
     """
     if separate and project != "sglang":
         raise ConfigError(f"files for each of the two matmuls are looked up by sglang only, got project {project!r}")
-    _positive(experts=experts, topk=topk, hidden=hidden, intermediate=intermediate)
+    sizes = {"experts": experts, "topk": topk, "hidden": hidden, "intermediate": intermediate}
+    for size, value in sizes.items():
+        counted(size, value, 1)
     types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
     groups = _groups(dtype, group_size, zero_points, hidden, intermediate)
     packed = 2 if dtype == "int4_w4a16" and project == "sglang" else 1
@@ -138,13 +148,11 @@ def moe(
             best[tokens] = _first(layer.with_arch(arch), depth, group_size or 0, separate)
     if separate:
         up, down = ({tokens: hint.layers[name] for tokens, hint in best.items()} for name in ("up", "down"))
-        second = _file(name + _suffix(dtype, shape, project, "_down"), down)
-        second = replace(second, also=_also(arch, device_name))
-        return replace(_file(name + _suffix(dtype, shape, project), up), down=second, also=second.also)
+        second = _file(name + _suffix(dtype, shape, project, "_down"), down, _also(arch, device_name))
+        return replace(_file(name + _suffix(dtype, shape, project), up, second.also), down=second)
     more = {"SPLIT_K": 1} if groups and project == "vllm" else {}
-    file = _file(name + _suffix(dtype, shape, project), best, more)
-    configs = {tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered}
-    return replace(file, configs=configs, also=_also(arch, device_name))
+    file = _file(name + _suffix(dtype, shape, project), best, _also(arch, device_name), more)
+    return replace(file, configs={tokens: file.configs.get(tokens, CUDA_CONFIG) for tokens in ordered})
 
 
 def _first(layer: MoETemplate, depth: int, group: int, separate: bool) -> Hint:
@@ -164,7 +172,8 @@ def block_fp8(
     device_name: str = "", project: str = "vllm",
 ) -> ConfigFile:  # fmt: skip
     """The file of a linear layer of N x K weights in fp8 with one scale a block: C[m,n] = A[m,k] B[n,k]."""
-    _positive(n=n, k=k)
+    counted("n", n, 1)
+    counted("k", k, 1)
     shape = _block_shape("fp8_w8a8", block_shape)
     name = f"N={n},K={k},device_name={_device(arch, device_name)}{_suffix('fp8_w8a8', shape, project)}"
     kind, _ = _types("fp8_w8a8", arch)
@@ -174,26 +183,26 @@ def block_fp8(
         for batch in ordered
     ]
     rankings = recommend_many(layers, arch, 1, "triton")
-    file = _file(name, {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)})
-    return replace(file, also=_also(arch, device_name))
+    best = {batch: ranking[0] for batch, ranking in zip(ordered, rankings, strict=True)}
+    return _file(name, best, _also(arch, device_name))
 
 
-def _file(name: str, best: Mapping[int, Hint], more: Mapping[str, int] = {}) -> ConfigFile:
+def _file(
+    name: str, best: Mapping[int, Hint], also: tuple[str, ...], more: Mapping[str, int] = {}
+) -> ConfigFile:
     """Of the best hint of each batch, with `more` in each configuration."""
     configs = {
         batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | dict(more) for batch, hint in best.items()
     }
     of = {batch: tuple(hint.layers.values()) or (hint,) for batch, hint in best.items()}
-    return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of)
+    return ConfigFile(name, configs, {batch: hint.predicted_ms for batch, hint in best.items()}, of, also=also)
 
 
 def _sure(hint: Hint) -> str:
     """Where the constants behind a choice come from, and how far times are from predictions."""
-    if hint.band_ms is None:
-        return f"predicted, not timed; constants of the kernel: {hint.calibrated}"
-    low, high = (edge / hint.predicted_ms - 1 for edge in hint.band_ms)
-    band = f"80 % of measured times within {low:+.0%} and {high:+.0%}"
-    return f"predicted, not timed; constants of the kernel: {hint.calibrated}; {band}"
+    edges = [edge / hint.predicted_ms - 1 for edge in hint.band_ms or ()]
+    band = f"; 80 % of measured times within {edges[0]:+.0%} and {edges[1]:+.0%}" if edges else ""
+    return f"predicted, not timed; constants of the kernel: {hint.calibrated}{band}"
 
 
 def _ordered(batches: Sequence[int]) -> list[int]:
@@ -264,6 +273,108 @@ def _also(arch: Arch, device_name: str) -> tuple[str, ...]:
     return (*own, *named, *[UNKNOWN_RADEON] * any("Radeon" in name for name in named))
 
 
-def _positive(**sizes: int) -> None:
-    for name, value in sizes.items():
-        counted(name, value, 1)
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
+CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "moe_topk")
+WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+
+
+def _of_first(config: Mapping[str, Any], keys: tuple[str, ...], what: str) -> int:
+    for key in keys:
+        if config.get(key) is not None:
+            return _whole(config, key)
+    raise ConfigError(f"config.json does not say {what}: it has none of {', '.join(keys)}")
+
+
+def _whole(config: Mapping[str, Any], key: str) -> int:
+    value = config.get(key)
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"config.json: {key} is a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part for text, where a model reads pictures too."""
+    inner = config.get("text_config")
+    return {"quantization_config": config.get("quantization_config"), **inner} if isinstance(inner, dict) else config
+
+
+def _share(size: int, tp: int, what: str) -> int:
+    if tp < 1 or size % tp:
+        raise ConfigError(f"--tp must divide {what}, got {tp} and {size}")
+    return size // tp
+
+
+def layer_of(config: Mapping[str, Any], tp: int) -> dict[str, Any]:
+    """What `carver.export.vllm.moe` takes of the model's mixture of experts, split over `tp` devices."""
+    text = _text(config)
+    experts = _of_first(text, EXPERTS, "how many experts it has (a dense model has no such file)")
+    width = _of_first(text, WIDTH, "the width of an expert")
+    return {
+        "experts": experts, "topk": _of_first(text, CHOSEN, "how many experts a token goes to"),
+        "hidden": _whole(text, "hidden_size"), "intermediate": _share(width, tp, "the width of an expert"),
+        **_quantised(text),
+    }  # fmt: skip
+
+
+def _quantised(text: Mapping[str, Any]) -> dict[str, Any]:
+    how = text.get("quantization_config")
+    if not how:
+        return {}
+    if not isinstance(how, Mapping):
+        raise ConfigError(f"config.json: quantization_config is an object, got {how!r}")
+    method = how.get("quant_method")
+    if method == "fp8":
+        block = how.get("weight_block_size")
+        if block is None:
+            return {"dtype": "fp8_w8a8"}
+        if not isinstance(block, list) or len(block) != 2 or not all(type(x) is int and x > 0 for x in block):
+            raise ConfigError(f"config.json: weight_block_size is two sizes such as [128, 128], got {block!r}")
+        return {"dtype": "fp8_w8a8", "block_shape": tuple(block)}
+    if method in ("gptq", "awq") and how.get("bits") in (4, 8):
+        zeros = bool(how.get("zero_point", True)) if method == "awq" else how.get("sym") is False
+        said = {"dtype": "int4_w4a16" if how["bits"] == 4 else "int8_w8a16", "group_size": _whole(how, "group_size")}
+        return said | ({"zero_points": True} if zeros and how["bits"] == 4 else {})
+    raise ConfigError(
+        f"quantization_config of {method!r} with {how.get('bits', '?')} bits is not read (fp8, and gptq and awq of 4 "
+        "or 8 bits are): say the layer by --experts, --topk, --hidden, --intermediate and --dtype"
+    )  # fmt: skip
+
+
+def block_of(config: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The blocks of weights that share a scale, N x K, where the model's are of 8-bit floats."""
+    block: tuple[int, int] | None = _quantised(_text(config)).get("block_shape")
+    return block
+
+
+def has_experts(config: Mapping[str, Any]) -> bool:
+    return any(_text(config).get(key) for key in EXPERTS)
+
+
+def linears_of(config: Mapping[str, Any], tp: int) -> list[tuple[int, int]]:
+    """(N, K) of the block-scaled linear layers of one device, each once; none where the model is not of that kind."""
+    text = _text(config)
+    if block_of(config) is None:
+        return []
+    hidden, heads = _whole(text, "hidden_size"), _whole(text, "num_attention_heads")
+    found: list[tuple[int, int]] = []
+    if text.get("kv_lora_rank"):
+        latent, rope, plain, wide = (
+            _whole(text, key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+        )
+        mine, queries = _share(heads, tp, "the heads"), text.get("q_lora_rank")
+        if queries:
+            found += [(_whole(text, "q_lora_rank") + latent + rope, hidden), (mine * (plain + rope), queries)]
+        else:
+            found += [(mine * (plain + rope), hidden), (latent + rope, hidden)]
+        found += [(mine * (plain + wide), latent), (hidden, mine * wide)]
+    else:
+        keys = _whole(text, "num_key_value_heads") if text.get("num_key_value_heads") else heads
+        each = _whole(text, "head_dim") if text.get("head_dim") else _share(hidden, heads, "hidden_size by the heads")
+        mine = _share(heads, tp, "the heads")
+        found += [((mine + 2 * max(1, keys // tp)) * each, hidden), (hidden, mine * each)]
+    widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") else set()
+    if text.get("n_shared_experts"):
+        widths.add(_whole(text, "n_shared_experts") * _of_first(text, WIDTH, "the width of an expert"))
+    for width in sorted(widths, reverse=True):
+        found += [(2 * _share(width, tp, "the width of the feed-forward layer"), hidden), (hidden, width // tp)]
+    return list(dict.fromkeys(found))

@@ -48,13 +48,13 @@ class RankedStrategy:
         self.then = then
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
-        first = self.ranked(searchspace, runner).configs(self.topk)
+        first = configs(self.ranked(searchspace, runner), searchspace, self.topk)
         if self.then is not None:
             return SeededStrategy(first, self.then).tune(searchspace, runner, tuning_options)
         results: list[dict[str, Any]] = runner.run(first, tuning_options)
         return results
 
-    def ranked(self, searchspace: Any, runner: Any) -> Explored:
+    def ranked(self, searchspace: Any, runner: Any) -> Ranking:
         return explored(searchspace, Instances.of(runner), device_of(self.arch))
 
 
@@ -79,7 +79,7 @@ def rank_space(
         raise ConfigError(f"{unknown[0]} says nothing of a kernel to Kernel Tuner")
     known = Options({name: given.get(name) for name in _kernel_options})
     space = Searchspace(dict(tune_params), restrictions, device.max_threads_per_block)
-    return explored(space, Instances(kernel, known, tuple(compiler_options or ())), device).ranking
+    return explored(space, Instances(kernel, known, tuple(compiler_options or ())), device)
 
 
 @dataclass(frozen=True)
@@ -130,22 +130,14 @@ class Instances:
         return replace(binary, constants=options.cmem_args or {})
 
 
-@dataclass(frozen=True)
-class Explored:
-    """What was compiled of a space, ranked."""
-
-    names: Sequence[str]
-    ranking: Ranking
-
-    def configs(self, count: int) -> list[tuple[Any, ...]]:
-        """The first so many, as Kernel Tuner has them."""
-        return [tuple(hint.config[name] for name in self.names) for hint in self.ranking[:count]]
+def configs(ranking: Ranking, space: Any, count: int) -> list[tuple[Any, ...]]:
+    """The first so many, as Kernel Tuner has them."""
+    return [tuple(hint.config[name] for name in space.tune_params) for hint in ranking[:count]]
 
 
-def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
+def explored(space: Any, instances: Instances, arch: Arch) -> Ranking:
     """All of a small space; of a large one what a search by predicted times compiles of it."""
-    names = list(space.tune_params)
-    every = [dict(zip(names, config, strict=True)) for config in space.list]
+    every = [dict(zip(space.tune_params, config, strict=True)) for config in space.list]
     name = str(instances.options.kernel_name)
 
     def make(config: Mapping[str, Any]) -> Binary:
@@ -154,10 +146,8 @@ def explored(space: Any, instances: Instances, arch: Arch) -> Explored:
     if len(every) > WHOLE:
         grid = lambda config: instances.launch(config)[1]  # noqa: E731
         kernels = Made(make, {}, grid, None, {}, {}, arch, name=name, backend="kernel_tuner", hurry=True)
-        found = searched(kernels, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
-        return Explored(names, found)
-    ranking = rank_made(name, arch, every, lambda place: make(every[place]), backend="kernel_tuner")
-    return Explored(names, ranking)
+        return searched(kernels, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
+    return rank_made(name, arch, every, lambda place: make(every[place]), backend="kernel_tuner")
 
 
 def patch(log: Enabled) -> Callable[[], None]:
@@ -189,7 +179,7 @@ class _Logged:
 
         def rank() -> Chosen[Any]:
             found = explored(searchspace, Instances.of(runner), log.device())
-            return Chosen(found.configs(log.topk), dict(found.ranking[0].config))
+            return Chosen(configs(found, searchspace, log.topk), dict(found[0].config))
 
         kept = log.first(runner.kernel_options.kernel_name, every, rank)
         if len(kept) == len(every):

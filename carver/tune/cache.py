@@ -44,18 +44,18 @@ CLEARED = "cleared"
 """What tells measurements after the entry of a key was last removed from those before."""
 
 
+def is_set(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
 def all_off() -> bool:
-    """CARVER_DISABLE_CACHE: no cache at all, in process or on disk."""
+    """No cache at all, in process or on disk."""
     return is_set("CARVER_DISABLE_CACHE")
 
 
 def disk_off() -> bool:
-    """CARVER_DISABLE_TUNE_CACHE: tuned results stay in this process."""
+    """Tuned results stay in this process."""
     return all_off() or is_set("CARVER_DISABLE_TUNE_CACHE")
-
-
-def is_set(name: str) -> bool:
-    return os.environ.get(name, "") not in ("", "0")
 
 
 KINDS = {
@@ -283,8 +283,8 @@ def profile_named(name: str) -> Profile:
 
 def drop_profiles(names: list[str]) -> None:
     """Delete them. Raises ConfigError where there is no profile of a name."""
-    if unknown := sorted(set(names) - store.get(PROFILE, names).keys()):
-        raise ConfigError(f"no profile {unknown[0]!r}; 'carver profile list' has those that there are")
+    for name in sorted(set(names) - store.get(PROFILE, names).keys()):
+        profile_named(name)  # says that there is none
     store.to_write().drop(PROFILE, names)
 
 
@@ -322,8 +322,8 @@ def export_archive(path: Path, keys: Collection[str] = (), binaries: bool = Fals
     Raises ConfigError for a key that there is no entry of.
     """
     good = [entry.key for entry in chosen(keys) if not entry.problem]
-    rows = [Row(KIND, key, body) for key, body in store.get(KIND, good).items() if body is not None]
-    rows += [Row(PROFILE, name, body) for name, body in store.get(PROFILE).items() if body is not None]
+    rows = [Row(kind, key, body) for kind, names in ((KIND, good), (PROFILE, None))
+            for key, body in store.get(kind, names).items() if body is not None]  # fmt: skip
     for key, body in store.get(compile.KIND).items() if binaries else ():
         if body is not None and (binary := compile.binary_of(body)) is not None:
             rows += [Row(compile.KIND, key, body), Row(BLOB, binary.path.name, binary.path.read_bytes())]
@@ -339,7 +339,7 @@ def import_archive(path: Path, digest: str | None = None, replace: bool = False)
     the one with that SHA-256.
     """
     packed = content(path, Foreign, _MOST_BYTES)
-    if digest is not None and sha256(packed).hexdigest() != digest.lower():
+    if digest is not None and _digest(packed) != digest.lower():
         raise Foreign(f"{path} is not the archive with SHA-256 {digest}")
     rows = store.packed(packed, path, _MOST_ENTRIES, _MOST_BYTES)
     if odd := next((row for row in rows if row.kind not in ARCHIVED), None):
@@ -368,4 +368,4 @@ def import_archive(path: Path, digest: str | None = None, replace: bool = False)
 
 def _counted(packed: bytes, rows: Collection[Row]) -> Moved:
     count = Counter(row.kind for row in rows)
-    return Moved(sha256(packed).hexdigest(), count[KIND], count[PROFILE], count[compile.KIND])
+    return Moved(_digest(packed), count[KIND], count[PROFILE], count[compile.KIND])

@@ -39,24 +39,17 @@ class Autotuned:
     """
 
     def __init__(
-        self,
-        fn: JIT | Callable[..., Any],
-        configs: Any,
-        key: str | Sequence[str] | Callable[..., Hashable] | None,
-        bucket: str | Bucket | None,
-        do_not_specialize: str | Sequence[str],
-        template: Template | Callable[..., Template] | None,
-        settings: Mapping[str, Any],
-        where: Mapping[str, Any],
+        self, fn: JIT | Callable[..., Any], configs: Any, key: str | Sequence[str] | Callable[..., Hashable] | None,
+        bucket: str | Bucket | None, do_not_specialize: str | Sequence[str],
+        template: Template | Callable[..., Template] | None, settings: Mapping[str, Any], where: Mapping[str, Any],
         pinned: bool = False,
-    ) -> None:
-        self.pinned = pinned
+    ) -> None:  # fmt: skip
         self.jit = fn if isinstance(fn, JIT) else JIT(fn)
         self.fn = self.jit.fn
         self.configs, self.bucket = once(configs), bucket
         self.key = key if key is None or callable(key) else names_of(key)
         self.do_not_specialize = names_of(do_not_specialize)
-        self.template = template
+        self.template, self.pinned = template, pinned
         self.settings, self.where = dict(settings), dict(where)
         bucket_of(bucket)
         Tuning.of(self.settings)
@@ -92,7 +85,15 @@ class Autotuned:
         with self._lock:
             if key in self._results and not cache.all_off():
                 return self._results[key]
-            found = self._tuned(args, kwargs)
+            tuner, settings = self._tuner(args, kwargs), Tuning.of(self.settings)
+            plan = tuner.plan(settings)
+            asked_of = settings.checker().wanted or settings.baseline
+            if self.pinned:
+                found = tuner.choose(plan, "pinned", pinned=True)
+            elif len(plan.entries) == 1 and not asked_of:  # it is taken without a measurement
+                found = tuner.choose(plan, "one candidate")
+            else:
+                found = tuner.tune(plan, **self.where)
             self._results[key] = found
             self._kernels[self._exact(args, kwargs)] = found.kernel
             if len(self._results) == MANY_KEYS:
@@ -102,16 +103,6 @@ class Autotuned:
                     stacklevel=3,
                 )
             return found
-
-    def _tuned(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AutotuneResult:
-        """One candidate that nothing is asked of, no check and no comparison, is taken without a measurement."""
-        tuner, settings = self._tuner(args, kwargs), Tuning.of(self.settings)
-        plan = tuner.plan(settings)
-        if self.pinned:
-            return tuner.choose(plan, "pinned", pinned=True)
-        if len(plan.entries) == 1 and not settings.checker().wanted and not settings.baseline:
-            return tuner.choose(plan, "one candidate")
-        return tuner.tune(plan, **self.where)
 
     def par_compile(self, *args: Any, **kwargs: Any) -> list[Any]:
         return self.jit.par_compile(*args, **kwargs)
@@ -195,20 +186,12 @@ def _signed(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] 
 
 
 def autotune(
-    fn: JIT | Callable[..., Any] | None = None,
-    *,
-    configs: Any = None,
-    template: Template | Callable[..., Template] | None = None,
-    topk: int = 10,
-    key: str | Sequence[str] | Callable[..., Hashable] | None = None,
-    bucket: str | Bucket | None = None,
-    do_not_specialize: str | Sequence[str] = (),
-    devices: Sequence[str] | None = None,
-    executor: Any = None,
-    parallel: int | None = None,
-    pinned: bool = False,
-    **settings: Any,
-) -> Any:
+    fn: JIT | Callable[..., Any] | None = None, *, configs: Any = None,
+    template: Template | Callable[..., Template] | None = None, topk: int = 10,
+    key: str | Sequence[str] | Callable[..., Hashable] | None = None, bucket: str | Bucket | None = None,
+    do_not_specialize: str | Sequence[str] = (), devices: Sequence[str] | None = None, executor: Any = None,
+    parallel: int | None = None, pinned: bool = False, **settings: Any,
+) -> Any:  # fmt: skip
     """Tune the decorated function at its first call for each key.
 
     `configs` are dicts or hints, or a callable or generator function of the call's arguments that returns them. Without
@@ -275,15 +258,14 @@ def check_bucket(
         plan = tuner.plan(Tuning(**{**tuned.settings, "baseline": None}))
         ranked = [e for e in plan.entries if e.predicted_ms is not None]
         guess = min(ranked, key=lambda e: e.predicted_ms or 0.0).config if ranked else {}
-        own = tuner.run(**tuned.where, **{**tuned.settings, "baseline": None}) if measure else None
+        own = tuner.tune(plan, **tuned.where) if measure else None
         first = shared.setdefault(bucket, (guess, own.config if own else {}))
         predicted = _excess({frozen(e.config): e.predicted_ms for e in ranked}, first[0], guess)
         measured = None
         if own is not None:
             times = {frozen(m.config): m.median_ms for m in own.table if m.ok}
             if frozen(first[1]) not in times:  # not among this size's own candidates
-                settings = {**tuned.settings, "baseline": dict(first[1])}
-                again = tuner.run(**tuned.where, **settings)
+                again = tuner.run(**tuned.where, **{**tuned.settings, "baseline": dict(first[1])})
                 times[frozen(first[1])] = again.baseline_ms
             measured = _excess(times, first[1], own.config)
         found.append(BucketCost(call, part, first[1] or first[0], own.config if own else guess, predicted, measured))

@@ -169,8 +169,7 @@ def _globals(fn: types.FunctionType) -> dict[str, Any]:
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield from _codes(each)
+        yield from _codes(each) if isinstance(each, types.CodeType) else ()
 
 
 def _bytecode(code: types.CodeType) -> list[Any]:
@@ -244,12 +243,9 @@ def bucket_of(bucket: str | Bucket | None) -> Bucket:
 
 
 def call_key(
-    bound: Mapping[str, Any],
-    key: Sequence[str] | Callable[..., Hashable] | None,
-    bucket: str | Bucket | None,
-    do_not_specialize: Sequence[str],
-    what: str,
-) -> Any:
+    bound: Mapping[str, Any], key: Sequence[str] | Callable[..., Hashable] | None, bucket: str | Bucket | None,
+    do_not_specialize: Sequence[str], what: str,
+) -> Any:  # fmt: skip
     """The part of the key that a call's arguments give: by default all of them, whole numbers by their bucket.
 
     Of arrays it is the element type and the shape; pointers, strides and contents are no part of it. With `key` the
@@ -284,13 +280,10 @@ def strict() -> bool:
     return level == "strict"
 
 
-_MINOR = re.compile(r"^.*?\d+\.\d+")
-
-
 def minor(version: str) -> str:
     """What a program says its version is, as far as its minor version and without remarks in parentheses; all of it
     where it has none."""
-    found = _MINOR.match(re.sub(r"\(.*?\)", "", version))
+    found = re.match(r"^.*?\d+\.\d+", re.sub(r"\(.*?\)", "", version))
     return " ".join(found[0].split()) if found else version
 
 
@@ -320,9 +313,8 @@ def software_key(kind: str) -> dict[str, str]:
     packages = versions()
     with suppress(metadata.PackageNotFoundError):
         packages["triton"] = metadata.version("triton")
-    full = strict()
-    known = {"driver": said, **packages}
-    return {name: v if full else minor(v) for name, v in known.items()} | {"compiler": compiler_key(kind)}
+    shown = str if strict() else minor
+    return {name: shown(v) for name, v in {"driver": said, **packages}.items()} | {"compiler": compiler_key(kind)}
 
 
 LONGEST = 400
@@ -336,8 +328,7 @@ def parts_of(key: str) -> tuple[str, dict[str, Any]]:
     if len(every) != 1:
         count = f"{len(every)} entries begin with" if every else "no entry"
         raise ConfigError(f"{count} {key!r}; 'carver cache list' lists them")
-    (entry,) = every
-    if entry.problem:
+    if (entry := every[0]).problem:
         raise ConfigError(entry.problem)
     if not isinstance(parts := entry.found.get("parts"), Mapping):
         raise Foreign(f"the entry {entry.key[:12]} does not say what entered its key")

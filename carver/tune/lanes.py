@@ -67,7 +67,11 @@ class Lanes(ExitStack):
             yield from self._remote(self._executor, ready, best_ms)
             return
         self._compile(ready, ahead)
-        self._open()
+        if not self._every:  # made ready as far as that goes while compilers run
+            self._every = [self.enter_context(Session(self._plan.spec(device))) for device in self._devices]
+            for lane in self._every:
+                lane.begin()
+                self._free.put(lane)
         if self.width == 1:
             (lane,) = self._every
             for i, trial in ready.items():
@@ -125,14 +129,6 @@ class Lanes(ExitStack):
         for i, trial in islice({**ready, **dict(islice(ahead, count))}.items(), count):
             if trial.program is not None and i not in self._built:
                 self._built[i] = self._compilers.submit(build, trial, plan.kind, plan.settings.timeout, self._stop)
-
-    def _open(self) -> None:
-        """The lanes, once, made ready as far as that goes while compilers run."""
-        if not self._every:
-            self._every = [self.enter_context(Session(self._plan.spec(device))) for device in self._devices]
-            for lane in self._every:
-                lane.begin()
-                self._free.put(lane)
 
     def _remote(self, executor: Executor, ready: Mapping[int, Trial], best_ms: float | None) -> Iterator[Found]:
         """Tasks for an executor. The inputs go along with the first for each of its workers, and then when missed."""

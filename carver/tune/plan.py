@@ -32,6 +32,7 @@ from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
+_SCHEMA = 4  # of the keys of tunings and candidates
 Made: TypeAlias = Kernel | HintKernel | RunError | None
 """What a function returned for a config; None where that is Python code, which a worker makes anew."""
 
@@ -132,8 +133,7 @@ class Tuning:
         if self.compiled is not None:
             counted("compiled", self.compiled, 1)
         for name, least in (("trials", "above 0"), ("seconds", "above 0"), ("timeout", "a time above 0 in seconds")):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name} must be {least}, got {value!r}")
         if self.retakes < 0:
             raise ConfigError(f"retakes must be a whole number from 0 on, got {self.retakes!r}")
@@ -227,7 +227,6 @@ class Plan:
 
 
 def _known_by(entry: Entry) -> Any:
-    """A candidate in the key of a tuning, and in its own."""
     config = plain(dict(entry.config))
     return config if entry.hooks == (None, None) else [config, *map(plain, entry.hooks)]
 
@@ -263,9 +262,8 @@ def make_plan(
     kernels: list[Made] = [None] * len(entries) if direct else _kernels(jit, fixed, entries)
     made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
     python = made is None or made.is_triton
-    values = given or ()
     interpreted = python and jit.target == "cpu"  # a Triton function, too, under TRITON_INTERPRET=1
-    device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, values)
+    device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, given or ())
     check_timer(settings.timer, device.partition(":")[0])
     arch = archs.load(device)
     hint = next((e.hint for e in entries if e.hint is not None), None)
@@ -326,9 +324,7 @@ def choose_device(target: str, kind: str, values: Sequence[Any]) -> str:
     return device_name(target, kind)
 
 
-def _ranked(
-    entries: list[Entry], template: Template, arch: Callable[[], Arch]
-) -> tuple[list[Entry], Ranking]:
+def _ranked(entries: list[Entry], template: Template, arch: Callable[[], Arch]) -> tuple[list[Entry], Ranking]:
     """Predictions for configs in a backend's own words, from ranking them with a template."""
     target = template.arch or arch()
     backend = "cpu" if target.kind == "cpu" else "triton" if "num_warps" in entries[0].config else "cuda"
@@ -455,8 +451,7 @@ def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
 def _keyed(plan: Plan) -> Plan:
     """The plan with its key; where something has no identity beyond this process, with one of its own."""
     s = plan.settings
-    named = ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench", "post_hook")
-    hooks = {n: getattr(s, n) for n in named}
+    hooks = ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench", "post_hook")
     kept, notes = True, plan.notes
     checker, how = s.checker(), asdict(s.settings())
     if how["timer"] == "events":
@@ -466,16 +461,15 @@ def _keyed(plan: Plan) -> Plan:
     arrays = [
         [v.name, v.form, v.dtype, v.given if v.form == "plain" else list(v.given.shape)] for v in plan.inputs.values
     ]
-    identity: dict[str, Any]
     try:
-        identity = {
+        identity: dict[str, Any] = {
             "schema": _SCHEMA, "function": plain(plan.jit.fn), "arguments": plain(dict(plan.bound)),
             "outputs": list(plan.out), "timing": {**how, "retakes": s.retakes, "energy": s.objective == "energy"},
             "checks": {
                 "skip_check": s.skip_check, "rtol": checker.rtol, "atol": checker.atol,
                 "max_mismatched_ratio": checker.max_mismatched_ratio, "isolate": s.isolate,
             },
-            "hooks": {k: plain(v) for k, v in hooks.items()}, "inputs": given, "arrays": arrays,
+            "hooks": {name: plain(getattr(s, name)) for name in hooks}, "inputs": given, "arrays": arrays,
             "device": {"kind": plan.kind, **device_key(plan.kind, plan.arch)}, "software": software_key(plan.kind),
         }  # fmt: skip
         every = [_known_by(e) for e in plan.entries]
@@ -506,9 +500,6 @@ def _program_identity(kernel: Made, plan: Plan) -> Any:
         return [kernel.compiled_from(plan.arch).key(compiler_key(plan.kind)), *launch]
     except ConfigError as e:
         return str(e)
-
-
-_SCHEMA = 4
 
 
 def ranked_by_code(

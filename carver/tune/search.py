@@ -25,23 +25,16 @@ Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
 
 PRIOR_SPREAD = 0.06
 """Standard deviation of ln(measured / predicted) among candidates near the best, before anything is measured."""
-
 PRIOR_WEIGHT = 3.0
 """How many measurements the prior spread counts for."""
-
 WORTH = 0.01
 """A gain below this share of the time is not worth another trial."""
-
 LEAST_TRIALS = 3
 """Early stop: measurements before the residuals are believed at all."""
-
 DOUBT = 0.05
 """Early stop: the chance left that some candidate is still faster by more than `WORTH`."""
-
-
 BATCH = 3
 """Learning: candidates that are measured before the others are ranked again."""
-
 _MANY = 64  # of an exhaustive search at once, so that budgets are looked at
 
 
@@ -154,7 +147,10 @@ def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
         return rank_order(choices, measure, seed)
     tried: dict[int, float] = {}
     priced = set(ranking.indices)
-    while batch := _next(ranking, choices, tried):
+    step = max(BATCH, choices.width)
+    while batch := to_measure(ranking, tried, min(tried.values(), default=math.inf), step) or (
+        [i for i in choices.order if i not in tried][:step]  # then those that the model does not price
+    ):  # fmt: skip
         tried |= zip(batch, measure(batch), strict=True)
         known = {i: tried[i] * 1e3 if math.isfinite(tried[i]) else None for i in batch if i in priced}
         try:
@@ -169,13 +165,6 @@ def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
             if chance < DOUBT:
                 return f"learnt from {len(tried)} of {len(choices)}: nothing left is likely to win by 1 %"
     return f"all {len(choices)} candidates tried"
-
-
-def _next(ranking: Ranking, choices: Choices, tried: Mapping[int, float]) -> list[int]:
-    """Those to try next: of the ranking, then those that the model does not price."""
-    step = max(BATCH, choices.width)
-    priced = to_measure(ranking, tried, min(tried.values(), default=math.inf), step)
-    return priced or [i for i in choices.order if i not in tried][:step]
 
 
 def exhaustive(choices: Choices, measure: Measure, seed: int = 0) -> str:

@@ -63,8 +63,7 @@ class AutoTuner:
     def __init__(self, fn: JIT | Callable[..., Any], configs: Any, template: Template | None = None) -> None:
         inner = getattr(fn, "jit", fn)  # of what is decorated already
         self.jit = inner if isinstance(inner, JIT) else JIT(fn)
-        self.configs = once(configs)
-        self.template = template
+        self.configs, self.template = once(configs), template
         self._args: tuple[Any, ...] = ()
         self._kwargs: dict[str, Any] = {}
         self._profile: dict[str, Any] = {}
@@ -114,17 +113,10 @@ class AutoTuner:
         return self
 
     def run(
-        self,
-        warmup: int | None = None,
-        rep: int | None = None,
-        timeout: float | None = None,
-        *,
-        devices: Sequence[str] | None = None,
-        executor: Executor | None = None,
-        parallel: int | None = None,
-        fresh: bool = False,
-        **settings: Any,
-    ) -> AutotuneResult:
+        self, warmup: int | None = None, rep: int | None = None, timeout: float | None = None, *,
+        devices: Sequence[str] | None = None, executor: Executor | None = None, parallel: int | None = None,
+        fresh: bool = False, **settings: Any,
+    ) -> AutotuneResult:  # fmt: skip
         """Tune, or return what was tuned before. `settings` are those of `set_profile_args`, for this run only.
 
         `devices` are several devices of one machine ("cuda:0", "cuda:1"), with one process each. `executor` is any
@@ -252,8 +244,7 @@ class _Attempt:
         choices = Choices([e.recorded for e in plan.entries[:count]], predicted, self.pool.width, ranking)
         self.order = choices.order
         where = f"{plan.device} ({plan.arch.title})"
-        self.log.say(f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}")
-        for note in plan.notes:
+        for note in (f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}", *plan.notes):
             self.log.say(note)
         options = {"early_stop": True} if s.early_stop else {}
         try:
@@ -263,8 +254,10 @@ class _Attempt:
         self._final_rounds()
         if ranking is not None:
             self._keep_learnt(ranking)
-        baseline = self._measured(count) if s.baseline else None
-        return self._result(stopped, baseline)
+        if s.baseline and count not in self.tried:
+            known = self._recorded(count)
+            self._keep(count, known, recorded=True) if known else self._run([count])
+        return self._result(stopped, self.tried[count] if s.baseline else None)
 
     def _ranking(self) -> Ranking | None:
         """What a search learns with, after what earlier tunings of this kernel taught."""
@@ -333,12 +326,6 @@ class _Attempt:
         key = trial.key if isinstance(trial, Trial) else digest([self.plan.key, index])
         return digest([self.generation, key]) if self.generation else key
 
-    def _measured(self, index: int) -> Measurement:
-        if index not in self.tried:
-            known = self._recorded(index)
-            self._keep(index, known, recorded=True) if known else self._run([index])
-        return self.tried[index]
-
     def _run(self, indices: Sequence[int]) -> None:
         ready: dict[int, Trial] = {}
         same: dict[str, int] = {}
@@ -405,24 +392,14 @@ class _Attempt:
         hint, own = entry.hint, isinstance(plan.kernels[index], HintKernel)
         sizes = {name: n for name, n in plan.bound.items() if isinstance(n, int) and not isinstance(n, bool)}
         m = Measurement(
-            run_id=self.run_id,
-            candidate=self._key(index),
-            outcome="ok",
+            run_id=self.run_id, candidate=self._key(index), outcome="ok", config=entry.recorded, arch=plan.arch.name,
+            device=plan.arch.title, host=platform.node(), predicted_ms=entry.predicted_ms, versions=self.versions,
             operator=hint.problem.operator if hint else plan.name,
             problem=hint.problem.to_dict() if hint else {"operator": plan.name, "sizes": sizes},
-            kernel=hint.kernel if hint and own else plan.name,
-            backend=hint.backend if hint and own else OWN,
-            config=entry.recorded,
-            arch=plan.arch.name,
-            device=plan.arch.title,
-            host=platform.node(),
-            rank=hint.rank if hint else None,
-            predicted_ms=entry.predicted_ms,
-            bound=hint.bound if hint else "",
-            terms_ms=dict(hint.terms_ms) if hint else {},
-            versions=self.versions,
-            hint=hint.to_dict() if hint and own else None,
-        )
+            kernel=hint.kernel if hint and own else plan.name, backend=hint.backend if hint and own else OWN,
+            rank=hint.rank if hint else None, bound=hint.bound if hint else "",
+            terms_ms=dict(hint.terms_ms) if hint else {}, hint=hint.to_dict() if hint and own else None,
+        )  # fmt: skip
         self._keep(index, self.runner.take(m, found), recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
