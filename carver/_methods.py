@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arch.descriptor import Arch
 from .base.errors import ConfigError
-from .base.late import Late
+from .base.types import Late
 from .ops.template import Template
 from .ranking.hint import Hint
 from .ranking.ranking import Ranking

@@ -39,7 +39,6 @@ _ALIASES = {alias: name for name, spellings in _SPELT.items() for alias in spell
 
 
 def size_bytes(shape: Iterable[int], dtype: str) -> int:
-    """Size of a dense array."""
     return prod(shape) * ARRAY_BYTES[dtype]
 
 
@@ -50,7 +49,6 @@ def canonical(dtype: object, packed: bool = False) -> str:
 
 
 def element_bytes(dtype: str) -> float:
-    """Storage of one element of an operand."""
     return BYTES[dtype] if dtype in BYTES else PACKED_BYTES[dtype]
 
 

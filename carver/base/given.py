@@ -61,7 +61,9 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     try:
         if not str(path).startswith(("/dev/", "/proc/")) and not stat.S_ISREG(path.stat().st_mode):
             raise error(f"{path}: is no plain file")  # to open a pipe that nobody writes to is to wait for ever
-        with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
+        if path.suffix == ".gz":
+            import gzip
+        with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
             while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
                 found += piece
     except (OSError, EOFError, ValueError, zlib.error) as e:  # of a name that no file has: ValueError
@@ -72,19 +74,12 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
     return bytes(found)
 
 
-def _unpacked(path: Path) -> BinaryIO:
-    import gzip
-
-    return cast(BinaryIO, gzip.open(path))
-
-
 def text_from(file: TextIO, error: Error) -> str:
     """The text of an open file, a pipe too, without the mark that spreadsheets begin one with."""
     return next(_pieces(file, file.read, error), "").removeprefix("\ufeff")
 
 
 def lines_from(file: TextIO, error: Error) -> Iterator[str]:
-    """The lines of an open file, as they come."""
     return _pieces(file, file.readline, error)
 
 
@@ -290,17 +285,18 @@ def takes(
     `instead`: what to say of arguments that there are none of."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters
         kinds = {
             name: "Hashable" if re.search(words, name) else p.annotation
-            for name, p in inspect.signature(function).parameters.items()
+            for name, p in parameters.items()
             if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
         }
-        places = tuple(inspect.signature(function).parameters)
-        any_word = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+        places = tuple(parameters)
+        any_word = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         known = frozenset(places)
         variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         needed = [
-            (at, name) for at, (name, p) in enumerate(inspect.signature(function).parameters.items())
+            (at, name) for at, (name, p) in enumerate(parameters.items())
             if p.default is p.empty and p.kind not in variable and name != "self"
         ]  # fmt: skip
         scope = sys.modules[function.__module__].__dict__

@@ -86,26 +86,9 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone until the block ends. Raises StoreError for what is no database."""
-        with _LOCK, self._guard():
-            yield self._connected()
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """All of what is done in the block or nothing, and nobody else's writes in between."""
-        with self.reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:  # a full disk has rolled back by itself
-                    db.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
         try:
-            yield
+            with _LOCK:
+                yield self._connected()
         except sqlite3.OperationalError as e:
             raise StoreError(
                 f"{self.path}: {e}; check that the folder can be written and that the disk has room, "
@@ -122,6 +105,12 @@ class Store:
             why = f"{e.filename or self.path}: {e.strerror or e}; set CARVER_CACHE_DIR to a folder you can write"
             raise StoreError(f"no database: {why}") from None
 
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """All of what is done in the block or nothing, and nobody else's writes in between."""
+        with self.reading() as db, _transaction(db):
+            yield db
+
     def _connected(self) -> sqlite3.Connection:
         """The open connection; a new one where the file is no longer the one that was opened."""
         file = self._named()
@@ -135,7 +124,10 @@ class Store:
         if not file:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(0o600)
-        where = _as_it_stands(self.path) if self.fixed else self.path
+        where = str(self.path)
+        if self.fixed:  # nobody writes to it: without a log beside it, SQLite must not look for one
+            logged = self.path.with_name(f"{self.path.name}-wal").exists()
+            where = f"{self.path.resolve().as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
         db = sqlite3.connect(where, BUSY_TIMEOUT_S, isolation_level=None, uri=self.fixed, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
@@ -176,18 +168,12 @@ class Store:
             _set_journal(db, journal)
         if version == FORMAT:
             return
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(db):
             if _pragma(db, "user_version") != FORMAT:
                 for statement in _SCHEMA:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {FORMAT}")
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
 
     def get(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes | None]:
         """The entries of these keys that there are, or all of that kind by key; None for one that is damaged."""
@@ -213,6 +199,18 @@ class Store:
                 db.executemany("DELETE FROM entries WHERE kind = ? AND key = ?", [(kind, key) for key in keys])
 
 
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk has rolled back by itself
+            db.execute("ROLLBACK")
+        raise
+
+
 def insert(db: sqlite3.Connection, rows: Iterable[tuple[str, str, bytes]]) -> None:
     """Entries of kind, key and body, in the place of what was there; in a block of `Store.writing`."""
     db.executemany(
@@ -236,12 +234,6 @@ def _set_journal(db: sqlite3.Connection, mode: str) -> None:
             if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.01)
-
-
-def _as_it_stands(path: Path) -> str:
-    """The name of a database that nobody writes to: without a log beside it, SQLite must not look for one."""
-    logged = path.with_name(f"{path.name}-wal").exists()
-    return f"{path.resolve().as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
 
 
 def is_shared(path: Path) -> bool:

@@ -45,8 +45,7 @@ class Column:
         return max(map(len, self.cells), default=0)
 
     def wide(self, heading: str) -> int:
-        """The width with that heading."""
-        return max(self._room, *map(len, heading.split("\n")))
+            return max(self._room, *map(len, heading.split("\n")))
 
 
 def screen_width() -> int:
@@ -64,7 +63,6 @@ def console() -> Console:
 
 
 def line_width(columns: Iterable[Column], gap: int) -> int:
-    """Characters of a line."""
     widths = [column.width for column in columns]
     return sum(widths) + gap * (len(widths) - 1)
 
@@ -129,7 +127,6 @@ def in_all(same: Mapping[str, object]) -> list[str]:
 
 
 def words(config: Mapping[str, object]) -> str:
-    """A configuration in a line."""
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
@@ -243,19 +240,13 @@ def progress_bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
     if not wanted:
         yield Bars()
         return
+    from importlib.util import find_spec
+
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     # in a notebook rich draws by ipywidgets; without them it warns and shows empty boxes, where plain text would do
-    with Progress(*columns, console=Console(stderr=True, force_jupyter=_draws_widgets()), transient=transient) as shown:
+    on = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)  # None: rich finds out
+    with Progress(*columns, console=on, transient=transient) as shown:
         yield Bars(shown)
-
-
-def _draws_widgets() -> bool | None:
-    """What rich asks: None leaves it to find out whether this is a notebook."""
-    try:
-        import ipywidgets  # noqa: F401
-    except ImportError:
-        return False
-    return None

@@ -1,8 +1,12 @@
-"""Array aliases, and a dict that cannot be changed. An array that runs over candidates has shape (n,)."""
+"""Array aliases (one that runs over candidates has shape (n,)), a dict that cannot be changed, and methods of a class
+that are functions of a higher layer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
+from types import MethodType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,3 +36,14 @@ class FrozenDict(dict[str, Value]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)
+
+
+class Late:
+    """A method that is a function of another module, which is imported when the method is first asked for."""
+
+    def __init__(self, function: str) -> None:
+        self._module, _, self._name = function.rpartition(".")
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(import_module(f"carver.{self._module}"), self._name)
+        return function if instance is None else MethodType(function, instance)

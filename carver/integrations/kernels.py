@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -115,7 +116,7 @@ def _ranked(
     configs = [every[place] for place in places]
     found, others = facts_within(
         configs, [1.0] * len(configs), arch, compile, lambda rows: ask([places[row] for row in rows])
-    )  # fmt: skip
+    )
     return rank_facts(
         name, arch, [configs[row] for row in found], found.values(), places=[places[row] for row in found],
         given=len(every), others={places[row]: why for row, why in others.items()}, **of,
@@ -301,17 +302,10 @@ def front_end(kernel: Any) -> ModuleType | None:
     names = (MODULES.get(".".join(parts[:n])) for n in range(len(parts), 0, -1))
     if name := next(filter(None, names), None):
         return _module(name)
-    if parts[0] == "triton" and _is_gluon(kernel):
-        return _module("gluon")
+    if parts[0] == "triton":  # a function, or its tuner and heuristics around one
+        with suppress(ConfigError):
+            return _module("gluon") if getattr(function_of(kernel), "is_gluon", bool)() else None
     return None
-
-
-def _is_gluon(kernel: Any) -> bool:
-    """Of Triton's functions, and its tuner and heuristics around one."""
-    try:
-        return bool(getattr(function_of(kernel), "is_gluon", bool)())
-    except ConfigError:
-        return False
 
 
 def _module(name: str) -> ModuleType:

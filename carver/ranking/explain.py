@@ -12,8 +12,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch, blocks_by_limit
 from ..base.errors import NoCandidates
-from ..base.late import Late
 from ..base.table import WIDTH, scaled, screen_width, several, words
+from ..base.types import Late
 from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
 from ..cost.pricing import price, roofline_seconds, shown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.late import Late
+from ..base.types import Late
 
 
 @dataclass(frozen=True)

@@ -143,12 +143,10 @@ class TensorSupplyType(Enum):
 
     @classmethod
     def of(cls, given: TensorSupplyType | str) -> TensorSupplyType:
-        if isinstance(given, cls):
-            return given
         names = {member.value: member for member in cls}
-        if str(given).lower() not in names:
+        if not isinstance(given, cls) and str(given).lower() not in names:
             raise ConfigError(f"no supply_type {given!r}; {nearest(str(given), [m.name for m in cls])}")
-        return names[str(given).lower()]
+        return given if isinstance(given, cls) else names[str(given).lower()]
 
 
 @contextmanager
@@ -244,18 +242,15 @@ class Inputs:
         """Arrays as `.npy` files, without pickles; what `read` takes."""
         manifest: list[dict[str, Any]] = []
         for i, value in enumerate(self.values):
-            manifest.append({"name": value.name, "form": value.form, "dtype": value.dtype})
-            if value.form == "plain":
-                manifest[-1]["content"] = value.content
-            else:
-                manifest[-1]["path"] = str(folder / f"in{i}.npy")
-                np.save(manifest[-1]["path"], value.content, allow_pickle=False)
+            said, path = {"name": value.name, "form": value.form, "dtype": value.dtype}, str(folder / f"in{i}.npy")
+            if value.form != "plain":
+                np.save(path, value.content, allow_pickle=False)
+            manifest.append(said | ({"content": value.content} if value.form == "plain" else {"path": path}))
         return manifest
 
 
 def from_user(given: Sequence[Any], names: Sequence[str], origin: str) -> Inputs:
-    """Arrays and plain values as the user gave them."""
-    return Inputs(tuple(_value(each, name) for each, name in zip(given, names, strict=True)), origin)
+    return Inputs(tuple(map(_value, given, names)), origin)
 
 
 def _value(given: Any, name: str) -> Value:

@@ -12,7 +12,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from ..base.errors import CarverError, ConfigError, DeviceError, RunError
 from ..base.given import as_json, typed
 from ..base.host import memory_bytes
 from ..problem.problem import Problem
-from .buffers import Array, is_gpuarray, is_torch
+from .buffers import Array, Buffer, is_gpuarray, is_torch
 from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape
 from .device import Binary, Guarded, Loaded, Program, decode, encode, open_device
 from .inputs import PythonCode, arrived, as_argument, as_stored, call_by_name, read
@@ -45,8 +45,6 @@ STATE_S = 5.0
 """How long clocks and temperature count for what is measured: to read them may take longer than a kernel."""
 LIBRARY_REST_S = 0.01
 """Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
-
-
 Around = tuple[Callable[[], None], Callable[[], None]]
 """What is done before and after each run, and not timed."""
 
@@ -193,7 +191,7 @@ class Stand:
             with _candidate():
                 self._prepare(one, trial)
                 returned = run(one)
-                self._finish(one, trial)
+                self._hooked(one, trial, after=True)
                 if self.code.direct and isinstance(returned, Kernel):
                     raise ConfigError(
                         f"the arrays were taken for {', '.join(self._names)}, of which the function makes a Kernel: "
@@ -226,7 +224,7 @@ class Stand:
             nonlocal returned
             returned = run(one)
 
-        prepared, ended = partial(self._prepare, one, trial), partial(self._finish, one, trial)
+        prepared, ended = partial(self._prepare, one, trial), partial(self._hooked, one, trial, after=True)
         hooked = self.code.pre_hook is not None or self.code.post_hook is not None or max(trial["hooks"]) >= 0
         needed = self._reset or self._resets_workspace or self._restored or hooked
         with _candidate():
@@ -247,13 +245,13 @@ class Stand:
                 a.shape == b.shape and a.tobytes() == b.tobytes() for (a, _), b in zip(found, self._last, strict=True)
             )
             said["outputs"] = None if same else self._save(found, to)
-        self._restore(one)
+        self._put_back(one, self._restored)
         return said
 
     def library(self, **timing: Any) -> Mapping[str, Any]:
         """One round of timings of the library's own call on the same inputs. [ms]"""
         assert self._problem is not None
-        self._restore(self._sets[0])
+        self._put_back(self._sets[0], self._restored)
         buffers = {name: g.buffer for name, g in zip(self._names, self._sets[0].arrays, strict=True)}
         output = buffers.pop(self._problem.statement.output.name)
         try:
@@ -312,14 +310,10 @@ class Stand:
         if not slow and LEAST_SAMPLES <= len(samples) < count and time.perf_counter() + count * each < ends:
             samples += taken(count - len(samples))
         disturbed = self.device.disturbed_percent()
-        message = (
-            f"more than {slow_factor:g} x slower than the best ({best_ms:.4g} ms): timed {len(samples)} times only"
-            if slow else ""
-        )  # fmt: skip
-        return {
-            "samples_ms": [x * 1e3 for x in samples], "message": message,
-            "conditions": {**self.state(), **({} if disturbed is None else {"disturbed_percent": disturbed})},
-        }  # fmt: skip
+        times = f"timed {len(samples)} times only"
+        message = f"more than {slow_factor:g} x slower than the best ({best_ms:.4g} ms): {times}" if slow else ""
+        conditions = {**self.state(), **({} if disturbed is None else {"disturbed_percent": disturbed})}
+        return {"samples_ms": [x * 1e3 for x in samples], "message": message, "conditions": conditions}
 
     def _energy(self, run: Callable[[], object], prepare: Callable[[], None] | None) -> float:
         """Of a run, from as many in a row as the device's counter needs to tell. [J]"""
@@ -371,14 +365,11 @@ class Stand:
 
     def _read(self) -> Set:
         """The inputs that came as files, on the device, and numbers as they are."""
-        one = Set([])
-        for value in map(read, self._manifest):
-            one.stored.append(value.content)
-            if value.form == "plain":
-                one.arrays.append(0 if value.content is None else value.content)
-            else:
-                one.arrays.append(self._upload(value.content, value.dtype))
-        return one
+        values = list(map(read, self._manifest))
+        return Set([v.content for v in values], [
+            self._upload(v.content, v.dtype) if v.form != "plain" else 0 if v.content is None else v.content
+            for v in values
+        ])  # fmt: skip
 
     def _python(self, key: str, config: Mapping[str, Any]) -> Callable[[Set], Any]:
         if not self._sets:
@@ -423,33 +414,31 @@ class Stand:
                 self.device.fill(array.buffer, 0)
             elif hasattr(array, "__setitem__"):  # which an array that is left out is not
                 array[...] = 0
-        self._restore(one)
-        self._hooked(one, trial["config"], self.code.pre_hook, trial["hooks"][0])
+        self._put_back(one, self._restored)
+        self._hooked(one, trial)
 
-    def _finish(self, one: Set, trial: Mapping[str, Any]) -> None:
-        self._hooked(one, trial["config"], self.code.post_hook, trial["hooks"][1])
-
-    def _hooked(self, one: Set, config: Mapping[str, Any], of_all: Callable[..., Any] | None, own: int) -> None:
-        """Call the hook of all candidates and the candidate's own with the arguments, and the config, by name."""
+    def _hooked(self, one: Set, trial: Mapping[str, Any], after: bool = False) -> None:
+        """Call the hook of all candidates and the candidate's own with the arguments, and the config, by name. Of a
+        buffer on the CPU a hook sees the NumPy array."""
+        own, config = trial["hooks"][after], dict(trial["config"])
+        of_all = self.code.post_hook if after else self.code.pre_hook
         for hook in (of_all, self.code.hooks[own] if own >= 0 else None):
             if hook is not None:
-                views = dict(zip(self._names, map(_view, one.arrays), strict=True))
-                hook({**config, **views, "config": dict(config)})
+                buffers = [a.buffer if isinstance(a, Guarded) else a for a in one.arrays]
+                seen = [a.owner if isinstance(a, Buffer) and isinstance(a.owner, np.ndarray) else a for a in buffers]
+                hook({**config, **dict(zip(self._names, seen, strict=True)), "config": dict(config)})
 
-    def _restore(self, one: Set) -> None:
-        for place in self._restored:
-            self._put_back(one, place)
-
-    def _put_back(self, one: Set, place: int) -> None:
-        array, stored = one.arrays[place], one.stored[place]
-        if not isinstance(stored, np.ndarray):
-            return
-        if isinstance(array, Guarded):
-            self.device.write(array.buffer, stored)
-        elif is_torch(array):
-            array.copy_(as_argument(self._manifest[place], self._where))
-        else:
-            array[...] = stored
+    def _put_back(self, one: Set, places: Iterable[int]) -> None:
+        for place in places:
+            array, stored = one.arrays[place], one.stored[place]
+            if not isinstance(stored, np.ndarray):
+                continue
+            if isinstance(array, Guarded):
+                self.device.write(array.buffer, stored)
+            elif is_torch(array):
+                array.copy_(as_argument(self._manifest[place], self._where))
+            else:
+                array[...] = stored
 
     def _unharmed(self, one: Set, inputs: bool = True) -> None:
         """Raises Failed if something was written that no candidate may write to, after mending it."""
@@ -464,8 +453,7 @@ class Stand:
             return
         changed = [i for i, a in enumerate(one.arrays) if i not in allowed and not self._is_unchanged(a, one.stored[i])]
         if changed:
-            for place in changed:
-                self._put_back(one, place)
+            self._put_back(one, changed)
             name = self._names[changed[0]]
             raise Failed("wrong_result", f"it writes over {name}; name it in restore_value if it may, or in out_idx")
 
@@ -503,6 +491,7 @@ class Stand:
             np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
         return [dtype for _, dtype in found]
 
+
 def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
     """A stand for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""
     made = Stand(device, code)
@@ -529,13 +518,6 @@ def fill(array: Any) -> None:
     elif isinstance(array, np.ndarray):
         byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
         array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
-
-
-def _view(value: Any) -> Any:
-    """What a hook sees of a buffer: the NumPy array on the CPU."""
-    if not isinstance(value, Guarded):
-        return value
-    return value.buffer.owner if isinstance(value.buffer.owner, np.ndarray) else value.buffer
 
 
 def _to_host(array: Any) -> tuple[Any, str]:
