@@ -394,7 +394,7 @@ def plot_report(report: Report) -> Axes:
     points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
     if not points:
         raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
-    ax = new_axes(6.0, 7.6)
+    ax: Axes = new_axes(6.0, 7.6)
     bounds = [bound for _, _, bound in points]
     for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
         x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)

@@ -103,12 +103,6 @@ def title(ax: Axes, *lines: str) -> None:
     ax.set_title("\n".join(fill(line, 80) for line in "\n".join(lines).split("\n") if line), loc="left", fontsize=10)
 
 
-def new_figure(height: float, width: float = WIDTH) -> Any:
-    """An empty picture. [inch]"""
-    return pyplot().figure(figsize=(width, height), layout="constrained")
-
-
-def new_axes(height: float, width: float = WIDTH) -> Axes:
-    """The axes of a picture that has no others. [inch]"""
-    ax: Axes = new_figure(height, width).subplots()
-    return ax
+def new_axes(height: float, width: float = WIDTH, rows: int = 1, **how: Any) -> Any:
+    """The axes of a picture that has no others, or those of several rows. [inch]"""
+    return pyplot().figure(figsize=(width, height), layout="constrained").subplots(rows, 1, **how)

@@ -31,7 +31,6 @@ from .canvas import (
     legend_beside,
     log_ticks,
     new_axes,
-    new_figure,
     room,
     term_colour,
     title,
@@ -268,8 +267,9 @@ def plot_explanation(explanation: Explanation) -> Figure:
     """
     hint, changes = explanation.hint, [c for c in explanation.changes if c.ms is not None]
     alone = {name: ms for name, ms in explanation.loop_ms.items() if ms > 0}
-    figure: Figure = new_figure(3.0 + 0.26 * (len(alone) + len(changes)))
-    top, bottom = figure.subplots(2, 1, height_ratios=(1.6 + len(alone), 0.6 + max(len(changes), 1)))
+    ratios = (1.6 + len(alone), 0.6 + max(len(changes), 1))
+    top, bottom = new_axes(3.0 + 0.26 * (len(alone) + len(changes)), rows=2, height_ratios=ratios)
+    figure: Figure = top.figure
     whole = hint.predicted_ms
     told = aligned([whole])[0]
     _stacked(top, [hint.terms_ms], [f"{told} ms"])
@@ -308,13 +308,13 @@ def explore(draw: Callable[..., object], **choices: Iterable[Any]) -> None:
     """A menu for each argument of `draw` in a notebook; without ipywidgets one picture, of the first of each choice."""
     menus = {name: list(values) for name, values in choices.items()}
 
-    def show(**chosen: Any) -> None:
+    def show(**chosen: Any) -> None:  # a notebook would print what `draw` returns
         draw(**chosen)
 
     try:
         from ipywidgets import interact
     except ImportError:
-        show(**{name: values[0] for name, values in menus.items()})
+        draw(**{name: values[0] for name, values in menus.items()})
     else:
         interact(show, **menus)
 

@@ -74,7 +74,6 @@ def rate(hints: Sequence[Hint]) -> Column:
 
 
 def heading(ranking: Ranking) -> str:
-    """What is ranked."""
     subject, on = ranking.subject, f"on {ranking.arch.title}"
     if isinstance(subject, Problem):
         return f"{subject} {on}, backend {ranking.backend}"
@@ -197,10 +196,8 @@ def ranking_html(ranking: Ranking) -> str:
     shown, same = columns(ranking, hints)
     longest = max((h.predicted_ms for h in hints), default=0.0)
     head, cells = html_cells(shown)
-    rows = [
-        f'<tr>{row}<td style="text-align:left;white-space:nowrap;line-height:1em">{_bar(h, longest)}</td></tr>'
-        for row, h in zip(cells, hints, strict=True)
-    ]
+    bar = '<td style="text-align:left;white-space:nowrap;line-height:1em">'
+    rows = [f"<tr>{row}{bar}{_bar(h, longest)}</td></tr>" for row, h in zip(cells, hints, strict=True)]
     foot = "<br>".join(map(escape, footing(ranking, hints, same)))
     return (
         f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
