@@ -190,13 +190,9 @@ class Store:
         with self.writing() as db:
             insert(db, [(kind, key, body)])
 
-    def drop(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Delete the entries of these keys, or all of that kind."""
+    def drop(self, kind: str, keys: Collection[str]) -> None:
         with self.writing() as db:
-            if keys is None:
-                db.execute("DELETE FROM entries WHERE kind = ?", (kind,))
-            else:
-                db.executemany("DELETE FROM entries WHERE kind = ? AND key = ?", [(kind, key) for key in keys])
+            db.executemany("DELETE FROM entries WHERE kind = ? AND key = ?", [(kind, key) for key in keys])
 
 
 @contextmanager

@@ -344,8 +344,7 @@ def _identity(s: Settings) -> dict[str, Any]:
     """What makes a run another run; of `budget_s` and `timeout_s` one that is resumed may have had less."""
     return {
         "schema": _SCHEMA, "cold": not s.warm, "check": s.check, "seed": s.seed, "rounds": s.rounds,
-        "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value),
-        **({} if s.timer == "events" else {"timer": s.timer}),
+        "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value), "timer": s.timer,
     }  # fmt: skip
 
 

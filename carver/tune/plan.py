@@ -454,8 +454,6 @@ def _keyed(plan: Plan) -> Plan:
     hooks = ("supply_prog", "ref_prog", "manual_check_prog", "pre_hook", "bench", "post_hook")
     kept, notes = True, plan.notes
     checker, how = s.checker(), asdict(s.settings())
-    if how["timer"] == "events":
-        del how["timer"]  # as before there were others
     timeout_s = how.pop("timeout_s")  # of the run, not of a candidate: what ended in time is no other for it
     given = plan.inputs.origin if plan.inputs.origin.startswith("supply_type") else plan.inputs.origin.split(",")[0]
     arrays = [
