@@ -111,8 +111,7 @@ def finished(
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a command to its end, like `subprocess.run`, of whose output the first `most_bytes` are kept.
 
-    Its standard input is empty. Past the timeout, or once `stop` is set, all that it started is killed:
-    subprocess.TimeoutExpired.
+    Its standard input is empty. Past the timeout or `stop` all that it started is killed: subprocess.TimeoutExpired.
     """
     began = time.monotonic()
     with subprocess.Popen(

@@ -43,8 +43,7 @@ def size_bytes(shape: Iterable[int], dtype: str) -> int:
 
 
 def canonical(dtype: object, packed: bool = False) -> str:
-    """The one name of an element type: takes "fp16", "torch.float16" or a NumPy dtype alike. `packed`: types that lie
-    two to a byte are known too."""
+    """The one name of an element type such as "fp16", "torch.float16" or NumPy's. `packed`: also of two to a byte."""
     return _known(dtype, BYTES | PACKED_BYTES if packed else BYTES)
 
 

@@ -39,8 +39,7 @@ class RunError(CarverError):
 
 
 def first_error(text: str) -> str:
-    """The line that says most: of a compiler's log the first error, with its file but not the file's folder; else the
-    first line."""
+    """The line that says most: of a compiler's log the first error, with its file's name; else the first line."""
     lines = text.strip().splitlines() or [""]
     return next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"\berror\s*:", li, re.I)), lines[0])
 
@@ -70,8 +69,7 @@ class StoreError(CarverError):
 
 
 class NoCandidates(CarverError):
-    """Every candidate breaks some rule; carries how many each rule removed. `missed`: by how much, of the first of
-    each."""
+    """Every candidate breaks some rule; carries how many each removed. `missed`: by how much, of the first of each."""
 
     def __init__(self, what: str, removed: Mapping[str, int], missed: Mapping[str, str] | None = None) -> None:
         self.removed = dict(removed)

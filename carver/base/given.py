@@ -26,8 +26,7 @@ import numpy as np
 from .errors import nearest
 
 MOST_BYTES = 64 << 20
-"""Of a file that is read, unpacked. [bytes] A thousand times what the largest table that ships has; what JSON makes of
-it stays below 2 GB."""
+"""Of a file that is read, unpacked: a thousand times the largest table that ships; as JSON it stays below 2 GB."""
 PIECE_BYTES = 1 << 20
 """That are read at once: a read takes the memory that it may need beforehand."""
 MOST_ITEMS = 1 << 24
@@ -55,8 +54,7 @@ def printable(text: str) -> str:
 
 
 def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
-    """What a file holds, unpacked if it ends in ".gz". Raises `error`, "PATH: why", where it cannot be read,
-    or holds more."""
+    """What a file holds, unpacked if it ends in ".gz". Raises `error` where it cannot be read, or holds more."""
     found = bytearray()
     try:
         if not str(path).startswith(("/dev/", "/proc/")) and not stat.S_ISREG(path.stat().st_mode):
@@ -114,8 +112,7 @@ def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
 
 
 def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = True) -> Any:
-    """A parsed JSON document. NaN, infinity, what is too large for a number or an integer of 64 bits are refused unless
-    not `finite`."""
+    """A parsed JSON document. If `finite`, NaN, infinity and numbers that are too large (64 bits) are refused."""
     if not isinstance(text, str | bytes | bytearray):
         raise error(f"{what} is JSON text, got {shown(text)}")
     with _as_json(what, error):
@@ -224,8 +221,7 @@ def check_fields(cls: Any, given: object, what: str, error: Error) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Plain JSON types for dataclasses, mappings, sequences and paths within each other; `typed` gives back an equal
-    value."""
+    """Plain JSON types for dataclasses, mappings, sequences, paths in each other; `typed` gives back an equal value."""
     if is_dataclass(value):
         return {f.name: as_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):

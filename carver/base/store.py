@@ -65,8 +65,7 @@ _STORES: WeakSet[Store] = WeakSet()
 class Store:
     """One database. Threads may share it; after a fork each process has a connection of its own.
 
-    A `fixed` one cannot be written and is read as it stands. An `owned` one must belong to this user, or to root, as
-    `check_owner` says: DeviceError.
+    A `fixed` one cannot be written and is read as it stands. An `owned` one must pass `check_owner`: DeviceError.
     """
 
     def __init__(self, path: Path, *, fixed: bool = False, owned: bool = False) -> None:

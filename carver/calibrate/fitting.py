@@ -530,8 +530,7 @@ def about(arch: Arch, command: str) -> dict[str, Any]:
 
 
 def check_target(path: Path) -> None:
-    """Raises ConfigError where a descriptor would take the place of what is no plain file (a device, a pipe), or cannot
-    be written."""
+    """Raises ConfigError where a descriptor would replace what is no plain file (a pipe), or cannot be written."""
     if not (there := existing(path.parent)).is_dir() or not is_writable(there):
         raise ConfigError(f"{path.parent} cannot be written to, or its disk is full; name another file with --out")
     if path.exists() and not path.is_file():

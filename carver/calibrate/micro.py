@@ -1,8 +1,7 @@
 """Microbenchmarks, each for one constant: readings with their error bars, of a CPU and of an NVIDIA GPU.
 
 On a CPU all cores that the process may use work at once. On a GPU rates of instructions are counted in clocks of the SM
-by the kernels themselves, so that they do not depend on how the clock moves; bandwidths and launches are times between
-events.
+by the kernels themselves, whatever the clock does meanwhile; bandwidths and launches are times between events.
 """
 
 from __future__ import annotations

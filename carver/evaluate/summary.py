@@ -69,8 +69,7 @@ def evaluate(
 ) -> tuple[list[Summary], list[Any]]:  # fmt: skip
     """Rank every problem of every table with the shipped model and sum up what its picks cost.
 
-    `say` is told what could not be read, as in `tables.read`, and what could not be ranked. Also returned is what
-    `scored` gave of what is no case.
+    `say` is told what could not be read or ranked. Also returned is what `scored` gave of what is no case.
     """
     cases = list(read_all(path, say, formats))
     scores: list[Score] = []

@@ -195,8 +195,7 @@ def read(
 def read_all(
     path: Path, say: Callable[[Remark], None] = insist, formats: Sequence[Formats] | None = None
 ) -> Iterator[Any]:
-    """Every case in a file, or in all files below a folder, in the order of their names; each file by the first of
-    `formats` that knows it.
+    """Every case in a file, or in all files below a folder by name; each file by the first of `formats` that knows it.
 
     Files of one name in two folders are two tables, named with their folders. `say` is told of every table that is not
     read, or not as it stands, and why; the others are read all the same.

@@ -34,8 +34,7 @@ def __getattr__(name: str) -> ModuleType:
 def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
     """The hints as a list, checked to be of kernels that the target runs.
 
-    Raises ConfigError for hints of another backend, as a tile that is fast in one kernel is not in another, and, where
-    one is named, of another operator.
+    Raises ConfigError for hints of another backend, whose tiles are not fast here, or of another operator.
     """
     found = list(hints)
     if not found:
@@ -68,8 +67,7 @@ def distinct(
     """The entry that `make` gives of each hint that `chosen` takes, as many that differ as there are hints.
 
     Hints that differ only in what the target leaves open are one entry, and `why_not` says, in words, why the target
-    cannot take a hint. Where the hints are of carver's own ranking, its next ones take the place of both; after them,
-    what `otherwise` gives of a hint.
+    cannot take a hint. Carver's own next ones take the place of both; after them, what `otherwise` gives of a hint.
     """
     given = chosen(hints, target, backends, operator)
     entries: dict[str, Entry] = {}

@@ -95,8 +95,7 @@ def _cute_dsl(hint: Hint, pair: bool) -> dict[str, Any]:
 
 
 def use_2cta(hint: Hint) -> bool:
-    """Whether two blocks share one tcgen05 instruction: Blackwell, a tile of 256 rows, or an even number of tiles of
-    128."""
+    """Whether two blocks share one tcgen05 instruction: Blackwell, tiles of 256 rows, or an even number of 128."""
     rows = -(-hint.problem.sizes.get("m", 1) // hint.block[0])
     return _tcgen05(hint) and (hint.block[0] == 256 or (hint.block[0] == 128 and rows % 2 == 0))
 
@@ -114,8 +113,7 @@ def _tcgen05(hint: Hint) -> bool:
 def _exported(
     hints: Iterable[Hint], target: str, make: Callable[[Hint, bool], dict[str, Any]], least_n: int
 ) -> Exported[dict[str, Any]]:
-    """Each hint's entry, of those of matmuls on matrix units; last, tiles of 128 rows that no pair shares. Raises
-    ConfigError where none is left."""
+    """Entries of matmuls on matrix units; last, tiles of 128 rows that no pair shares. ConfigError if none is left."""
 
     def alone(hint: Hint) -> dict[str, Any] | None:
         return make(hint, False) if use_2cta(hint) and hint.block[0] == 128 else None

@@ -1,5 +1,4 @@
-"""Helion: seed configurations and a filter for its autotuner. Tried with Helion 1.5.1, which imports `packaging`
-without asking for it.
+"""Helion: seed configurations and a filter for its autotuner. Tried with 1.5.1, which needs `packaging` beside it.
 
 Seeds do not narrow the space: they enter the first population after the default, so it must be larger than their
 number. Helion only logs a seed that does not fit the kernel.

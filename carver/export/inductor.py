@@ -192,8 +192,7 @@ def tuned(
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
     Yields the handler, whose `log` lists what it did and whose `profile` is what it learnt, from the one given on.
-    Code compiled outside stays as it was; Inductor's own cache of compiled graphs is kept apart from it by the
-    handler's `uuid`.
+    Code compiled outside stays as it was: the handler's `uuid` keeps Inductor's cache of compiled graphs apart.
     """
     handler: Any = choices(arch, topk, profile)
     from torch._inductor.select_algorithm import get_algorithm_selector_cache

@@ -84,8 +84,7 @@ class ConfigFile:
     @property
     def names(self) -> tuple[str, ...]:
         """The names under which the project may look for the file, that of `name` first. A device of AMD has several:
-        vLLM's, that of its driver (virtual functions end in VF), and "AMD Radeon Graphics" where the driver does not
-        know a card by name."""
+        vLLM's, its driver's (virtual functions end in VF), and "AMD Radeon Graphics" of cards that the driver lacks."""
         known = re.search(r"device_name=\w+", self.name)
         others = [self.name.replace(known[0], f"device_name={each}") for each in self.also] if known else []
         return tuple(dict.fromkeys((self.name, *others)))

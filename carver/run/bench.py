@@ -66,8 +66,7 @@ class Runner:
     def take(self, m: Measurement, found: Mapping[str, Any]) -> Measurement:
         """The measurement after a round, which is recorded unless it is lost or busy.
 
-        `m` is what is known of the candidate, before the first round a measurement without one; `found` is what a
-        `Session` says of the round.
+        `m`: what is known of the candidate, at first without a time; `found`: what a `Session` says of the round.
         """
         for name, seconds in found.get("spent_s", {}).items():
             self.spent_s[name] += seconds / self.width

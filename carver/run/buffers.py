@@ -55,8 +55,7 @@ class Loaded:
     """Takes what is given to the program by name (`Program.given`), in that order."""
 
     def launch(self, pointers: Mapping[str, Any]) -> None:
-        """Launch every call in order, without waiting. `pointers` has every tensor and number by name, and
-        "workspace"."""
+        """Launch every call in order, without waiting. `pointers` has tensors, numbers and "workspace" by name."""
         self.go([pointers[name] for name in self.program.given])
 
 
@@ -109,8 +108,7 @@ def precision(dtype: str) -> tuple[float, float]:
 
 
 def as_tf32(values: Array) -> Array:
-    """Values in float32 with 10 bits of mantissa: what the matrix unit reads, so that a check sees the kernel's own
-    rounding only."""
+    """float32 with 10 bits of mantissa, as the matrix unit reads it: a check sees the kernel's own rounding only."""
     return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 

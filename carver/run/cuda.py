@@ -65,8 +65,7 @@ def _checked(code: int, what: str) -> None:
 
 @cache
 def _module(path: str, sha256: str, ordinal: int) -> Any:
-    """Loaded into the device's current context for the life of the process: a captured graph may launch from it when
-    nothing else remembers it."""
+    """Loaded into the current context for the life of the process: a captured graph may launch from it at any time."""
     module = ctypes.c_void_p()
     _checked(_library().cuModuleLoadData(ctypes.byref(module), Path(path).read_bytes()), f"loading {path}")
     return module
@@ -211,8 +210,7 @@ def _nvml() -> Any:
 
 
 def energy_j(uuid: str) -> float | None:
-    """What the GPU of that UUID (32 hexadecimal digits) has used since its driver was loaded; None where NVML does not
-    say. [J]"""
+    """Used by the GPU of that UUID (32 hexadecimal digits) since its driver was loaded; None without NVML. [J]"""
     if (library := _nvml()) is None:
         return None
     dashed = "-".join((uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]))

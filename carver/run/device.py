@@ -4,8 +4,7 @@
     loaded = device.load(device.compile(program.source), program)
     device.time(lambda: loaded.launch(pointers))
 
-Compiling needs no device, only a compiler, and may run in parallel with anything. PyCUDA and torch are imported when a
-device first needs them.
+Compiling needs no device and may run in parallel with anything. PyCUDA and torch are imported when first needed.
 """
 
 from __future__ import annotations
@@ -213,8 +212,7 @@ class CpuDevice:
         """Wall time of each of `repeats` runs, caches emptied before each when `cold`. [s]
 
         Before each it rests for `rest_s`, until threads that wait for more work by spinning have gone to sleep. Runs
-        during which the system took a core away are left out, unless that befell them all, which `disturbed_percent`
-        tells.
+        during which the system took a core away are left out, unless all were (`disturbed_percent`).
         """
         flush: Callable[[], None] = partial(self._stream, self._eviction_bytes) if cold else lambda: None
         samples, calm = [], []
@@ -238,8 +236,7 @@ class CpuDevice:
         return sum(map(int, said)) * 1e-6 if said and all(said) else None
 
     def baseline_s(self) -> float:
-        """Of a pass over `_BASELINE_BYTES` on all cores, the best of five: what it takes longer than before, others
-        take. [s]"""
+        """Of a pass over `_BASELINE_BYTES` on all cores, the best of five: what it takes longer, others take. [s]"""
         samples, stream = [], self._stream
         for _ in range(5):
             began = time.perf_counter_ns()
@@ -249,8 +246,7 @@ class CpuDevice:
 
     @cached_property
     def _stream(self) -> Callable[[int], None]:
-        """Reads and writes so many bytes; twice what all caches hold, on all the cores, so that private ones empty
-        too."""
+        """Reads and writes so many bytes: twice what all caches hold, on all cores, which empties private ones too."""
         source = Source(folder("templates") / "common" / "flush.c", {}, CPU_FLAGS, ("carver_flush",), "native")
         library = _open(self.compile(source))
         buffer = np.zeros(self._eviction_bytes, np.uint8)

@@ -1,5 +1,4 @@
-"""Measurements: rows of the store of the cache folder, each committed as soon as the number in it exists; and which of
-them noise does not tell apart.
+"""Measurements: rows of the store, each committed as soon as its number exists; those that noise does not tell apart.
 
 Rounds are compared in pairs: what drifts from one round to the next, as clocks do, is the same for both candidates.
 """
@@ -133,8 +132,7 @@ class Measurement:
 
     @property
     def reason(self) -> str:
-        """The line of `message` that says most, where there is one: of a compiler's log the first error, with its file
-        but not the file's folder."""
+        """The line of `message` that says most: of a compiler's log the first error, with its file's name."""
         error = first_error(self.message)
         return error if len(error) <= MOST_LETTERS else f"{error[: MOST_LETTERS - 1]}…"
 
@@ -196,8 +194,7 @@ PAIRED = 3
 
 
 def ratio(slow: Measurement, fast: Measurement) -> tuple[float, float]:
-    """Bounds of the time of one over that of another, of candidates that ran. A median without an interval counts as
-    exact."""
+    """Bounds of the time of one over that of another that ran. A median without an interval counts as exact."""
     rounds = [statistics.median(b) / statistics.median(a)
               for a, b in zip(fast.rounds_ms, slow.rounds_ms, strict=False) if a and b]  # fmt: skip
     if len(rounds) >= PAIRED:
@@ -326,8 +323,7 @@ class Records(ExitStack):
         """Measurements in the order they were first stored, whose columns equal what is given.
 
         Columns: uuid, run_id, candidate, outcome, operator, kernel, backend, arch, device, host; None is any value.
-        `since` is an ISO time, `problem` a whole problem as a dict. A row that is no measurement is left out, with a
-        warning.
+        `since` is an ISO time, `problem` a whole problem as a dict. What is no measurement is left out, with a warning.
         """
         where, values = _where(equal, since=since)
         if problem is not None:

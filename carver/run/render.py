@@ -72,8 +72,7 @@ class Source:
         return digest.hexdigest()
 
     def files(self) -> Iterator[tuple[str, Path, bytes]]:
-        """The source and every file that an #include of it may mean, by itself or through others: name there, path,
-        content.
+        """The source and every file that an #include may mean, by itself or through others: name there, path, content.
 
         The key also says which measurements are of this source, so it cannot wait for a compiler's list. Directives
         count whether or not a condition leaves them out, and in every folder that has the file: what is too many

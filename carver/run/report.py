@@ -141,8 +141,7 @@ class Report:
 
     @cached_property
     def tied(self) -> list[Measurement]:
-        """The fastest and those that noise does not tell from it; `best` is the first of them
-        (`carver.run.records`)."""
+        """The fastest, `best`, and then those that noise does not tell from it (`carver.run.records`)."""
         return tied(self.ok)
 
     @property

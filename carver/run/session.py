@@ -233,8 +233,7 @@ def ask(
     """The reply to a job of a process that did the job `setup` first.
 
     What SIGKILL took is asked once more; so is what fails in a process that did jobs of another `owner`, who may have
-    left it damaged: only what fails in a fresh one counts. Raises what `failed` makes of a set-up that did not end
-    well.
+    left it damaged: only what fails in a fresh one counts. Raises what `failed` makes of a set-up that failed.
     """
 
     def once() -> Reply:

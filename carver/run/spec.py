@@ -216,8 +216,7 @@ class Kernel:
       `params`, such as "ceil(n, 128)"; "int64(n)" passes a scalar in 64 bits.
     - `params` describes the arrays, and the numbers that each call gives. Without it, the arrays are those of the
       hints' problem, else those given as inputs.
-    - `flags` are added to carver's own compiler flags. `isa` is the target of a CUDA source, if that is more than the
-      device's own ("sm_90a").
+    - `flags` are added to carver's own. `isa` is the target of a CUDA source if more than the device's own ("sm_90a").
     """
 
     source: Any

@@ -214,8 +214,7 @@ class Stand:
         """One round of timings [ms], by the arguments of `_timed`.
 
         The result of the last run is looked at as in `check`: where it is not what it was then, it is left in the
-        folder `to`. With `watch` the conditions have the times that the device's baseline took before and after, with
-        `energy` what a run takes. [J]
+        folder `to`. With `watch` the conditions have the device's baseline before and after, with `energy` a run's. [J]
         """
         run, one = self._runner(trial), self._sets[0]
         returned: Any = None

@@ -1,5 +1,4 @@
-"""What tuning keeps in the store: results, profiles of kernels, and archives of both for an image, another machine, the
-other ranks.
+"""What tuning keeps in the store: results, profiles of kernels, and archives of both for other machines.
 
 A tuned result is one entry, or a folder of its own: JSON, source and binary, verified when read. It names every file of
 it with its SHA-256 and the key that it is called by; an entry holds their contents, in base 64. What does not hold what
@@ -91,8 +90,7 @@ def read(folder: Path) -> Saved:
 
 
 def load(key: str) -> Saved | None:
-    """The entry of a key, None where there is none. Raises Foreign where it is damaged, DeviceError where others than
-    this user can write to the cache."""
+    """The entry of a key, if any. Raises Foreign where it is damaged, DeviceError where others can write to it."""
     found = store.get(KIND, [key])
     return entry(key, found[key]) if key in found else None
 
@@ -213,8 +211,7 @@ def entries() -> Iterator[Saved]:
 
 
 def chosen(keys: Collection[str] = ()) -> list[Saved]:
-    """The entries whose keys begin with one of these, all without any. Raises ConfigError for a key that there is no
-    entry of."""
+    """The entries whose keys begin with one of these, all without any. Raises ConfigError for a key of none."""
     every = list(entries())
     if unknown := [key for key in keys if not any(e.key.startswith(key) for e in every)]:
         raise ConfigError(f"no entry {unknown[0]!r}; 'carver cache list' lists {len(every)}")
@@ -335,8 +332,7 @@ def export_archive(path: Path, keys: Collection[str] = (), binaries: bool = Fals
 def import_archive(path: Path, digest: str | None = None, replace: bool = False) -> Moved:
     """Put what is in an archive into the cache; entries that are there already are left alone unless `replace`.
 
-    Raises Foreign, before anything is written, where an entry is not what was exported, and where the archive is not
-    the one with that SHA-256.
+    Raises Foreign, before anything is written, where an entry, or the SHA-256 of all, is not what was exported.
     """
     packed = content(path, Foreign, _MOST_BYTES)
     if digest is not None and _digest(packed) != digest.lower():

@@ -80,8 +80,7 @@ _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
     "group_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
     "group_size_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
 }
-"""What tunables are called by people, in lower case, and where a hint says the same; None where its kernel has no such
-thing."""
+"""What tunables are called by people, in lower case, and where a hint says the same; None where its kernel has none."""
 
 
 def from_hint(hint: Hint, wanted: Iterable[str], optional: Collection[str] = ()) -> Config:

@@ -281,8 +281,7 @@ def strict() -> bool:
 
 
 def minor(version: str) -> str:
-    """What a program says its version is, as far as its minor version and without remarks in parentheses; all of it
-    where it has none."""
+    """A program's version as far as its minor version, without remarks in parentheses; all of it where it has none."""
     found = re.match(r"^.*?\d+\.\d+", re.sub(r"\(.*?\)", "", version))
     return " ".join(found[0].split()) if found else version
 

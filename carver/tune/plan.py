@@ -391,8 +391,7 @@ def _inputs(
 ) -> Inputs:  # fmt: skip
     """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made.
 
-    `params` that the kernel is not `described` by are those of the hints' problem: a kernel that is given all of its
-    arrays may take others.
+    `params` that the kernel is not `described` by are the hints' problem's: a kernel given all its arrays may differ.
     """
     kind = device.partition(":")[0]
     form = "torch" if kind == "cuda" and namespace("cuda").__name__ == "torch" else "numpy"

@@ -1,8 +1,7 @@
 """A ranking as one HTML file: no server, no network, light and dark, for a desk and a phone.
 
 The file holds what the command prints with `--json`, and a script that draws it. Pictures are SVG and the script is
-plain JavaScript: it is 20 KB, where a plotting library is some megabytes in each file, and bars, dots and curves need
-nothing that SVG lacks.
+plain JavaScript of 20 KB, where a plotting library is some megabytes a file; SVG has all that bars and curves need.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def tables(title: str, subtitle: str, *shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What `page` draws of tables alone, each `title`, `columns`, `rows` and perhaps `note`; those without rows are
-    left out."""
+    """What `page` draws of tables alone, each `title`, `columns`, `rows`, perhaps `note`; without rows: left out."""
     told = [each for each in shown if each["rows"]]
     return {"title": title, "subtitle": subtitle, "tables": told, "provenance": [f"carver {__version__}"]}
 

@@ -129,8 +129,7 @@ def _bands(hints: Sequence[Hint]) -> list[str]:
 
 
 def ranking_table(ranking: Ranking, most: int = ROWS_SHOWN, width: int | None = None, styled: bool = False) -> str:
-    """One line a hint, at most `width` columns wide, by default as wide as the screen. `styled`: with a terminal's
-    colours."""
+    """One line a hint, at most `width` columns wide, by default the screen's. `styled`: in a terminal's colours."""
     width = width or screen_width()
     hints = list(ranking[:most])
     shown, same = columns(ranking, hints, width)
