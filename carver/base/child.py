@@ -3,8 +3,7 @@
 The parent's `Child` sends jobs as JSON lines and gets a JSON line back for each, with the token of the job: nothing
 else that is written into the pipe is taken for a reply. Whatever happens to the process becomes a `Reply` with an
 outcome, and the next job gets a new process. The child hands each job to the object that `factory(**arguments)` made.
-What no other process can import comes from a fork of this one. A warden stands between the two: what a job starts ends
-with its process, and all of it ends with the parent.
+What no other process can import comes from a fork. A warden stands between the two, so all ends with its parent.
 
 `carver.base.children` asks several at a time.
 """

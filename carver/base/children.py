@@ -149,6 +149,5 @@ _TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
 
 
 def lacked(log: str) -> bool:
-    """Whether a compiler's log speaks of the machine rather than of the source: it was killed, or wanted for memory,
-    disk or a file. Another time may be better."""
+    """Whether a compiler's log speaks of the machine, not the source: killed, no memory, disk or file this time."""
     return bool(_TRANSIENT.search(log))

@@ -1,5 +1,4 @@
-"""The folders for data that carver can make again, for compiled kernels and measurements, and for the user's own files,
-and the leases that say which process may use what.
+"""Folders for the cache, for the user's own files and for locks; leases that say which process may use what.
 """
 
 from __future__ import annotations

@@ -232,8 +232,7 @@ def as_json(value: Any) -> Any:
 
 
 def typed(kind: Any, value: Any) -> Any:
-    """What JSON has of a value that is annotated so: an object becomes the dataclass among the kinds, or a mapping, a
-    list a tuple, text a path where the kind is one.
+    """A value of that annotation from JSON: objects become the dataclass among the kinds, lists tuples, text paths.
 
     Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit.
     """

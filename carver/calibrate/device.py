@@ -187,8 +187,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
 
 
 def _choice(group: Group, changed: Arch, derived: fitting.Derived) -> Choice:
-    """The better of two fits, one that starts at the microbenchmarks' constants and one at the shipped ones; neither
-    where that orders held-out problems worse."""
+    """The better of two fits, from the microbenchmarks' and from the shipped constants; neither where it does harm."""
     cases, kernel, base = group.cases, group.kernel, group.arch
     moved = Group(kernel, changed, tuple(replace(case, arch=changed) for case in cases))
     predicted = {"shipped": [predict_case(c, {}) for c in cases],

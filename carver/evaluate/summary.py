@@ -136,8 +136,7 @@ def _summary(name: str, rows: Sequence[Score], ks: Sequence[int]) -> Summary:
 
 
 def best_fixed(cases: Sequence[Case]) -> float | None:
-    """Geometric-mean slowdown of the configuration that loses least, among those tried on at least half of the
-    problems; a problem it was not tried on costs its median."""
+    """Geometric-mean slowdown of the best configuration tried on half of the problems; where untried, the median."""
     if len(cases) < 2:
         return None
     losses: dict[tuple[tuple[str, Any], ...], list[float]] = {}

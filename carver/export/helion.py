@@ -1,7 +1,6 @@
 """Helion: seed configurations and a filter for its autotuner. Tried with 1.5.1, which needs `packaging` beside it.
 
-Seeds do not narrow the space: they enter the first population after the default, so it must be larger than their
-number. Helion only logs a seed that does not fit the kernel.
+Seeds enter the first population after the default, which must be larger. One that does not fit is only logged.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.C
 def config_filter(
     template: Template, within: float = 1.5, tiles: str = "mnk"
 ) -> Callable[[helion.Config], helion.Config | None]:
-    """An `autotune_config_filter`: drops each candidate that is predicted to take more than `within` times as long as
-    the best hint, or not to run at all.
+    """An `autotune_config_filter`: drops what is predicted to take over `within` times the best hint, or not to run.
     """
     if not within >= 1:
         raise ConfigError(f"within is a factor of at least 1, got {within!r}")

@@ -1,7 +1,6 @@
 """Kernel Tuner: arguments of `tune_kernel`.
 
-Tried with Kernel Tuner 1.5.0. Its own `x0` is one configuration and several strategies reject it; a strategy made
-here tries every hint before another strategy takes over.
+Tried with Kernel Tuner 1.5.0. Its `x0` is one configuration, or refused; a strategy made here tries every hint first.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tab
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The hints in rank order as dicts of tunable parameters. `names` maps carver's keys to the kernel's own; `fixed`
-    are parameters that the tuned kernel has besides.
+    """The hints in rank order as dicts. `names` maps carver's keys to the kernel's own; `fixed`: its other parameters.
     """
     found = [{**renamed(config, names), **(fixed or {})} for config in filled(hints)]
     if not found:

@@ -191,8 +191,7 @@ class Made:
 def rank_made(
     name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], make: Callable[[int], Binary], *, backend: str
 ) -> Ranking:
-    """Rank what `make` gives for each place of a list, while somebody waits: what takes far longer than the rest of the
-    list to compile is given up. Raises NoCandidates."""
+    """Rank what `make` gives for each place while somebody waits: what compiles far longer is given up."""
     return _ranked(
         name, arch, configs, range(len(configs)), in_turns(len(configs), cores_available()),
         lambda some: facts_of(make, some, arch, hurry=True), backend=backend,

@@ -62,8 +62,7 @@ class Built:
         program: Program | None = None, binary: Binary | None = None, launch: Launch | None = None,
         tuned_for: Sequence[Param] | None = None,
     ) -> None:  # fmt: skip
-        """`tuned_for` are the arguments in numbers that a kernel of symbolic sizes was tuned for; `program` and
-        `launch` stand for the kernel where that was saved."""
+        """`tuned_for`: arguments in numbers of a kernel of symbolic sizes; `program`, `launch`: of a saved kernel."""
         self.kernel, self.device_name, self.params, self.out = kernel, device, params, tuple(out)
         self._program, self._binary, self._launch, self._tuned_for = program, binary, launch, tuned_for
         self._loaded: dict[Any, tuple[Launcher, Buffer | None, Program]] = {}

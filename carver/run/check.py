@@ -1,5 +1,4 @@
-"""Whether a candidate's result is right: inputs, the operator's reference in float64 or the user's own, a tolerance,
-the comparison; and the library's call.
+"""Whether a result is right: inputs, the operator's reference in float64 or the user's own, tolerances; the library.
 
 Arrays are NumPy's or torch's: a function that takes `xp` works in that namespace.
 """

@@ -1,7 +1,6 @@
 """An NVIDIA GPU through PyCUDA, in the primary context, which torch uses too.
 
-One device a process: its context is made current when it is opened. Kernels run on the default stream, so they are
-ordered with torch's default stream without further ado.
+One device a process, whose context is made current. Kernels run on the default stream, in order with torch's.
 """
 
 from __future__ import annotations

@@ -257,8 +257,7 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
 def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
     """Extents in memory: those of `Problem.stored`, with one exception.
 
-    With trans_a (trans_b) a tensor A (B) that is spelt as in `op.toml` has its last two dimensions exchanged; a
-    statement that spells A[b,k,m] itself is in storage order.
+    With trans_a (trans_b) the last two dimensions of A (B) are exchanged, unless the statement spells storage order.
     """
     shape = problem.stored(tensor).shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):

@@ -93,8 +93,7 @@ class Residual:
 
 
 class Report:
-    """The measurements of one problem on one device. `grid_size` is how many candidates are feasible, if known, and
-    `defines` the macros that all were compiled with.
+    """The measurements of one problem on one device. `grid_size`: how many are feasible, if known; `defines`: macros.
     """
 
     def __init__(

@@ -115,8 +115,7 @@ def param_of(name: str, value: Any) -> Param | None:
 def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -> dict[str, int]:
     """What symbolic sizes are in these arrays, which come in the order of `params`; None is one that is not there.
 
-    Raises ConfigError for an array that is not as described `by` what. Axes of extent 1 may be left out; bits may be
-    given for what NumPy has no type for.
+    Raises ConfigError for an array that is not as described `by` what. Axes of extent 1 may lack, bits stand for types.
     """
     sizes: dict[str, int] = {}
     for p, given in zip(params, arrays, strict=True):

@@ -417,8 +417,7 @@ class Stand:
         self._hooked(one, trial)
 
     def _hooked(self, one: Set, trial: Mapping[str, Any], after: bool = False) -> None:
-        """Call the hook of all candidates and the candidate's own with the arguments, and the config, by name. Of a
-        buffer on the CPU a hook sees the NumPy array."""
+        """Call the hook of all candidates and its own, arguments and config by name; CPU buffers as NumPy arrays."""
         own, config = trial["hooks"][after], dict(trial["config"])
         of_all = self.code.post_hook if after else self.code.pre_hook
         for hook in (of_all, self.code.hooks[own] if own >= 0 else None):

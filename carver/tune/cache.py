@@ -4,8 +4,7 @@ A tuned result is one entry, or a folder of its own: JSON, source and binary, ve
 it with its SHA-256 and the key that it is called by; an entry holds their contents, in base 64. What does not hold what
 it says, or another user owns, is no result: it is made anew. Nothing is pickled.
 
-An archive is a database of entries, all of which are checked before any is used. Importing one is trusting whoever made
-it: the kernels in it run with your rights.
+An archive is a database of entries, checked before any is used. To import one is to trust its maker: its kernels run.
 """
 
 from __future__ import annotations

@@ -505,8 +505,7 @@ def ranked_by_code(
     """The first `count` candidates compiled for the device, best first, and why others of them fell out.
 
     First are those that are predicted fastest, else those first in the list. `kernels`: what the tuned function made
-    for each; those that failed are left out. `values`: what the kernels are given before their scalars. Raises
-    NoCandidates where none compiles and fits.
+    for each, or how it failed. `values`: arguments before the scalars. NoCandidates where none compiles and fits.
     """
     from ..ranking.kernel import rank_kernel
 

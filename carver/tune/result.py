@@ -41,8 +41,7 @@ INSTEAD = {
 class AutotuneResult:
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
 
-    Times are medians; they are None for a configuration that was chosen without a measurement. `stopped` says why the
-    search ended. `env` has device, driver, versions and inputs.
+    Times are medians, None without a measurement. `stopped`: why the search ended. `env`: device, versions, inputs.
     """
 
     name: str

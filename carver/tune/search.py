@@ -184,8 +184,7 @@ def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
 def local(choices: Choices, measure: Measure, seed: int = 0) -> str:
     """From the best predicted, the untried neighbours of the best so far, nearest first.
 
-    A neighbour differs in one key by one step, or, where none is left, in more. When all within two steps are
-    tried, goes on from the best predicted of the rest.
+    A neighbour differs in one key by one step, else in more; beyond two steps it goes on from the best predicted.
     """
     where = choices.places
     first, *rest = choices.order

@@ -77,8 +77,7 @@ def pinned(plan: Plan) -> Iterator[Choice]:
 
 
 def _nearest(plan: Plan) -> list[Choice]:
-    """From the tuning of the same function on this device whose sizes are nearest: its times by candidate, each scaled
-    by what the model says of both sizes."""
+    """From the tuning of the same function here whose sizes are nearest: its times, scaled by what the model says."""
     found, own = [], json.loads(json.dumps(plan.parts, default=str))  # as it is on disk
     for entry in cache.entries() if plan.kept else ():
         with suppress(KeyError, TypeError):  # damaged, or of another version

@@ -34,8 +34,7 @@ def page(document: Mapping[str, Any]) -> str:
     `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`), `measured` (predicted and measured ms, bound) and
     `tables` (`title`, `columns`, `rows`, `note`; `words`: which columns are text, `bars`: which are drawn).
 
-    A hint is the dict of `Hint.to_dict`. `explanation` (of `explain --json`), `occupancy` (of `occupancy_curves`) and
-    `loops` beside it are drawn where they are there.
+    A hint is the dict of `Hint.to_dict`, perhaps with `explanation` (of `explain --json`), `occupancy` and `loops`.
     """
     data = json.dumps(document, default=list, allow_nan=False).replace("<", "\\u003c")
     return Template((ASSETS / "page.html").read_text(encoding="utf-8")).substitute(
@@ -69,8 +68,7 @@ def devices(fleet: Fleet, title: str) -> dict[str, Any]:
 
 
 def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) -> dict[str, Any]:
-    """What `page` draws of a ranking; `command`: one that a reader can repeat. The first `explained` candidates carry
-    what their nearest changes would do."""
+    """What `page` draws of a ranking; `command`: to repeat it. The first `explained` carry their nearest changes."""
     arch = ranking.arch
     hints: list[dict[str, Any]] = []
     for hint in ranking:
