@@ -33,7 +33,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import carver  # noqa: E402
 from carver.arch.descriptor import TMEM_COLUMNS, Arch  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
-from carver.base.shipped import folder  # noqa: E402
+from carver.base.host import folder  # noqa: E402
 from carver.compiled.arguments import Tensor  # noqa: E402
 from carver.kernels import triton as rules  # noqa: E402
 from carver.kernels.declaration import Kernel, load  # noqa: E402

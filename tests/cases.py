@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import carver
 from carver.base.errors import NoCandidates
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.cost.models import MODELS
 from carver.kernels.declaration import Kernel, load
 from carver.problem.operator_file import operator_files

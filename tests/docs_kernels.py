@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.cost import estimate
 from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS

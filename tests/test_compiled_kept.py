@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import carver
 from carver.base import store as base_store
 from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemError
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.cli.main import main
 from carver.compiled import inspect, store, triton, worker
 from carver.compiled.pool import Pool

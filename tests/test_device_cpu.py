@@ -35,7 +35,7 @@ from carver.base.errors import (
     RunError,
 )
 from carver.base.folders import cache_folder, private, scratch
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.scope import static_scope
 from carver.ops.matmul import MatmulTemplate

@@ -12,7 +12,7 @@ from cases import FACES, KERNELS, template
 
 import carver
 from carver.base.errors import KernelError
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.cost.constants import CONSTANTS
 from carver.cost.models import MODELS
 from carver.kernels.declaration import Kernel, kernels, load

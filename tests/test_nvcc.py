@@ -16,7 +16,7 @@ import pytest
 
 from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.base.errors import CompileError
-from carver.base.shipped import folder
+from carver.base.host import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.scope import static_scope

@@ -23,7 +23,7 @@ from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import is_number, shown, text_of, toml_of
-from ..base.shipped import folder
+from ..base.host import folder
 from .descriptor import (
     IDENTITY,
     INSTRUCTIONS,

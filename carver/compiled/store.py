@@ -20,7 +20,7 @@ from ..arch.descriptor import Arch
 from ..base import store
 from ..base.errors import CarverError, ConfigError, Foreign
 from ..base.given import check_fields, json_of, shown, typed
-from ..base.shipped import folder
+from ..base.host import folder
 from .binary import Binary
 from .facts import AccessFacts, Facts, LoopFacts
 from .machine import Span

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeGuard
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
-from ..base.shipped import folder
+from ..base.host import folder
 from ..problem.operator_file import operator_files
 from . import expr
 from .backends import BACKENDS

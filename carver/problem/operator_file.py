@@ -30,7 +30,7 @@ from functools import lru_cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
-from ..base.shipped import folder
+from ..base.host import folder
 from ..base.types import FrozenDict
 
 

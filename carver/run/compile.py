@@ -29,7 +29,7 @@ from ..base.children import finished, lacked
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, Foreign, KernelError, RunError
 from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.given import shown
-from ..base.shipped import folder
+from ..base.host import folder
 from ..base.store import BLOBS
 from .render import Source
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import ArchError, nearest
-from ...base.shipped import folder
+from ...base.host import folder
 
 ROLES = {
     "", "matrix", "warpgroup matrix", "block matrix", "matrix wait", "matrix commit", "barrier", "commit", "group wait",
