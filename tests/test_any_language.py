@@ -87,9 +87,10 @@ def test_passes_of_a_loop_follow_the_arguments() -> None:
 
 
 def test_binaries_keep_their_places() -> None:
-    from carver.integrations.kernels import Maker
+    from carver.integrations.kernels import Made
 
-    make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
+    arch = carver.load_arch("h100")
+    make = Made(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], arch).binary
     slow, fast = make({"BX": 32, "WORK": 1}), make({"BX": 256, "WORK": 4})
     ranking = carver.rank_kernel([slow, fast, slow], arch="h100")
     assert (ranking[0].index, ranking[1].index) == (1, 0)
@@ -119,9 +120,10 @@ def test_each_option_works_or_is_refused() -> None:
 
 def test_some_of_a_long_list_of_any_language_are_made() -> None:
     """Kernels that a function makes, of two codes: one of two tunables changes nothing, which four tell."""
-    from carver.integrations.kernels import Maker
+    from carver.integrations.kernels import Made
 
-    make = Maker(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], carver.load_arch("h100"))
+    arch = carver.load_arch("h100")
+    make = Made(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], arch).binary
     codes = {work: make({"BX": 256, "WORK": work}) for work in (1, 4)}
     configs = [{"tile": tile, "work": work} for tile in range(12) for work in codes]
 
@@ -342,9 +344,9 @@ def test_a_launch_is_followed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     followed: list[Any] = []
     follow = kernels.facts_of_binary
     monkeypatch.setattr(kernels, "facts_of_binary", lambda *given: followed.append(given) or follow(*given))
-    maker = kernels.Maker(carver.Kernel(WALK, "walk"), [T("float32", (64,)), T("float32", (1, 64)), np.int32(64)], 1,
-                          lambda config: config["BX"], kernels.load("h100"))  # fmt: skip
-    binary = maker({"BX": 32})
+    maker = kernels.Made(carver.Kernel(WALK, "walk"), [T("float32", (64,)), T("float32", (1, 64)), np.int32(64)], 1,
+                         lambda config: config["BX"], kernels.load("h100"))  # fmt: skip
+    binary = maker.binary({"BX": 32})
     first = carver.inspect(binary, arch="h100")
     assert carver.inspect(binary, arch="h100") == first
     assert len(followed) == 1

@@ -23,7 +23,7 @@ from carver.base.errors import CompileError, ConfigError
 from carver.compiled.binary import Binary, Struct, TensorMap
 from carver.compiled.execution.facts import facts_of_binary
 from carver.compiled.isa import elf
-from carver.integrations.kernels import Maker, front_end, listed
+from carver.integrations.kernels import Made, front_end, listed
 
 T = carver.Tensor
 H100, A100 = load("h100"), load("a100")
@@ -37,7 +37,7 @@ def language(name: str, package: str) -> Any:
 
 
 def make(kernel: Any, config: Any, args: Any, grid: Any = None, block: Any = None, arch: Any = H100) -> Binary:
-    return Maker(kernel, args, grid, block, arch)(config)
+    return Made(kernel, args, grid, block, arch).binary(config)
 
 
 def parameter_bytes(binary: Binary) -> list[int]:

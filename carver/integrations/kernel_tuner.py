@@ -145,7 +145,7 @@ def explored(space: Any, instances: Instances, arch: Arch) -> Ranking:
 
     if len(every) > WHOLE:
         grid = lambda config: instances.launch(config)[1]  # noqa: E731
-        kernels = Made(make, {}, grid, None, {}, {}, arch, name=name, backend="kernel_tuner", hurry=True)
+        kernels = Made(make, {}, grid, None, arch, name=name, backend="kernel_tuner", hurry=True)
         return searched(kernels, Choices(every), arch, most=MOST, patience=PATIENCE, seconds=SECONDS)
     return rank_made(name, arch, every, lambda place: make(every[place]), backend="kernel_tuner")
 

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from inspect import getsource, signature
@@ -96,7 +95,7 @@ def rank_kernel(
         )  # fmt: skip
     else:
         every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
-        made = Made(kernel, args, grid, block, constants or {}, values or {}, device)
+        made = Made(kernel, args, grid, block, device, constants, values)
         make = lambda place: made.binary(every[place])  # noqa: E731
         name, backend, source, known = made.name, made.backend, made.source, made.arguments
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
@@ -155,37 +154,54 @@ def facts_of(
 
 
 class Made:
-    """Facts of what a front end makes of configurations, for a search (`carver.ranking.search.Kernels`).
+    """Machine code and facts of a kernel's configurations for one device (`carver.ranking.search.Kernels`).
 
+    `kernel`: an object of a language, a `carver.Kernel` or `Binary`, or a function of a configuration that makes any
+    of them: with one parameter it is given the configuration, else its entries, and arguments, by name. `args`, `grid`
+    and `block` may be functions of the configuration; those of the launch get arguments and configuration in one.
     `name` and `backend` are the kernel's own unless given.
     """
 
     def __init__(
-        self, kernel: Any, args: Any, grid: Any, block: Any, constants: Mapping[str, Any], values: Mapping[str, Any],
-        arch: Arch, processes: int | None = None, *, name: str = "", backend: str = "", hurry: bool = False,
+        self, kernel: Any, args: Any, grid: Any, block: Any, arch: Arch, constants: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None, processes: int | None = None, *, name: str = "", backend: str = "",
+        hurry: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.backend = name or name_of(kernel), backend or language_of(kernel, arch)
-        self.source = source_of(kernel)
-        self.arguments = described({**args, **constants} if isinstance(args, Mapping) else {}, values)
-        self._maker, self._constants, self._values = Maker(kernel, args, grid, block, arch), constants, values
+        self.source, self._constants, self._values = source_of(kernel), constants or {}, values or {}
+        named = {**args, **self._constants} if isinstance(args, Mapping) else {}
+        self.arguments = described(named, self._values)
+        self._kernel, self._args, self._grid, self._block, self._arch = kernel, args, grid, block, arch
         self._how: dict[str, Any] = {"processes": processes, "hurry": hurry}
 
     def binary(self, config: Mapping[str, Any]) -> Binary:
-        """Raises CompileError where the compiler refuses the configuration."""
-        return self._maker({**self._constants, **config})
+        """Raises CompileError where the compiler refuses this configuration, ConfigError for what fits none."""
+        config = plain_config({**self._constants, **config})
+        args = called("args", self._args, config) if callable(self._args) else self._args
+        meta = {**args, **config} if isinstance(args, Mapping) else config
+        kernel = self._kernel
+        if makes(kernel):
+            kernel, args, config = made(kernel, args, config)
+        if isinstance(kernel, Binary):
+            return kernel
+        if (module := front_end(kernel)) is None:
+            raise ConfigError(f"carver cannot compile {shown(kernel)}: {KNOWN}")
+        block = called("the block", self._block, meta) if callable(self._block) else self._block
+        grid = called("the grid", self._grid, meta) if callable(self._grid) else self._grid
+        binary: Binary = module.binary(kernel, config, args=args, grid=grid, block=block, arch=self._arch)
+        return binary
 
     def programs(self, config: Mapping[str, Any]) -> float:
         """Of the grid, known without compiling; 1 where it is not."""
-        grid, args = self._maker.grid, self._maker.args
-        if not callable(grid):
+        if not callable(self._grid):
             return 1.0
-        known = {**(args if isinstance(args, Mapping) else {}), **self._constants, **config}
-        sizes = called("the grid", grid, known)
+        known = {**(self._args if isinstance(self._args, Mapping) else {}), **self._constants, **config}
+        sizes = called("the grid", self._grid, known)
         return float(prod(sizes if isinstance(sizes, Sequence) else [sizes]))
 
     def facts(self, configs: Sequence[Mapping[str, Any]], seconds: float) -> list[Facts | CarverError]:
         make = lambda place: self.binary(configs[place])  # noqa: E731
-        return facts_of(make, range(len(configs)), self._maker.arch, self._values, seconds=seconds, **self._how)
+        return facts_of(make, range(len(configs)), self._arch, self._values, seconds=seconds, **self._how)
 
 
 def rank_made(
@@ -241,8 +257,8 @@ def inspect(
     if not isinstance(kernel, Binary) and not makes(kernel) and front_end(kernel) is None:
         how: dict[str, Any] = {"args": args or {}, "config": config or {}, "constants": constants, "values": values}
         return compiled.inspect(kernel, arch=device, grid=(1,) if grid is None else grid, **how)
-    made = Maker(kernel, {} if args is None else args, grid, block, device)
-    return evaluated(made({**(constants or {}), **plain_config(config or {})}), device, values)
+    made = Made(kernel, {} if args is None else args, grid, block, device, constants)
+    return evaluated(made.binary(plain_config(config or {})), device, values)
 
 
 def inner_of(kernel: Any) -> Any:
@@ -309,39 +325,6 @@ def front_end(kernel: Any) -> ModuleType | None:
 
 def _module(name: str) -> ModuleType:
     return import_module(f".{name}", __package__)
-
-
-@dataclass(frozen=True)
-class Maker:
-    """Makes machine code of the configurations of a kernel for one device.
-
-    `kernel`: an object of a language, a `carver.Kernel` or `Binary`, or a function of a configuration that makes any
-    of them: with one parameter it is given the configuration, else its entries, and arguments, by name. `args`, `grid`
-    and `block` may be functions of the configuration; those of the launch get arguments and configuration in one.
-    """
-
-    kernel: Any
-    args: Any
-    grid: Any
-    block: Any
-    arch: Arch
-
-    def __call__(self, config: Mapping[str, Any]) -> Binary:
-        """Raises CompileError where the compiler refuses this configuration, ConfigError for what fits none."""
-        config = plain_config(config)
-        args = called("args", self.args, config) if callable(self.args) else self.args
-        meta = {**args, **config} if isinstance(args, Mapping) else config
-        kernel = self.kernel
-        if makes(kernel):
-            kernel, args, config = made(kernel, args, config)
-        if isinstance(kernel, Binary):
-            return kernel
-        if (module := front_end(kernel)) is None:
-            raise ConfigError(f"carver cannot compile {shown(kernel)}: {KNOWN}")
-        block = called("the block", self.block, meta) if callable(self.block) else self.block
-        grid = called("the grid", self.grid, meta) if callable(self.grid) else self.grid
-        binary: Binary = module.binary(kernel, config, args=args, grid=grid, block=block, arch=self.arch)
-        return binary
 
 
 KNOWN = (

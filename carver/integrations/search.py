@@ -73,7 +73,7 @@ def search(
             shared = pool or open_.enter_context(Pool(processes))
             kernels = _Triton(kernel, args, grid, constants, values, device, shared)
         else:
-            kernels = Made(kernel, args, grid, block, constants, values, device, processes)
+            kernels = Made(kernel, args, grid, block, device, constants, values, processes)
         bars = open_.enter_context(progress_bars(is_watched() if progress is None else progress, transient=True))
         step, drawn = bars.bar("searching", most), 0
 
