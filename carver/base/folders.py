@@ -1,5 +1,4 @@
-"""Folders for the cache, for the user's own files and for locks; leases that say which process may use what.
-"""
+"""Folders for the cache, for the user's own files and for locks; leases that say which process may use what."""
 
 from __future__ import annotations
 

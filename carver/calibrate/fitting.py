@@ -231,9 +231,7 @@ class Fit:
         return "\n".join(lines) + "\n"
 
 
-def fit_group(
-    group: Group, start: Start = "shipped", before: Quality | None = None, hold: Collection[str] = ()
-) -> Fit:
+def fit_group(group: Group, start: Start = "shipped", before: Quality | None = None, hold: Collection[str] = ()) -> Fit:
     """Fit the constants that the group's data identify; hold out every fold of its problems in turn.
 
     `before` is what the fit is compared with where that is not its own start. Constants to `hold` stay at the start.

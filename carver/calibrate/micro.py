@@ -267,7 +267,6 @@ class Cpu:
             yield reading(name, what, "s", [t / hops for t in took], said, "address translation included")
 
 
-
 VECTOR_BYTES = 16
 UNROLL = 4
 LANES = ((1, 32), (1, 64), (1, 128), (1, 256), (1, 512), (1, 1024), (2, 1024))
@@ -390,9 +389,7 @@ class Gpu:
         )  # fmt: skip
         return run, rounds * UNROLL * VECTOR_BYTES * blocks * threads
 
-    def _sweep(
-        self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1
-    ) -> tuple[list[float], float]:
+    def _sweep(self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1) -> tuple[list[float], float]:
         """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s]
 
         By Little's law, at the bytes in flight that reach `BUSY` of the best.

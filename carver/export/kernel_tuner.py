@@ -24,8 +24,7 @@ _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tab
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The hints in rank order as dicts. `names` maps carver's keys to the kernel's own; `fixed`: its other parameters.
-    """
+    """The hints in rank order as dicts. `names` maps carver's keys to the kernel's own; `fixed`: its other parameters."""
     found = [{**renamed(config, names), **(fixed or {})} for config in filled(hints)]
     if not found:
         raise ConfigError("no hints to export to Kernel Tuner")

@@ -186,9 +186,7 @@ def block_fp8(
     return _file(name, best, _also(arch, device_name))
 
 
-def _file(
-    name: str, best: Mapping[int, Hint], also: tuple[str, ...], more: Mapping[str, int] = {}
-) -> ConfigFile:
+def _file(name: str, best: Mapping[int, Hint], also: tuple[str, ...], more: Mapping[str, int] = {}) -> ConfigFile:
     """Of the best hint of each batch, with `more` in each configuration."""
     configs = {
         batch: {theirs: hint.config[ours] for ours, theirs in KEYS.items()} | dict(more) for batch, hint in best.items()

@@ -380,9 +380,7 @@ def _rounds(bench: Bench, run: Run, every: Mapping[str, Candidate], runner: Runn
     return not runner.lost
 
 
-def _one(
-    bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial, runner: Runner, seconds: float
-) -> None:
+def _one(bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial, runner: Runner, seconds: float) -> None:
     """One candidate through one round; through its check as well if it has not been measured before."""
     session, before = bench.session, runner.known.get(key)
     session.problem = candidate.problem
