@@ -69,8 +69,7 @@ def line_width(columns: Iterable[Column], gap: int) -> int:
 
 def fitted(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns made to fit: headings on more lines, texts cut that may be, columns left out. No word of a heading is
-    broken; a name is, at its underscores, before a column is left out. As few are broken as make the rest fit.
-    """
+    broken; a name is, at its underscores, before a column is left out. As few are broken as make the rest fit."""
     kept = list(columns)
     while line_width(shown := _narrowed(kept, width), 1) > width and (spare := max(kept, key=lambda c: c.spare)).spare:
         kept.remove(spare)
@@ -107,8 +106,7 @@ def said_left_out(columns: Sequence[Column], width: int) -> list[str]:
 
 def tunables(configs: Sequence[Mapping[str, object]], rest: Sequence[Column] = (), width: int = WIDTH) -> Tunables:
     """A column for each key of some configurations, and what has one value in all of them and needs none. Those of a
-    single configuration have a column each as long as that fits beside the `rest`.
-    """
+    single configuration have a column each as long as that fits beside the `rest`."""
     values = {name: [config.get(name) for config in configs] for name in dict.fromkeys(n for c in configs for n in c)}
     columns = {
         name: Column(name, tuple("" if v is None else str(v) for v in cells), spare=place)

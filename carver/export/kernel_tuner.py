@@ -24,7 +24,7 @@ _NO_START = ("random_sample", "bayes_opt", "brute_force", "pymoo", "adaptive_tab
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, fixed: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The hints in rank order as dicts. `names` maps carver's keys to the kernel's own; `fixed`: its other parameters."""
+    """The hints in rank order as dicts. `names` maps carver's keys to the kernel's own; `fixed`: other parameters."""
     found = [{**renamed(config, names), **(fixed or {})} for config in filled(hints)]
     if not found:
         raise ConfigError("no hints to export to Kernel Tuner")
@@ -35,8 +35,7 @@ def configs(
 @takes(ConfigError)
 def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
     """The values that the hints use, sorted, for `tune_kernel(tune_params=...)`. Their product holds more than the
-    hints; `restriction` cuts it down to them. `how` as for `configs`.
-    """
+    hints; `restriction` cuts it down to them. `how` as for `configs`."""
     found = configs(hints, **how)
     return {key: sorted({config[key] for config in found}) for key in found[0]}
 
@@ -54,8 +53,7 @@ def restriction(hints: Iterable[Hint], **how: Any) -> str:
 @takes(ConfigError)
 def x0(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how: Any) -> list[Any]:
     """The first hint that lies in the space, for `strategy_options={"x0": ...}`. A list: a tuple passes the check
-    there, and then fails in the crossover of the genetic algorithm.
-    """
+    there, and then fails in the crossover of the genetic algorithm."""
     return list(seeds(hints, tune_params, **how)[0])
 
 
@@ -82,8 +80,7 @@ def seeds(hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]], **how
 class SeededStrategy:
     """Tries configurations in a fixed order, then hands the rest of the budget to another strategy, which starts from
     them: from the best where it takes one start, with the best of them as its first draws where it has a population.
-    Pass it as `tune_kernel(strategy=...)`.
-    """
+    Pass it as `tune_kernel(strategy=...)`."""
 
     def __init__(self, first: Sequence[tuple[Any, ...]], then: str | None = "genetic_algorithm") -> None:
         self.first = list(first)

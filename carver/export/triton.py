@@ -170,8 +170,7 @@ def perf_model(
     template: Template | Callable[..., Template], names: Mapping[str, str] | None = None, ignore: Sequence[str] = ()
 ) -> Callable[..., float]:
     """`prune_configs_by={"perf_model": carver.triton_perf_model(op), "top_k": 5}`: predicted times, infinite where the
-    configuration cannot run. [s]
-    """
+    configuration cannot run. [s]"""
 
     @lru_cache(maxsize=64)
     def op_of(arguments: tuple[tuple[str, Any], ...]) -> Template:

@@ -93,7 +93,7 @@ class Residual:
 
 
 class Report:
-    """The measurements of one problem on one device. `grid_size`: how many are feasible, if known; `defines`: macros."""
+    """The measurements of one problem on a device. `grid_size`: how many are feasible, if known; `defines`: macros."""
 
     def __init__(
         self, problem: Problem, measurements: Iterable[Measurement], *, device: str = "auto",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> Tunables:
-    """The columns of some hints, and the tunables with one value in all of them (of a single hint: what does not fit)."""
+    """The columns of some hints, and the tunables with one value in all of them (of one hint: what does not fit)."""
     out = [
         Column("#", tuple(str(h.rank) for h in hints)),
         Column("ms", aligned([h.predicted_ms for h in hints]), style="bold cyan"),
