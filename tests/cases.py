@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import carver
 from carver.base.errors import NoCandidates
@@ -12,6 +13,32 @@ from carver.kernels.declaration import Kernel, load
 from carver.problem.operator_file import operator_files
 from carver.problem.problem import Problem
 from carver.ranking.recommend import offered_kernels
+
+T = TypeVar("T")
+
+
+def holds_for_each(values: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
+    """A law of one value as one test of all of them, which says for which it does not hold.
+
+    Thousands of small tests would take longer to collect and to report than to run.
+    """
+    every = tuple(values)
+
+    def of(check: Callable[[T], None]) -> Callable[[], None]:
+        def test() -> None:
+            wrong = []
+            for value in every:
+                try:
+                    check(value)
+                except AssertionError as error:
+                    wrong.append(f"{getattr(value, 'name', value)}: {error}")
+            assert every and not wrong, "\n".join(wrong)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return of
+
 
 KERNELS: tuple[Kernel, ...] = tuple(
     load(path)

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 import pytest
+from cases import holds_for_each
 
 import carver
 from carver.arch import devices as arches
@@ -43,9 +45,7 @@ def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
 
 
-@pytest.fixture(params=names())
-def device(request: pytest.FixtureRequest) -> Arch:
-    return load(request.param)
+every_descriptor = holds_for_each(map(load, names()))
 
 
 def sheet(device: Arch, table: str) -> dict[str, float]:
@@ -55,16 +55,19 @@ def sheet(device: Arch, table: str) -> dict[str, float]:
 # ---- what every descriptor must satisfy
 
 
+@every_descriptor
 def test_vector_rates_give_the_datasheet(device: Arch) -> None:
     for dtype, tflops in sheet(device, "vector_tflops").items():
         assert device.vector_flops_per_s(dtype) == pytest.approx(tflops * 1e12, rel=0.02), dtype
 
 
+@every_descriptor
 def test_matrix_rates_give_the_datasheet(device: Arch) -> None:
     for dtype, tflops in sheet(device, "matrix_tflops").items():
         assert device.matrix_flops_per_s(dtype) == pytest.approx(tflops * 1e12, rel=0.02), dtype
 
 
+@every_descriptor
 def test_float32_rate_is_two_flops_a_lane(device: Arch) -> None:
     of_cpu = device.fma_per_clk * device.simd_bytes // 4 * device.sm_count
     assert device.lanes_per_sm * device.sm_count == dict(device.datasheet).get("lanes", of_cpu)
@@ -95,6 +98,7 @@ def test_vector_loads_of_a_cpu_core() -> None:
     assert one > two
 
 
+@every_descriptor
 def test_capacity_is_counted_in_gib(device: Arch) -> None:
     assert device.dram_bytes % (1 << 30) == 0
 
@@ -104,17 +108,20 @@ def test_a_capped_card_is_capped_in_int8_too() -> None:
         assert load(name).matrix_flops_per_s("int8") == 2 * load(name).matrix_flops_per_s("float16")
 
 
+@every_descriptor
 def test_mma_sync_reaches_part_of_wgmma(device: Arch) -> None:
     for row in device.matrix:
         if row.instruction == "wgmma" and (mma := device.matrix_unit(row.dtype, row.accumulate, "mma")):
             assert mma.flops_per_clk_per_sm / row.flops_per_clk_per_sm == pytest.approx(0.63, abs=0.005), row
 
 
+@every_descriptor
 def test_dram_bandwidth_is_pins_times_rate(device: Arch) -> None:
     assert device.dram_bytes_per_s == pytest.approx(device.bus_bits * device.pin_bits_per_s / 8, rel=0.02)
     assert device.dram_bytes_per_s == pytest.approx(dict(device.datasheet)["dram_gb_per_s"] * 1e9, rel=0.02)
 
 
+@every_descriptor
 def test_caches_are_faster_and_smaller_the_nearer_they_are(device: Arch) -> None:
     levels = [device.l2_bytes_per_s, device.dram_bytes_per_s]
     sizes = [device.l2_bytes, device.dram_bytes]
@@ -127,6 +134,7 @@ def test_caches_are_faster_and_smaller_the_nearer_they_are(device: Arch) -> None
     assert device.smem_bytes_per_clk >= device.l2_bytes_per_clk_per_sm
 
 
+@every_descriptor
 def test_a_block_fits_an_sm(device: Arch) -> None:
     assert device.smem_per_block_bytes + device.smem_reserved_bytes <= device.smem_per_sm_bytes
     assert device.smem_per_block_bytes % device.smem_granule_bytes == 0
@@ -136,6 +144,7 @@ def test_a_block_fits_an_sm(device: Arch) -> None:
     assert device.max_regs_per_thread * device.warp_size <= device.regs_per_sm
 
 
+@every_descriptor
 def test_matrix_units_are_not_slower_than_vector_units(device: Arch) -> None:
     for row in device.matrix:
         assert row.flops_per_clk_per_sm >= device.vector_flops_per_clk(row.dtype), row
@@ -144,11 +153,13 @@ def test_matrix_units_are_not_slower_than_vector_units(device: Arch) -> None:
         assert unit and unit.flops_per_clk_per_sm >= 2 * device.vector_flops_per_clk("float16")
 
 
+@every_descriptor
 def test_matrix_rows_are_distinct(device: Arch) -> None:
     keys = [(row.dtype, row.accumulate, row.instruction) for row in device.matrix]
     assert len(keys) == len(set(keys))
 
 
+@every_descriptor
 def test_instructions_belong_to_the_isa(device: Arch) -> None:
     used = {row.instruction for row in device.matrix}
     if device.cc:
@@ -171,6 +182,7 @@ def test_half_rate_with_wide_accumulation_is_a_trait_of_geforce() -> None:
     assert [ratio(n) for n in ("titan_rtx", "rtx_a6000", "l40s", "h200_sxm")] == [1.0] * 4
 
 
+@every_descriptor
 def test_every_section_says_where_it_is_from(device: Arch) -> None:
     said = dict(device.source)
     assert {"sm", "block", "memory", "vector", "datasheet"} <= said.keys()
@@ -178,10 +190,12 @@ def test_every_section_says_where_it_is_from(device: Arch) -> None:
     assert "memory.l2_bytes_per_s" in said, "the least certain number names its origin"
 
 
-def test_round_trip(device: Arch, tmp_path: Path) -> None:
-    path = tmp_path / "copy.toml"
-    path.write_text(to_toml(device), encoding="utf-8")
-    copy = load(path)
+@every_descriptor
+def test_round_trip(device: Arch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "copy.toml"
+        path.write_text(to_toml(device), encoding="utf-8")
+        copy = load(path)
     assert copy == device and hash(copy) == hash(device)
     assert (copy.source, copy.datasheet) == (device.source, device.datasheet)
 
@@ -552,7 +566,6 @@ def test_a_copy_does_not_take_the_place_of_its_original(tmp_path: Path) -> None:
     own(tmp_path, load("rtx_4090").replace(name="mycard", sm_count=100))
     assert load("rtx_4090").name == "rtx_4090"
     assert load("mycard").sm_count == load("4090").sm_count == 100
-
 
 
 @pytest.mark.parametrize("home", [None, "/elsewhere", " "])

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from cases import holds_for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -54,7 +55,7 @@ def test_both_halves_have_kernels_and_a_name_stays_in_its_half() -> None:
     assert 35 <= sum(halves) <= 65 and halves == [frame.half(f"kernel {i}") for i in range(100)]
 
 
-@pytest.mark.parametrize("term", heldout.TERMS)
+@holds_for_each(heldout.TERMS)
 def test_what_leaves_a_term_out_is_there(term: str) -> None:
     left = heldout.TERMS[term]
     assert left.constants.keys() <= CONSTANTS.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import holds_for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def test_ceiling_division_of_large_numbers_is_exact() -> None:
     assert parse("ceil(a, b)")({"a": 2**53 + 1, "b": 2}) == 2**52 + 1
 
 
-@pytest.mark.parametrize("exponent", range(0, 40))
+@holds_for_each(range(0, 40))
 def test_pow2_is_the_next_power_of_two(exponent: int) -> None:
     n = 1 << exponent
     values = parse("pow2(x)")({"x": np.array([max(1, n - 1), n, n + 1])})

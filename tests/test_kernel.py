@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cases import FACES, KERNELS, template
+from cases import FACES, KERNELS, holds_for_each, template
 
 import carver
 from carver.base.errors import KernelError
@@ -25,9 +25,7 @@ ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_pe
 DERIVED = {"threads", "smem_bytes", "registers"}
 
 
-@pytest.fixture(params=KERNELS, ids=repr)
-def kernel(request: pytest.FixtureRequest) -> Kernel:
-    return request.param  # type: ignore[no-any-return]
+every_kernel = holds_for_each(KERNELS)
 
 
 def problem_of(operator: str) -> Problem:
@@ -40,6 +38,7 @@ def problem_of(operator: str) -> Problem:
     return Problem(operator, str(statement), dict.fromkeys(statement.axes, 64), types, options=options)
 
 
+@every_kernel
 def test_expressions_use_known_names_only(kernel: Kernel) -> None:
     problem = problem_of(kernel.operator)
     known = {*static_scope(problem, carver.CUDA("h200")), *size_scope(problem), *kernel.tunables, *kernel.derived}
@@ -51,12 +50,14 @@ def test_expressions_use_known_names_only(kernel: Kernel) -> None:
         assert fields <= ARCH_FIELDS, f"{where}: {sorted(fields - ARCH_FIELDS)}"
 
 
+@every_kernel
 def test_rules_and_requirements_do_not_depend_on_what_they_cannot_know(kernel: Kernel) -> None:
     tunables = {*kernel.tunables, *kernel.derived}
     for why, need in kernel.requires.items():
         assert not need.names & tunables, why
 
 
+@every_kernel
 def test_tunables_are_written_once_each_in_order(kernel: Kernel) -> None:
     for name, values in kernel.tunables.items():
         if not isinstance(values, Expression):
@@ -64,22 +65,24 @@ def test_tunables_are_written_once_each_in_order(kernel: Kernel) -> None:
             assert kernel.defaults.get(name, values[0]) in values, name
 
 
+@every_kernel
 def test_the_model_exists(kernel: Kernel) -> None:
-    if kernel.model in {"cpu_contraction", "cpu_stream"} - MODELS.keys():
-        pytest.skip("the model of CPU kernels is not there yet")
     assert kernel.model in MODELS
 
 
+@every_kernel
 def test_constants_lie_within_their_physical_bounds(kernel: Kernel) -> None:
     for name, value in kernel.constants.items():
         assert CONSTANTS[name].low <= value <= CONSTANTS[name].high, name
 
 
+@every_kernel
 def test_fitted_constants_say_when_and_how(kernel: Kernel) -> None:
     if kernel.fitted:
         assert {"date", "device", "command"} <= kernel.fitted.keys()
 
 
+@every_kernel
 def test_our_own_kernels_have_their_source_and_entries(kernel: Kernel) -> None:
     if kernel.source is None:
         assert kernel.backend not in ("cuda", "cpu")

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-import pytest
-from cases import FACES, offered
+from cases import FACES, holds_for_each, offered
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -169,7 +168,7 @@ def test_given_configurations_are_ranked_or_rejected_and_none_is_lost(
         check_covers(hint)
 
 
-@pytest.mark.parametrize("name", [n for n in carver.arch_names() if carver.load_arch(n).kind == "gpu"])
+@holds_for_each(n for n in carver.arch_names() if carver.load_arch(n).kind == "gpu")
 def test_descriptors_agree_with_the_limits_written_here(name: str) -> None:
     arch = carver.load_arch(name)
     if arch.vendor == "nvidia":

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tuned
+from cases import holds_for_each
 from click.testing import CliRunner
 from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK, scale, twice
@@ -148,7 +149,7 @@ def test_cores_are_part_of_the_key_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     assert device_key("cpu", arch) != before
 
 
-@pytest.mark.parametrize("n", range(1, 70))
+@holds_for_each(range(1, 70))
 def test_pow2(n: int) -> None:
     assert pow2(n) >= n and pow2(n) & (pow2(n) - 1) == 0 and (pow2(n) < 2 * n)
 
