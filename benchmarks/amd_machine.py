@@ -1,17 +1,14 @@
-"""AMD's machine code executed, beside what else carver knows of the same kernels. No GPU.
+"""AMD's machine code of HIP sources executed, beside what else carver knows of the same kernels. No GPU.
 
-    python benchmarks/amd_machine.py triton [--arch mi300x,rx_7900_xtx] [--only NAME,...] [--configs N]
     python benchmarks/amd_machine.py hip [--arch mi210,mi300x,rx_7900_xtx] [--configs N]
     python benchmarks/amd_machine.py measured --table TABLE.csv.gz --arch mi50 [--configs N]
 
-`triton`: kernels of the zoos, each by its IR and assembly, and by executing the assembly alone. Prints, for each,
-passes of the innermost loop, bytes that a mean block asks for, bytes of DRAM and predicted times, and the ratio of the
-times. `hip`: sources of `kernels/tunable.hip` with the tunables of the declared convolution and dedispersion, ranked
-with no declaration, beside the declarations' order (Spearman's rank correlation, and the place of the source's first
-pick in the declared order). `measured`: `kernels/unrolled.hip`, written with the loops of the convolution and
-dedispersion of Kernel Tuner's benchmark hub, beside a table of their times there: one column a tunable, and
-`time_med_ms`. Of the convolution those tiles that divide the image are taken; the hub's code has another path for
-others.
+`hip`: sources of `kernels/tunable.hip` with the tunables of the declared convolution and dedispersion, ranked with no
+declaration, beside the declarations' order (Spearman's rank correlation, and the place of the source's first pick in
+the declared order). `measured`: `kernels/unrolled.hip`, written with the loops of the convolution and dedispersion of
+Kernel Tuner's benchmark hub, beside a table of their times there: one column a tunable, and `time_med_ms`. Of the
+convolution those tiles that divide the image are taken; the hub's code has another path for others. Triton's kernels on
+AMD: `machine.py triton --arch mi300x`.
 """
 
 from __future__ import annotations
@@ -21,83 +18,23 @@ import csv
 import gzip
 import itertools
 import random
-import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
+import frame
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import carver
+from carver.arch.descriptor import Arch
+from carver.compiled.binary import Binary
+from carver.integrations.source import binary as from_source
+from carver.run.spec import Kernel
 
-import carver  # noqa: E402
-from carver.arch.descriptor import Arch  # noqa: E402
-from carver.base.errors import CarverError  # noqa: E402
-from carver.compiled.binary import Binary  # noqa: E402
-from carver.compiled.facts import Facts  # noqa: E402
-from carver.cost.models.compiled import price_compiled  # noqa: E402
-from carver.integrations.gluon import binary  # noqa: E402
-from carver.integrations.kernels import evaluated  # noqa: E402
-from carver.integrations.source import binary as from_source  # noqa: E402
-from carver.run.spec import Kernel  # noqa: E402
-
-TRITON = (
-    "matmul_persistent", "matmul_split_k", "gated_matmul", "batched_gemm", "matmul_gelu_residual", "causal_attention",
-    "window_attention", "layer_norm", "rms_norm_residual", "softmax_long", "cross_entropy", "gated_scan",
-    "linear_attention", "transpose_pad", "stencil_box", "column_sum",
-)  # fmt: skip
-
-
-def milliseconds(facts: Facts, arch: Arch) -> float:
-    return float(price_compiled([facts], arch)[1].seconds[0]) * 1e3
-
-
-def said(facts: Facts, arch: Arch) -> tuple[float, float, float, float]:
-    """Passes of the loop that runs most, bytes of a mean block, of DRAM, and the predicted time."""
-    passes = max((loop.trips for loop in facts.loops), default=1.0)
-    asked = facts.bytes_of("load", "store", "atomic")
-    return passes, asked, facts.read_bytes + facts.written_bytes, milliseconds(facts, arch)
-
-
-def triton(archs: list[Arch], only: set[str], count: int) -> None:
-    import zoo
-
-    for arch in archs:
-        ratios = []
-        print(f"\n{arch.title}\n{'kernel':22} {'passes':>15} {'KB of a block':>17} {'MB of DRAM':>17} "
-              f"{'ms: IR':>8} {'code':>8} {'ratio':>6}  s")  # fmt: skip
-        for name in only or TRITON:
-            subject = zoo.BY_NAME[name]
-            p = subject.problems[0]
-            for config in subject.configs(p, count):
-                call = {"args": subject.args(p, config), "grid": subject.grid(p, config)}
-                plain = {**subject.constants(p), **config}
-                begun = time.process_time()
-                try:
-                    ours = evaluated(binary(subject.kernel, plain, block=None, arch=arch, **call), arch,
-                                     subject.values(p))  # fmt: skip
-                    took = time.process_time() - begun
-                    theirs = carver.inspect(subject.kernel, config=config, constants=subject.constants(p), arch=arch,
-                                            values=subject.values(p), **call)  # fmt: skip
-                except CarverError as error:
-                    print(f"{name:22} {str(error).splitlines()[0][:90]}", flush=True)
-                    continue
-                assert isinstance(theirs, Facts)
-                a, b = said(theirs, arch), said(ours, arch)
-                ratios.append(b[3] / a[3])
-                notes = "".join(" !" + note[:60] for note in ours.notes if "not known" in note)
-                print(f"{name:22} {a[0]:7.5g} {b[0]:7.5g} {a[1] / 1e3:8.6g} {b[1] / 1e3:8.6g} {a[2] / 1e6:8.5g} "
-                      f"{b[2] / 1e6:8.5g} {a[3]:8.4g} {b[3]:8.4g} {ratios[-1]:6.3f}  {took:.1f}{notes}", flush=True)
-        if ratios:
-            near = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
-            print(f"ratio of times: median {statistics.median(ratios):.3f}; within 10 %: {near} of {len(ratios)}")
-
-
-SOURCE = HERE / "kernels" / "tunable.hip"
+SOURCE = frame.HERE / "kernels" / "tunable.hip"
 IMAGE = {"HEIGHT": 4096, "WIDTH": 4096, "FILTER_HEIGHT": 15, "FILTER_WIDTH": 15}
 SIGNAL = {"TRIALS": 2048, "SAMPLES": 24576, "CHANNELS": 384, "MAX_DELAY": 650}
 
@@ -157,7 +94,7 @@ def hip(archs: list[Arch], count: int) -> None:
         said = template.with_arch(arch).rank(configs, "kernel_tuner_hip")
         ours, declared = ({hint.index: hint.predicted_ms for hint in each} for each in (found, said))
         both = sorted(ours.keys() & declared.keys())
-        rho = np.corrcoef(*(np.argsort(np.argsort([each[i] for i in both])) for each in (ours, declared)))[0, 1]
+        rho = correlation(*([each[i] for i in both] for each in (ours, declared)))
         first = min(both, key=ours.__getitem__)
         place = sorted(declared[i] for i in both).index(declared[first]) + 1
         loss = declared[first] / min(declared[i] for i in both)
@@ -170,7 +107,7 @@ def hip(archs: list[Arch], count: int) -> None:
             print(f"    {note}")
 
 
-UNROLLED = HERE / "kernels" / "unrolled.hip"
+UNROLLED = frame.HERE / "kernels" / "unrolled.hip"
 HUB = {"TRIALS": 2048, "SAMPLES": 25_000, "CHANNELS": 1536, "MAX_DELAY": 650}
 
 
@@ -205,29 +142,29 @@ def measured(table: Path, arch: Arch, count: int) -> None:
     ranking = carver.rank_kernel(lambda config: hub(config, arch), [c for c, _ in picked], arch=arch, seconds=300,
                                  compile="all")  # fmt: skip
     ms = {hint.index: picked[hint.index][1] for hint in ranking}
-    ours = [hint.predicted_ms for hint in ranking]
-    theirs = [ms[hint.index] for hint in ranking]
-    rho = np.corrcoef(*(np.argsort(np.argsort(each)) for each in (ours, theirs)))[0, 1]
+    ours, theirs = [hint.predicted_ms for hint in ranking], list(ms.values())
+    score = frame.scored(table.name, ours, theirs)
     ratio = np.percentile(np.divide(ours, theirs), [10, 50, 90])
-    best, mean = min(theirs), statistics.geometric_mean(theirs)
-    print(f"{arch.title}, {table.name}: {len(ms)} of {len(picked)}: rank correlation {rho:.3f}; first pick "
-          f"{theirs[0] / best:.3f} of the best, best of three {min(theirs[:3]) / best:.3f}, geometric mean "
-          f"{mean / best:.2f}; predicted over measured {ratio[0]:.2f}, {ratio[1]:.2f}, {ratio[2]:.2f} (10, 50, 90 %); "
-          f"{(time.monotonic() - begun) / len(picked):.1f} s each")  # fmt: skip
+    print(f"{arch.title}, {table.name}: {len(ms)} of {len(picked)}: rank correlation {correlation(ours, theirs):.3f}; "
+          f"first pick {score.lost[0]:.3f} of the best, best of three {score.lost[1]:.3f}, geometric mean "
+          f"{geometric_mean(theirs) / min(theirs):.2f}; predicted over measured {ratio[0]:.2f}, {ratio[1]:.2f}, "
+          f"{ratio[2]:.2f} (10, 50, 90 %); {(time.monotonic() - begun) / len(picked):.1f} s each")  # fmt: skip
+
+
+def correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Spearman's, of ranks."""
+    return float(np.corrcoef(*(np.argsort(np.argsort(each)) for each in (ours, theirs)))[0, 1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["triton", "hip", "measured"])
+    parser.add_argument("what", choices=["hip", "measured"])
     parser.add_argument("--arch", default="mi300x,rx_7900_xtx")
-    parser.add_argument("--only", default="")
     parser.add_argument("--configs", type=int, default=2)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     archs = [carver.load_arch(name) for name in options.arch.split(",")]
-    if options.what == "triton":
-        triton(archs, set(filter(None, options.only.split(","))), options.configs)
-    elif options.what == "hip":
+    if options.what == "hip":
         hip(archs, options.configs)
     else:
         measured(options.table, archs[0], options.configs)

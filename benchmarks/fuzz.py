@@ -23,9 +23,9 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,35 @@ BATCH = 2500
 """Cases of a worker; another seed draws the next."""
 AFTER = 1_000_003
 """What is added to the seed of a worker that a case ended, for the one that goes on."""
-NOTHING: Mapping[str, Any] = {
-    "cases": 0, "results": 0, "longest_s": 0.0, "waited_s": 0.0, "peak_bytes": 0, "failures": (),
-}  # fmt: skip
+
+
+@dataclass
+class Found:
+    """What so many cases of an entry came to."""
+
+    cases: int = 0
+    results: int = 0
+    longest_s: float = 0.0
+    longest: str = ""
+    waited_s: float = 0.0
+    peak_bytes: int = 0
+    seconds: float = 0.0
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        if other.longest_s > self.longest_s:
+            self.longest_s, self.longest = other.longest_s, other.longest
+        for name in ("cases", "results", "seconds", "failures"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("waited_s", "peak_bytes"):
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "cases": self.cases, "results": self.results, "failures": len(self.failures),
+            "longest_s": round(self.longest_s, 3), "waited_s": round(self.waited_s, 3),
+            "peak_mib": self.peak_bytes >> 20, "seconds": round(self.seconds, 1), "longest": self.longest[:300],
+        }  # fmt: skip
 
 
 def work(name: str, count: int, seed: int) -> None:
@@ -100,68 +126,56 @@ def work(name: str, count: int, seed: int) -> None:
     say(peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
 
 
-def batch(name: str, count: int, seed: int) -> dict[str, Any]:
-    """What a worker told: cases, failures, the longest case and the peak of its memory."""
+def batch(name: str, count: int, seed: int) -> Found:
+    """What a worker told, until it ended or a case of it hung."""
     command = [sys.executable, "-X", "faulthandler", __file__, "--work", name, str(count), str(seed)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
-    found: dict[str, Any] = {**NOTHING, "failures": []}
-    assert worker.stdout is not None and worker.stderr is not None
-    os.set_blocking(worker.stdout.fileno(), False)
-    os.set_blocking(worker.stderr.fileno(), False)
-    rest, said, case, began, done = b"", b"", "", time.monotonic(), False
-    while True:
-        ended = worker.poll() is not None
-        text, said = rest + (worker.stdout.read() or b""), (said + (worker.stderr.read() or b""))[-4000:]
-        *lines, rest = text.split(b"\n")
-        for line in lines:
-            told = json.loads(line)
-            if "case" in told:
-                case, began = told["case"], time.monotonic()
-            elif "took" in told:
-                found["cases"] += 1
-                found["results"] += told["answered"]
-                found["waited_s"] = max(found["waited_s"], told["took"])
-                if told["used"] > found["longest_s"]:
-                    found |= {"longest_s": told["used"], "longest": case}
-                case = ""
-            elif "error" in told:
-                found["failures"].append({**told, "case": case})
+    found, case, began, done = Found(), "", time.monotonic(), False
+    with tempfile.TemporaryFile() as errors:
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        assert worker.stdout is not None
+        os.set_blocking(worker.stdout.fileno(), False)
+        rest, why = b"", ""
+        while not why:
+            ended = worker.poll() is not None
+            *lines, rest = (rest + (worker.stdout.read() or b"")).split(b"\n")
+            for told in map(json.loads, lines):
+                if "case" in told:
+                    case, began = told["case"], time.monotonic()
+                elif "took" in told:
+                    found.add(Found(1, told["answered"], told["used"], case, told["took"]))
+                    case = ""
+                elif "error" in told:
+                    found.failures.append({**told, "case": case})
+                else:
+                    found.peak_bytes, done = told["peak_bytes"], True
+            if case and time.monotonic() - began > WAIT_S:
+                worker.kill()
+                worker.wait()
+                why = f"over {WAIT_S:g} s of the clock"
+            elif ended:
+                why = f"worker ended with {worker.returncode}"
             else:
-                found["peak_bytes"], done = told["peak_bytes"], True
-        if case and time.monotonic() - began > WAIT_S:
-            worker.kill()
-            worker.wait()
-            found["failures"].append({"error": f"over {WAIT_S:g} s of the clock", "says": "", "case": case})
-            break
-        if ended:
-            if not done:
-                tail = said.decode(errors="replace")
-                found["failures"].append(
-                    {"error": f"worker ended with {worker.returncode}", "says": tail, "case": case}
-                )
-            break
-        time.sleep(0.02)
+                time.sleep(0.02)
+        if not done:
+            errors.seek(0)
+            said = errors.read()[-4000:].decode(errors="replace")
+            found.failures.append({"error": why, "says": said, "case": case})
     return found
 
 
-def part(name: str, count: int, seed: int) -> tuple[str, dict[str, Any]]:
+def part(name: str, count: int, seed: int) -> tuple[str, Found]:
     """So many cases of an entry, by as many workers as these take, and the seconds that they took."""
     began, whole = time.monotonic(), batch(name, count, seed)
-    while whole["cases"] < count:
-        if not whole["cases"] and not whole["failures"][0]["case"]:
-            raise SystemExit(f"{name}: no case could be drawn: {whole['failures'][0]['says'][-2000:]}")
-        whole["cases"] += 1  # the one that ended its worker
+    while whole.cases < count:
+        if not whole.cases and not whole.failures[0]["case"]:
+            raise SystemExit(f"{name}: no case could be drawn: {whole.failures[0]['says'][-2000:]}")
+        whole.cases += 1  # the one that ended its worker
         seed += AFTER
-        more = batch(name, count - whole["cases"], seed) if whole["cases"] < count else NOTHING
-        whole["cases"] += more["cases"]
-        whole["results"] += more["results"]
-        whole["failures"] += more["failures"]
-        if more["longest_s"] > whole["longest_s"]:
-            whole |= {"longest_s": more["longest_s"], "longest": more["longest"]}
-        for key in ("waited_s", "peak_bytes"):
-            whole[key] = max(whole[key], more[key])
-    return name, {**whole, "seconds": time.monotonic() - began}
+        if whole.cases < count:
+            whole.add(batch(name, count - whole.cases, seed))
+    whole.seconds = time.monotonic() - began
+    return name, whole
 
 
 def main() -> int:
@@ -182,8 +196,7 @@ def main() -> int:
 
     names = args.entry or list(ENTRIES)
     each = -(-args.cases // len(names))
-    rows: dict[str, Any] = {}
-    failed: list[dict[str, Any]] = []
+    every = {name: Found() for name in names}
     with ThreadPoolExecutor(args.jobs) as pool:
         parts = [
             pool.submit(part, name, min(BATCH, each - start), args.seed + start // BATCH)
@@ -191,35 +204,20 @@ def main() -> int:
         ]  # fmt: skip
         for done in as_completed(parts):
             name, found = done.result()
-            row = rows.setdefault(name, {"cases": 0, "results": 0, "failures": 0, "longest_s": 0.0, "waited_s": 0.0,
-                                         "peak_mib": 0, "seconds": 0.0})  # fmt: skip
-            for key in ("cases", "results", "seconds"):
-                row[key] = round(row[key] + found[key], 1)
-            row["failures"] += len(found["failures"])
-            if found["longest_s"] > row["longest_s"]:
-                row |= {"longest_s": round(found["longest_s"], 3), "longest": found["longest"][:300]}
-            row["waited_s"] = round(max(row["waited_s"], found["waited_s"]), 3)
-            row["peak_mib"] = max(row["peak_mib"], found["peak_bytes"] >> 20)
-            failed += [{"entry": name, **failure} for failure in found["failures"]]
+            every[name].add(found)
+            row = every[name].row()
             if row["cases"] >= each:
-                print(
-                    f"{name:<16s} {row['cases']:6d} cases, {row['results']:6d} results, {row['failures']:4d} failed, "
-                    f"longest {row['longest_s']:.2f} s ({row['waited_s']:.2f} by the clock), {row['peak_mib']} MiB, "
-                    f"{row['seconds']:.0f} s",
-                    flush=True,
-                )
+                print(f"{name:<16s} {', '.join(f'{k} {v}' for k, v in row.items() if k != 'longest')}", flush=True)
             if args.json:
                 told = {
                     "command": f"python benchmarks/fuzz.py --cases {args.cases} --seed {args.seed} --jobs {args.jobs}",
-                    "python": platform.python_version(),
-                    "limit_s": TIME_S,
-                    "limit_of_the_clock_s": WAIT_S,
-                    "limit_bytes": MEMORY_BYTES,
-                    "cases": sum(r["cases"] for r in rows.values()),
-                    "failures": sum(r["failures"] for r in rows.values()),
-                    "entries": {name: rows[name] for name in names if name in rows},
-                }
+                    "python": platform.python_version(), "limit_s": TIME_S, "limit_of_the_clock_s": WAIT_S,
+                    "limit_bytes": MEMORY_BYTES, "cases": sum(one.cases for one in every.values()),
+                    "failures": sum(len(one.failures) for one in every.values()),
+                    "entries": {name: one.row() for name, one in every.items() if one.cases},
+                }  # fmt: skip
                 args.json.write_text(json.dumps(told, indent=1) + "\n")
+            failed = [{"entry": name, **failure} for name, one in every.items() for failure in one.failures]
             if args.failures:
                 args.failures.write_text(json.dumps(failed, indent=1))
     for (entry, error), n in Counter((f["entry"], f["error"]) for f in failed).most_common():

@@ -11,16 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import frame
 
 M, N, K = 4096, 8192, 4096
 TILES = [(m, n, k) for m in (64, 128, 256) for n in (64, 128, 256) for k in (32, 64, 128)]
@@ -58,12 +53,11 @@ def main() -> None:
     if options.once:
         once(options.configs, options.arch, options.processes)
         return
-    with tempfile.TemporaryDirectory() as caches:
-        environment = os.environ | {"CARVER_CACHE_DIR": f"{caches}/carver", "TRITON_CACHE_DIR": f"{caches}/triton"}
+    words = ("--configs", options.configs, "--arch", options.arch, "--processes", options.processes, "--once")
+    with tempfile.TemporaryDirectory() as folder:
         for what in ("empty caches", "from the disk"):
-            done = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--once"], check=True, env=environment,
-                                  capture_output=True, text=True)  # fmt: skip
-            asked, ranked, seconds, cpu_seconds = json.loads(done.stdout)
+            said = frame.child(__file__, *words, **frame.empty_caches(folder))
+            asked, ranked, seconds, cpu_seconds = json.loads(said)
             print(f"{what}: {asked} configurations, {ranked} that fit and differ: {seconds:.2f} s, "
                   f"{cpu_seconds:.1f} s of processors", flush=True)  # fmt: skip
 
