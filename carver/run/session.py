@@ -133,9 +133,7 @@ class Trial:
     """Places of its own hooks among those of the code, before and after; -1 for none."""
 
     def job(self, do: str) -> dict[str, Any]:
-        binary = list(self.binary) if self.binary else None
-        trial = {"key": self.key, "config": dict(self.config), "program": as_json(self.program), "binary": binary}
-        return {"do": do, "trial": trial | {"hooks": list(self.hooks)}}
+        return {"do": do, "trial": as_json(self)}
 
     def portable(self) -> Trial:
         """With the text of its source, for a host that may not have the file."""

@@ -68,18 +68,15 @@ _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
     "block_m": lambda h: h.block[0] if len(h.block) == 2 else None,
     "block_n": lambda h: h.block[1] if len(h.block) == 2 else None,
     "block_k": lambda h: h.rstep[0] if h.rstep else None,
-    "num_stages": lambda h: h.pipeline_stage,
-    "stages": lambda h: h.pipeline_stage,
-    "threads": _threads,
-    "thread_num": _threads,
-    "num_threads": _threads,
+    **dict.fromkeys(("num_stages", "stages"), lambda h: h.pipeline_stage),
+    **dict.fromkeys(("threads", "thread_num", "num_threads"), _threads),
     "num_warps": lambda h: h.num_warps,
     "split_k": lambda h: h.split_k,
-    "enable_rasteration": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
-    "enable_rasterization": lambda h: not isinstance(h.rasterization_plan, NoRasterizationType),
-    "group_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
-    "group_size_m": lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None,
-}
+    **dict.fromkeys(("enable_rasteration", "enable_rasterization"),
+                    lambda h: not isinstance(h.rasterization_plan, NoRasterizationType)),
+    **dict.fromkeys(("group_m", "group_size_m"),
+                    lambda h: getattr(h.rasterization_plan, "panel_width", 1) if len(h.block) == 2 else None),
+}  # fmt: skip
 """What tunables are called by people, in lower case, and where a hint says the same; None where its kernel has none."""
 
 
