@@ -33,8 +33,7 @@ from ..ops.operator import Argument, Operator, operators
 from ..problem.operator_file import operator_files
 from ..ranking.fleet import Fleet
 from ..ranking.ranking import Ranking
-from ..view.canvas import FORMATS, pyplot, save
-from ..view.plots import plot_devices
+from ..view.plots import FORMATS, plot_devices, pyplot, save
 from ..view.table import fleet_table, ranking_table
 
 if TYPE_CHECKING:

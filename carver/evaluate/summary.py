@@ -21,7 +21,8 @@ from ..kernels.scope import multiply_dtype
 from ..ranking.declared import declared_in
 from ..ranking.ranking import Ranking
 from ..ranking.uncertainty import COVERAGE, NEAR, trust
-from ..view.canvas import BLUE, GREEN, ORANGE, PINK, legend_beside, log_ticks, new_axes, title
+from ..view.plots import legend_beside, log_ticks, new_axes, title
+from ..view.table import BLUE, GREEN, ORANGE, PINK
 from .tables import Case, Formats, Remark, insist, read_all, reason
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from ..base.table import (
 )  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..view.canvas import GREY, MARKERS, OTHER, figure_of, legend_beside, log_ticks, new_axes, save, title
+from ..view.plots import figure_of, legend_beside, log_ticks, new_axes, save, title
+from ..view.table import GREY, MARKERS, OTHER
 from .records import Measurement, tied
 
 if TYPE_CHECKING:

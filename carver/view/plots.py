@@ -1,14 +1,15 @@
-"""Plots of rankings and explanations. They need matplotlib: the extra `plot`."""
+"""Plots of rankings and explanations, and the parts that all plots share. They need matplotlib: the extra `plot`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..base.errors import ConfigError, nearest
+from ..base.errors import CarverError, ConfigError, nearest
 from ..base.table import ROWS_SHOWN, aligned, several, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
@@ -19,23 +20,7 @@ from ..ranking.declared import Declared
 from ..ranking.hint import Hint
 from ..ranking.layered import Layered
 from ..ranking.recommend import recommend
-from .canvas import (
-    BLUE,
-    GREY,
-    MARKERS,
-    ORANGE,
-    OTHER,
-    RED,
-    WIDTH,
-    beside,
-    legend_beside,
-    log_ticks,
-    new_axes,
-    room,
-    term_colour,
-    title,
-)
-from .table import columns, rate
+from .table import BLUE, GREY, MARKERS, ORANGE, OTHER, RED, columns, rate, term_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +31,9 @@ if TYPE_CHECKING:
     from ..ranking.steps import Search
 
 Over = Literal["best", "median", "fixed"]
+FORMATS = (".png", ".svg", ".pdf")
+WIDTH = 9.0
+"""Of a figure. [inch]"""
 LETTER_INCHES = 0.6 * 9 / 72
 """Width of a letter of a monospaced font of 9 points."""
 GAP_POINTS = 12
@@ -368,3 +356,69 @@ def _heading(ranking: Ranking) -> str:
     if isinstance(ranking.table, Layered):
         return str(ranking.subject)
     return f"{ranking.subject}\n{ranking.arch.title}, backend {ranking.backend}"
+
+
+def save(path: Path, drawn: Axes | Figure) -> None:
+    """Write a picture in the format that the file's ending names, and forget it."""
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"a plot is saved as {', '.join(FORMATS)}; got {str(path)!r}")
+    figure = figure_of(drawn)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    pyplot().close(figure)
+
+
+def figure_of(drawn: Axes | Figure) -> Figure:
+    """The whole picture that axes are part of."""
+    whole: Any = drawn if hasattr(drawn, "savefig") else drawn.get_figure(root=True)
+    figure: Figure = whole
+    return figure
+
+
+def pyplot() -> Any:
+    """matplotlib's state of open figures. Raises CarverError where it is not installed."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise CarverError("plots need matplotlib: pip install matplotlib") from None
+    return plt
+
+
+def legend_beside(ax: Axes, title: str) -> None:
+    """Where it covers no data."""
+    ax.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left", fontsize=9,
+              labelspacing=0.7)  # fmt: skip
+
+
+def room(texts: Sequence[str]) -> float:
+    """How much longer than the longest bar an axis must be for the texts behind the bars."""
+    return 1.08 + 0.019 * max(map(len, texts), default=0)
+
+
+def log_ticks(ax: Axes, which: str = "xy") -> None:
+    """Plain numbers on logarithmic axes; between the powers of ten too where an axis is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in (getattr(ax, f"{name}axis") for name in which):
+        low, high = axis.get_view_interval()
+        span = high / low
+        between = (1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if span < 5 else (2, 3, 5) if span < 40 else (2, 5)
+        major = axis.get_tick_params("major")
+        axis.set_tick_params("minor", length=major.get("length", 3.5), pad=major.get("pad", 3.5))  # labels in one line
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(LogLocator(subs=between))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if span < 400 else NullFormatter())
+
+
+def beside(ax: Axes, x: float, y: float, text: str) -> None:
+    """A text to the right of a point, such as the end of a bar."""
+    ax.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+
+
+def title(ax: Axes, *lines: str) -> None:
+    """Lines above the axes, broken where they are long; empty ones are left out."""
+    ax.set_title("\n".join(fill(line, 80) for line in "\n".join(lines).split("\n") if line), loc="left", fontsize=10)
+
+
+def new_axes(height: float, width: float = WIDTH, rows: int = 1, **how: Any) -> Any:
+    """The axes of a picture that has no others, or those of several rows. [inch]"""
+    return pyplot().figure(figsize=(width, height), layout="constrained").subplots(rows, 1, **how)

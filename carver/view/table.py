@@ -1,4 +1,5 @@
-"""A ranking to look at: text for the terminal, HTML with bars for a notebook, a data frame."""
+"""A ranking to look at: text for the terminal, HTML with bars for a notebook, a data frame; and the colours of all that
+is drawn, which most colour-blind readers can distinguish (Okabe and Ito, 2008)."""
 
 from __future__ import annotations
 
@@ -28,10 +29,31 @@ from ..ranking.hint import NOT_MEASURED, Hint
 from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
 from ..ranking.ties import TIED
-from .canvas import term_colour
 
 if TYPE_CHECKING:
     import pandas as pd
+
+BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777",
+)  # fmt: skip
+MARKERS = {
+    "math": ("o", BLUE),
+    "shared memory": ("s", ORANGE),
+    "L2": ("^", GREEN),
+    "DRAM": ("v", RED),
+    "issue": ("D", PINK),
+    "latency": ("P", SKY),
+}
+"""Form and colour by what bounds a candidate."""
+OTHER = ("X", GREY)
+_TERMS = {
+    "launch": "#999999", "prologue": ORANGE, "main loop": BLUE, "epilogue": GREEN, "tail wave": RED, "reduction": PINK,
+}  # fmt: skip
+
+
+def term_colour(name: str) -> str:
+    """Of a term of a predicted time, also in HTML."""
+    return _TERMS.get(name.rpartition(": ")[2], SKY)
 
 
 def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> Tunables:
