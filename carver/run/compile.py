@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sysconfig
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -52,13 +51,12 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A compiled source. `seconds` is what the compiler took, also when it ran earlier."""
+    """A compiled source; `cached`: earlier."""
 
     path: Path
     sha256: str
     log: str
-    seconds: float
-    cached: bool
+    cached: bool = True
 
     def checked(self) -> Path:
         """The file, right before it is loaded. Raises RunError if it is not the one that was compiled."""
@@ -188,7 +186,7 @@ def compile_source(
     if (body := store.get(KIND, [key]).get(key)) is not None and (found := binary_of(body)) is not None:
         return found
     suffix = {"cc": ".so", "hip": ".s"}.get(compiler.kind, ".cubin")
-    home, began = private(BLOBS), time.perf_counter()
+    home = private(BLOBS)
     try:
         with scratch(home, _BUILDING) as workshop:
             out, limit_s = workshop / f"out{suffix}", timeout_s or TIMEOUT_S
@@ -196,12 +194,11 @@ def compile_source(
                 log = _made(source, compiler, out, limit_s, stop)
             except CompilerFailed:
                 log = _made(source, compiler, out, limit_s, stop)
-            seconds = time.perf_counter() - began
             path = store.blob(out.read_bytes(), suffix)
     except OSError as e:
         raise CompilerFailed(f"{source.path.name}: {home}: {e.strerror or e}; make room there") from None
-    store.put(KIND, key, json.dumps({"binary": path.name, "log": log, "seconds": seconds}).encode())
-    return Binary(path, path.stem, log, seconds, cached=False)
+    store.put(KIND, key, json.dumps({"binary": path.name, "log": log}).encode())
+    return Binary(path, path.stem, log, cached=False)
 
 
 def binary_of(body: bytes) -> Binary | None:
@@ -209,8 +206,7 @@ def binary_of(body: bytes) -> Binary | None:
     try:
         entry = json.loads(body)
         path = store.blob_of(entry["binary"], Path(entry["binary"]).stem)
-        log, seconds = str(entry["log"]), float(entry["seconds"])
-        return None if path is None else Binary(path, path.stem, log, seconds, cached=True)
+        return None if path is None else Binary(path, path.stem, str(entry["log"]))
     except (Foreign, ValueError, KeyError, TypeError, RecursionError):
         return None
 

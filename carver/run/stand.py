@@ -349,7 +349,7 @@ class Stand:
         names = [next(tensors) if isinstance(a, Guarded) else n for n, a in zip(self._names, first, strict=True)]
         if key not in self._loaded:
             path, sha256, log = trial["binary"] or ("", "", "")
-            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log, 0.0, cached=True), concrete)
+            self._loaded[key] = self.device.load(Binary(Path(path), sha256, log), concrete)
         if concrete.workspace_bytes > (self._workspace.buffer.size_bytes if self._workspace else 0):
             self._workspace = None  # frees the smaller one first
             self._workspace = Guarded(self.device, (concrete.workspace_bytes,), "uint8")

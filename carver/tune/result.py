@@ -194,7 +194,7 @@ def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | Non
     if source.isa == program.source.isa and (kind == "cuda" or d["compiler"] == compiler_of(kind).identity):
         built = files[d["binary"]]
         if sha256(built).hexdigest() == d["sha256"]:
-            binary = Binary(blob(built, Path(d["binary"]).suffix), d["sha256"], d["log"], 0.0, cached=True)
+            binary = Binary(blob(built, Path(d["binary"]).suffix), d["sha256"], d["log"])
     params = typed(tuple[Param, ...], d["params"])
     launch = typed(Launch, d["launch"]) if "launch" in d else None
     program = replace(program, source=source)
