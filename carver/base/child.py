@@ -532,11 +532,8 @@ class _Forked:
 
 
 def _forked(make: Callable[[], Handler], jobs: int, replies: int) -> None:
-    """The forked side.
-
-    Jobs run in a thread that starts here: to GNU's OpenMP the one that forked still has the team of its parent, whose
-    threads did not come along, and its first parallel region would wait for them for ever.
-    """
+    """The forked side. Jobs run in a thread that starts here: to GNU's OpenMP the one that forked still has the team of
+    its parent, whose threads did not come along, and its first parallel region would wait for them for ever."""
     thread = threading.Thread(target=_serve, args=(make, os.fdopen(jobs), os.fdopen(replies, "w", buffering=1)))
     thread.start()
     thread.join()

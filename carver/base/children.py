@@ -109,10 +109,8 @@ def finished(
     command: Sequence[str], timeout_s: float, stop: threading.Event | None = None, pass_fds: Sequence[int] = (),
     most_bytes: int = LOG_BYTES,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run a command to its end, like `subprocess.run`, of whose output the first `most_bytes` are kept.
-
-    Its standard input is empty. Past the timeout or `stop` all that it started is killed: subprocess.TimeoutExpired.
-    """
+    """Run a command to its end, like `subprocess.run`, of whose output the first `most_bytes` are kept. Its standard
+    input is empty. Past the timeout or `stop` all that it started is killed: subprocess.TimeoutExpired."""
     began = time.monotonic()
     with subprocess.Popen(
         [*warden.command(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

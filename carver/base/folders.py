@@ -97,10 +97,8 @@ def existing(folder: Path) -> Path:
 
 
 def kept(*names: str) -> Path:
-    """The folder of these names in the cache, to read from; it may not be there.
-
-    Raises DeviceError where this user may not read it, or others could have put into it what we would run.
-    """
+    """The folder of these names in the cache, to read from; it may not be there. Raises DeviceError where this user may
+    not read it, or others could have put into it what we would run."""
     folder = cache_folder()
     try:
         for place in accumulate(names, Path.joinpath, initial=folder):
@@ -146,9 +144,7 @@ def _made(folder: Path, names: Sequence[str]) -> Path:
 
 def check_owner(path: Path) -> None:
     """Raises DeviceError unless what is there belongs to this user, or to root, and only its owner may write to it.
-
-    `CARVER_TRUST_CACHE` names a cache folder of another user that is trusted all the same, as do `trusted`.
-    """
+    `CARVER_TRUST_CACHE` names a cache folder of another user that is trusted all the same, as do `trusted`."""
     if sys.platform == "win32":
         return
     found = path.stat()

@@ -233,9 +233,7 @@ def as_json(value: Any) -> Any:
 
 def typed(kind: Any, value: Any) -> Any:
     """A value of that annotation from JSON: objects become the dataclass among the kinds, lists tuples, text paths.
-
-    Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit.
-    """
+    Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit."""
     if not isinstance(value, Mapping | list | str):
         return value
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

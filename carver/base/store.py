@@ -63,10 +63,8 @@ _STORES: WeakSet[Store] = WeakSet()
 
 
 class Store:
-    """One database. Threads may share it; after a fork each process has a connection of its own.
-
-    A `fixed` one cannot be written and is read as it stands. An `owned` one must pass `check_owner`: DeviceError.
-    """
+    """One database. Threads may share it; after a fork each process has a connection of its own. A `fixed` one cannot
+    be written and is read as it stands. An `owned` one must pass `check_owner`: DeviceError."""
 
     def __init__(self, path: Path, *, fixed: bool = False, owned: bool = False) -> None:
         self.path, self.fixed, self.owned = path, fixed, owned
@@ -258,10 +256,8 @@ def _store(path: Path, fixed: bool) -> Store:
 
 
 def to_write() -> Store:
-    """The store of the cache folder; where that cannot be written, of a folder that ends with this process.
-
-    Raises DeviceError where others could put into it what we would run.
-    """
+    """The store of the cache folder; where that cannot be written, of a folder that ends with this process. Raises
+    DeviceError where others could put into it what we would run."""
     return _store(private() / NAME, False)
 
 
@@ -274,9 +270,7 @@ def to_read() -> list[Store]:
 
 def get(kind: str, keys: Collection[str] | None = None) -> dict[str, bytes | None]:
     """`Store.get` of the cache. A store that cannot be read has nothing, with a warning: what it held is made anew.
-
-    Raises DeviceError where others than this user can write to the cache.
-    """
+    Raises DeviceError where others than this user can write to the cache."""
     found: dict[str, bytes | None] = {}
     for store in to_read():
         try:
@@ -324,10 +318,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def unpack(files: Mapping[str, bytes]) -> Path:
-    """The first of the files, all in a folder of the store that is named after their contents.
-
-    Whatever differs there, or others could write to, is made anew.
-    """
+    """The first of the files, all in a folder of the store that is named after their contents. Whatever differs there,
+    or others could write to, is made anew."""
     digest = sha256()
     for name, content in files.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)

@@ -156,10 +156,8 @@ class Probe:
 
 
 def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Microbenchmarks]:
-    """What the device was taken for, its state after the last part that ran, and the readings.
-
-    Each part is written to the log as soon as it is done; one that hangs or crashes is left out.
-    """
+    """What the device was taken for, its state after the last part that ran, and the readings. Each part is written to
+    the log as soon as it is done; one that hangs or crashes is left out."""
     log = cache_folder() / "calibrate.jsonl"
     with Child("carver.calibrate.device:Probe", {"device": device}) as worker:
         said = worker.call({"do": "describe"}, PART_TIMEOUT_S)

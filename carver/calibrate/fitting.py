@@ -232,10 +232,8 @@ class Fit:
 
 
 def fit_group(group: Group, start: Start = "shipped", before: Quality | None = None, hold: Collection[str] = ()) -> Fit:
-    """Fit the constants that the group's data identify; hold out every fold of its problems in turn.
-
-    `before` is what the fit is compared with where that is not its own start. Constants to `hold` stay at the start.
-    """
+    """Fit the constants that the group's data identify; hold out every fold of its problems in turn. `before` is what
+    the fit is compared with where that is not its own start. Constants to `hold` stay at the start."""
     for name in hold:
         if name not in CONSTANTS:
             raise ConfigError(f"no constant {name!r} to hold; {nearest(name, CONSTANTS)}")
@@ -433,10 +431,8 @@ def _gpu_constants(arch: Arch, micro: Microbenchmarks) -> dict[str, float | None
 
 
 def _cpu_fields(arch: Arch, micro: Microbenchmarks, idle: bool) -> dict[str, Any]:
-    """Nobody prints a datasheet of a virtual machine: clock and bandwidths are replaced where they differ.
-
-    Bandwidth of DRAM is stated before its efficiency, as a datasheet's is.
-    """
+    """Nobody prints a datasheet of a virtual machine: clock and bandwidths are replaced where they differ. Bandwidth of
+    DRAM is stated before its efficiency, as a datasheet's is."""
     said = {name: micro.get(name) for name in ("clock_hz", "l2_latency_s", "dram_latency_s")}
     if idle:
         said |= {name: micro.get(name) for name in ("l2_bytes_per_s", "l3_bytes_per_s")}

@@ -96,10 +96,8 @@ Run = Callable[[], None]
 
 
 def run_part(bench: Any, name: str) -> Microbenchmarks:
-    """The readings of one part, a method of a `Cpu` or `Gpu`, and why there are no more of them.
-
-    The first of its `parts` measures `hz`, which others need.
-    """
+    """The readings of one part, a method of a `Cpu` or `Gpu`, and why there are no more of them. The first of its
+    `parts` measures `hz`, which others need."""
     bench.curves, bench.left_out = [], []
     found: dict[str, Reading] = {}
     try:
@@ -183,10 +181,8 @@ class Cpu:
         return self.bench.run(self.source(entry), {"data": data, "out": self.out.pointer}, *args)
 
     def counted(self, make: Callable[[int], Run], least: int) -> tuple[int, list[float]]:
-        """A count of which one run takes at least the span, and the times of the runs of it. [s]
-
-        Half as many must take visibly less: on a busy system a parallel region waits for a core whatever it computes.
-        """
+        """A count of which one run takes at least the span, and the times of the runs of it. [s] Half as many must take
+        visibly less: on a busy system a parallel region waits for a core whatever it computes."""
         count, before = least, self._quickest(make(least))
         while count < MOST_COUNT * least:
             count *= 2
@@ -390,10 +386,8 @@ class Gpu:
         return run, rounds * UNROLL * VECTOR_BYTES * blocks * threads
 
     def _sweep(self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1) -> tuple[list[float], float]:
-        """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s]
-
-        By Little's law, at the bytes in flight that reach `BUSY` of the best.
-        """
+        """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s] By Little's
+        law, at the bytes in flight that reach `BUSY` of the best."""
         source = self.source("stream")
         in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
         runs = [self.stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]

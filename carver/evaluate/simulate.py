@@ -75,9 +75,7 @@ class Trace:
 
 def choices_of(case: Case, profile: Profile | None = None) -> tuple[Choices, FloatArray]:
     """The candidates of a case that the rules let pass, with predictions [s] and measured times [s], inf where failed.
-
-    What the model rejects is tried by nobody but counts for the best.
-    """
+    What the model rejects is tried by nobody but counts for the best."""
     ranking = case.ranked()
     keep = np.array(ranking.indices if ranking else [], int)
     predicted = ranking.seconds if ranking else np.zeros(0)
@@ -118,10 +116,8 @@ def replay(
 def simulate(
     cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None, searches: Sequence[str] = tuple(SEARCHES)
 ) -> list[Trace]:
-    """Each strategy on every case; those that draw, once a seed.
-
-    What "learn" has learnt is carried from a table's problem to the next of the same operator, backend and device.
-    """
+    """Each strategy on every case; those that draw, once a seed. What "learn" has learnt is carried from a table's
+    problem to the next of the same operator, backend and device."""
     traces = []
     profiles: dict[tuple[str, ...], Profile] = {}
     for case in cases:

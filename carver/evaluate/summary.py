@@ -68,10 +68,8 @@ def evaluate(
     path: Path, ks: Sequence[int] = KS, by: str = "table", workers: int | None = None,
     say: Callable[[Remark], None] = insist, formats: Sequence[Formats] | None = None,
 ) -> tuple[list[Summary], list[Any]]:  # fmt: skip
-    """Rank every problem of every table with the shipped model and sum up what its picks cost.
-
-    `say` is told what could not be read or ranked. Also returned is what `scored` gave of what is no case.
-    """
+    """Rank every problem of every table with the shipped model and sum up what its picks cost. `say` is told what could
+    not be read or ranked. Also returned is what `scored` gave of what is no case."""
     cases = list(read_all(path, say, formats))
     scores: list[Score] = []
     others: list[Any] = []
@@ -159,9 +157,7 @@ def table(
     rows: Sequence[Summary], ks: Sequence[int] = KS, width: int = WIDTH, by: str = "table", styled: bool = False
 ) -> str:
     """The summary, grouped `by` that, as a table: the model's slowdown, and below it in brackets that of random draws.
-
-    On a narrow screen recall and precision give way, then the later k; `to_dict` has everything.
-    """
+    On a narrow screen recall and precision give way, then the later k; `to_dict` has everything."""
     def column(heading: str, above: Iterable[str], below: Iterable[str], **how: Any) -> Column:
         pairs = zip(above, below, strict=True)
         return Column(heading, tuple(cell for pair in pairs for cell in (*pair, ""))[:-1], **how)
@@ -290,10 +286,8 @@ def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
 
 
 def random_best(sorted_times: FloatArray, k: int) -> float:
-    """Geometric mean of the best of k times drawn without replacement. [s]
-
-    The i-th fastest of n is the best of a draw with probability C(n-1-i, k-1) / C(n, k).
-    """
+    """Geometric mean of the best of k times drawn without replacement. [s] The i-th fastest of n is the best of a draw
+    with probability C(n-1-i, k-1) / C(n, k)."""
     n = len(sorted_times)
     k = min(k, n)
     chance = np.zeros(n)

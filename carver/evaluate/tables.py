@@ -124,9 +124,7 @@ def seconds(milliseconds: Any, ran: Any = True) -> FloatArray:
 
 def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> tuple[list[dict[str, int]], str]:
     """The rows as configurations of a backend, and a remark on what tells equal ones apart, because no kernel has it.
-
-    What a row does not have is at the kernel's default.
-    """
+    What a row does not have is at the kernel's default."""
     names = {name for kernel in kernels(operator, backend) for name in kernel.tunables}
     configs = [{k: _whole(k, v) for k, v in row.items() if k in names} for row in rows]
     unread: dict[str, None] = {}
@@ -283,10 +281,8 @@ _TIMED = ("time_ms", "valid")
 
 
 def csv_cases(path: Path) -> Iterator[Case]:
-    """The documented CSV form; rows of one problem need not stand together, and some row of it must have a time.
-
-    Raises ConfigError that names line and column for a cell that says nothing.
-    """
+    """The documented CSV form; rows of one problem need not stand together, and some row of it must have a time. Raises
+    ConfigError that names line and column for a cell that says nothing."""
     problems: dict[tuple[tuple[str, str], ...], list[tuple[str, dict[str, str]]]] = {}
     with io.StringIO(text_of(path, ConfigError), newline="") as file:
         reader = csv.DictReader(file, skipinitialspace=True)

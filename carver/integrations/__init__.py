@@ -23,9 +23,7 @@ def capability(arch: Arch, what: str) -> tuple[int, int]:
 
 def refusal(error: Exception) -> CompileError:
     """What a language's compiler raised, as one configuration's answer: the line that names an error, else the first.
-
-    Raises OSError or MemoryError where the machine lacked something, which says nothing of the configuration.
-    """
+    Raises OSError or MemoryError where the machine lacked something, which says nothing of the configuration."""
     if isinstance(error, OSError | MemoryError) and not isinstance(error, TimeoutError):
         raise error
     said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
@@ -35,10 +33,8 @@ def refusal(error: Exception) -> CompileError:
 
 
 def in_order(function: Callable[..., Any], args: Any, more: Mapping[str, Any] | None = None) -> list[Any]:
-    """Arguments in the order of a function's parameters, given so or by name, and `more` by name.
-
-    Tensors of any library are ours then. Raises ConfigError for one that lacks.
-    """
+    """Arguments in the order of a function's parameters, given so or by name, and `more` by name. Tensors of any
+    library are ours then. Raises ConfigError for one that lacks."""
     parameters = inspect.signature(function).parameters
     named: dict[str, Any] = dict(args if isinstance(args, Mapping) else zip(parameters, args, strict=False))
     named |= more or {}

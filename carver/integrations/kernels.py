@@ -339,10 +339,8 @@ def makes(kernel: Any) -> bool:
 
 
 def made(function: Callable[..., Any], args: Any, config: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """What a function makes of a configuration, and the arguments and entries that it did not take.
-
-    Raises CompileError where it fails: a configuration may be one that it cannot have.
-    """
+    """What a function makes of a configuration, and the arguments and entries that it did not take. Raises CompileError
+    where it fails: a configuration may be one that it cannot have."""
     named = dict(args) if isinstance(args, Mapping) else {}
     known = {**named, **config}
     parameters = signature(function).parameters

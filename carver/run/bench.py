@@ -64,10 +64,8 @@ class Runner:
         """Of disturbed timings: how many were taken again, and the longest baseline over its least."""
 
     def take(self, m: Measurement, found: Mapping[str, Any]) -> Measurement:
-        """The measurement after a round, which is recorded unless it is lost or busy.
-
-        `m`: what is known of the candidate, at first without a time; `found`: what a `Session` says of the round.
-        """
+        """The measurement after a round, which is recorded unless it is lost or busy. `m`: what is known of the
+        candidate, at first without a time; `found`: what a `Session` says of the round."""
         for name, seconds in found.get("spent_s", {}).items():
             self.spent_s[name] += seconds / self.width
         self.retaken += found.get("retaken", 0)
@@ -348,10 +346,8 @@ def _identity(s: Settings) -> dict[str, Any]:
 
 
 def _rounds(bench: Bench, run: Run, every: Mapping[str, Candidate], runner: Runner, shown: Bars) -> bool:
-    """Measure what is missing, and bring `runner.known` up to date with each round of each candidate.
-
-    Whether that is all: a candidate that no compiler could do is told, and left to another time.
-    """
+    """Measure what is missing, and bring `runner.known` up to date with each round of each candidate. Whether that is
+    all: a candidate that no compiler could do is told, and left to another time."""
     settings, known = bench.settings, runner.known
     todo = [key for key in every if key not in known or not done(known[key])]
     bar = shown.bar("compile", len(todo))

@@ -72,10 +72,8 @@ TORCH_NAMES = {"tf32": "float32", "float8_e4m3": "float8_e4m3fn"}
 
 
 def encode(values: npt.ArrayLike, dtype: str) -> Array:
-    """Values rounded to a dtype (nearest, ties to even; 8-bit floats and integers saturate), as stored bits.
-
-    An array that has the type of the bits already, uint16 for bfloat16 or uint8 for an 8-bit float, is left alone.
-    """
+    """Values rounded to a dtype (nearest, ties to even; 8-bit floats and integers saturate), as stored bits. An array
+    that has the type of the bits already, uint16 for bfloat16 or uint8 for an 8-bit float, is left alone."""
     array: Array = np.asarray(values)
     storage = np.dtype(STORAGE[dtype])
     if array.dtype == storage:

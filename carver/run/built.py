@@ -448,10 +448,8 @@ def device_name(target: str, kind: str) -> str:
 
 
 def cpu_workers() -> int:
-    """How many candidates are compiled at once.
-
-    CARVER_CPU_COUNT if above 0, else CARVER_CPU_FRACTION (0.9) of the cores of this process; at most CARVER_MAX_CPU.
-    """
+    """How many candidates are compiled at once. CARVER_CPU_COUNT if above 0, else CARVER_CPU_FRACTION (0.9) of the
+    cores of this process; at most CARVER_MAX_CPU."""
     available = cores_available()
     count = _number("CARVER_CPU_COUNT", -1.0)
     share = _number("CARVER_CPU_FRACTION", 0.9)

@@ -76,9 +76,7 @@ class OperatorReference:
 @dataclass
 class Checker:
     """The reference, computed once, and the tolerances: `atol` + `rtol` x reference, beside what the reference says.
-
-    Outputs are compared where the reference was computed: by torch on a GPU if it was, else by NumPy.
-    """
+    Outputs are compared where the reference was computed: by torch on a GPU if it was, else by NumPy."""
 
     ref_prog: Callable[..., Any] | None = None
     manual_check_prog: Callable[..., Any] | None = None
@@ -104,9 +102,7 @@ class Checker:
 
     def prepare(self, inputs: Inputs, device: str, outputs: int, hidden: Sequence[int] = ()) -> None:
         """Run and time the reference. One that takes the outputs as well is asked about each candidate instead.
-
-        `hidden` are places of outputs among the inputs, which the reference does not see.
-        """
+        `hidden` are places of outputs among the inputs, which the reference does not see."""
         if not self.wanted:
             return
         ref = self.ref_prog
@@ -164,10 +160,8 @@ class Checker:
         return self._compare(outputs) if self._right is not None else ("ok", "", None)
 
     def _expect(self, returned: Any, allowed: Any = None) -> None:
-        """Take what a reference returned for right; `allowed` comes with the single array of carver's own.
-
-        A user's may write to it again, so it is copied.
-        """
+        """Take what a reference returned for right; `allowed` comes with the single array of carver's own. A user's may
+        write to it again, so it is copied."""
         every = returned if isinstance(returned, list | tuple) else [returned]
         self._right = [wide(x, copy=allowed is None) for x in every]
         own = 0.0 if allowed is None else allowed
@@ -340,18 +334,14 @@ def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
 
 
 def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple[Any, Any]:
-    """The output, and the sum of the magnitudes that were added up to get it, which scales the rounding error.
-
-    `inputs` are float64 arrays of `xp` by tensor name.
-    """
+    """The output, and the sum of the magnitudes that were added up to get it, which scales the rounding error. `inputs`
+    are float64 arrays of `xp` by tensor name."""
     return operator(problem.operator).reference(problem, inputs, xp)
 
 
 def bounded(problem: Problem, inputs: Mapping[str, Any], xp: Any = np, exact: bool = False) -> tuple[Any, Any, Any]:
-    """The output as its type holds it, what each element may be off by, and the magnitudes of `expected`.
-
-    `exact` says that the inputs are those of `draw_exact`.
-    """
+    """The output as its type holds it, what each element may be off by, and the magnitudes of `expected`. `exact` says
+    that the inputs are those of `draw_exact`."""
     value, magnitude = expected(problem, inputs, xp)
     value = representable(problem, value, xp)
     return value, tolerance_exact(problem, value) if exact else tolerance(problem, value, magnitude), magnitude
@@ -442,10 +432,8 @@ def as_torch(buffer: Buffer, torch: Any) -> Any:
 def library_call(
     problem: Problem, kind: str, inputs: Mapping[str, Buffer], output: Buffer
 ) -> tuple[str, Callable[[], object]]:
-    """The library's name and a call that computes the problem from the same buffers.
-
-    torch on a GPU, which takes cuBLAS for products; NumPy on the CPU. Raises DeviceError where it has no fast way.
-    """
+    """The library's name and a call that computes the problem from the same buffers. torch on a GPU, which takes cuBLAS
+    for products; NumPy on the CPU. Raises DeviceError where it has no fast way."""
     xp = namespace(kind)
     if xp is np and kind == "cuda":
         raise DeviceError("no library to compare with on the GPU: install torch")

@@ -118,10 +118,8 @@ def cuda_compiler() -> Compiler:
 
 
 def hip_compiler() -> Compiler:
-    """clang for AMD's GPUs: $CARVER_HIP_CLANG, ROCm's own, or the newest of the PATH. It makes assembly.
-
-    For one that comes without ROCm there is `for_amd`.
-    """
+    """clang for AMD's GPUs: $CARVER_HIP_CLANG, ROCm's own, or the newest of the PATH. It makes assembly. For one that
+    comes without ROCm there is `for_amd`."""
     rocm = Path(os.environ.get("ROCM_PATH", "/opt/rocm"))
     names = ("clang++", *(f"clang++-{version}" for version in range(30, 16, -1)))
     found = (shutil.which("clang++", path=rocm / "llvm" / "bin"), *map(shutil.which, names))
@@ -341,10 +339,8 @@ def _run_nvrtc(source: Source, compiler: Compiler, out: Path) -> str:
 
 
 def bundle(source: Source) -> dict[str, bytes]:
-    """A source and what it includes from its folder or below, by the names there, the source first.
-
-    What it includes from elsewhere stays there: carver's own headers, those of a flag's folder.
-    """
+    """A source and what it includes from its folder or below, by the names there, the source first. What it includes
+    from elsewhere stays there: carver's own headers, those of a flag's folder."""
     home = source.path.parent
     found = {path: content for _, path, content in source.files()}
     return {path.relative_to(home).as_posix(): found[path] for path in found if path.is_relative_to(home)}

@@ -129,9 +129,7 @@ _RELAXED = 2
 @contextmanager
 def captured(run: Callable[[], object], stream: int) -> Iterator[Callable[[], None]]:
     """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches there.
-
-    Raises RunError where that cannot be captured, or is nothing.
-    """
+    Raises RunError where that cannot be captured, or is nothing."""
     library, on = _library(), ctypes.c_void_p(stream)
     graph, whole, nodes = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
     _checked(library.cuStreamBeginCapture_v2(on, _RELAXED), "capturing a CUDA graph")

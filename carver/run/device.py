@@ -139,10 +139,8 @@ def cores_taken() -> int:
 
 
 class CpuDevice:
-    """This machine's processor. Errors of a kernel are RunError, no room is OutOfMemory.
-
-    `threads` is how many cores a kernel uses; all that this process may, unless said.
-    """
+    """This machine's processor. Errors of a kernel are RunError, no room is OutOfMemory. `threads` is how many cores a
+    kernel uses; all that this process may, unless said."""
 
     kind = "cpu"
     lease: str = "cpu"

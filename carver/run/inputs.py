@@ -193,10 +193,8 @@ class Draw:
 
 @dataclass(frozen=True)
 class Value:
-    """One argument as it travels: an array on the host as stored bits, or a plain number or text.
-
-    `form` is what the function gets it as: numpy, torch, or plain.
-    """
+    """One argument as it travels: an array on the host as stored bits, or a plain number or text. `form` is what the
+    function gets it as: numpy, torch, or plain."""
 
     name: str
     form: str

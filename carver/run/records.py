@@ -61,20 +61,16 @@ def _median_rank(n: int) -> int:
 
 
 def without_outliers(samples: Sequence[float]) -> list[float]:
-    """The samples whose modified z-score 0.6745 |x - median| / MAD is at most 3.5; all where MAD is 0.
-
-    Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993).
-    """
+    """The samples whose modified z-score 0.6745 |x - median| / MAD is at most 3.5; all where MAD is 0. Source: Iglewicz
+    and Hoaglin, How to Detect and Handle Outliers (1993)."""
     middle = statistics.median(samples)
     mad = statistics.median(abs(x - middle) for x in samples)
     return [x for x in samples if 0.6745 * abs(x - middle) <= 3.5 * mad] if mad else list(samples)
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
-    """Median of the samples without outliers, and a 95 % interval of the median; the range below 6 samples.
-
-    The interval is of all samples: one of what an outlier test has left covers the median less often than it says.
-    """
+    """Median of the samples without outliers, and a 95 % interval of the median; the range below 6 samples. The
+    interval is of all samples: one of what an outlier test has left covers the median less often than it says."""
     ordered = sorted(samples)
     left = _median_rank(len(ordered))
     low, high = ordered[left], ordered[-1 - left]
@@ -152,10 +148,8 @@ class Measurement:
         return 50.0 * (self.ci_high_ms - self.ci_low_ms) / self.median_ms
 
     def with_round(self, samples_ms: Sequence[float], conditions: Mapping[str, Any]) -> Measurement:
-        """This measurement after one more round, its median and interval over the samples of all rounds.
-
-        A time that is none, such as NaN, makes the outcome a crash.
-        """
+        """This measurement after one more round, its median and interval over the samples of all rounds. A time that is
+        none, such as NaN, makes the outcome a crash."""
         if odd := [x for x in samples_ms if not _is_time(x)]:
             return replace(self, outcome="crash", message=f"its timing gave {odd[0]!r} ms", updated_at=now())
         rounds = (*self.rounds_ms, tuple(map(float, samples_ms)))

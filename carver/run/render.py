@@ -126,10 +126,8 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ...
-
-    A value that is a name is given by each call.
-    """
+    """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ... A
+    value that is a name is given by each call."""
 
     kind: str
     value: int | float | str
@@ -255,10 +253,8 @@ def scope(chosen: Kernel, problem: Problem, config: Mapping[str, int], arch: Arc
 
 
 def storage_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
-    """Extents in memory: those of `Problem.stored`, with one exception.
-
-    With trans_a (trans_b) the last two dimensions of A (B) are exchanged, unless the statement spells storage order.
-    """
+    """Extents in memory: those of `Problem.stored`, with one exception. With trans_a (trans_b) the last two dimensions
+    of A (B) are exchanged, unless the statement spells storage order."""
     shape = problem.stored(tensor).shape(problem.sizes)
     if not problem.options.get(f"trans_{tensor.name.lower()}"):
         return shape
@@ -278,10 +274,8 @@ def _spec(problem: Problem, tensor: Tensor) -> TensorSpec:
 def _macros(
     problem: Problem, config: Mapping[str, int], tensors: tuple[TensorSpec, ...], aligned: bool
 ) -> dict[str, str]:
-    """What the compiler is told: tunables, element types, alignments, and what the operator has to say.
-
-    A CPU loads from anywhere, so its kernels are not built anew for each alignment.
-    """
+    """What the compiler is told: tunables, element types, alignments, and what the operator has to say. A CPU loads
+    from anywhere, so its kernels are not built anew for each alignment."""
     numbers: dict[str, int | str] = {name.upper(): value for name, value in config.items()}
     for spec in tensors:
         numbers[f"{spec.name.upper()}_DTYPE"] = dtypes.CODES[spec.dtype]
@@ -300,10 +294,8 @@ def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap:
-    """With boxes of one element along the last axes of a tensor that has more of them than a box.
-
-    Raises ConfigError for what the copy engine cannot do.
-    """
+    """With boxes of one element along the last axes of a tensor that has more of them than a box. Raises ConfigError
+    for what the copy engine cannot do."""
     copied, dtype = bool(declared.copied(names)), problem.dtypes[declared.tensor]
     sizes = tuple(int(size(names)) for size in declared.sizes)
     box = tuple(int(extent(names)) for extent in declared.box)

@@ -160,10 +160,8 @@ def compiler_of(kind: str) -> Compiler:
 def build(
     trial: Trial, kind: str, timeout_s: float | None = None, stop: threading.Event | None = None, device: str = ""
 ) -> Trial | Reply:
-    """The trial with its binary, compiled here; a Reply that says why where there is none.
-
-    `stop` ends the compiler. `device` is the one here, where the trial was made for another host's.
-    """
+    """The trial with its binary, compiled here; a Reply that says why where there is none. `stop` ends the compiler.
+    `device` is the one here, where the trial was made for another host's."""
     assert trial.program is not None
     source = trial.program.source
     if trial.files is not None and not source.path.is_file():
@@ -325,10 +323,8 @@ class Session(ExitStack):
             self._prepare_checks()
 
     def measure(self, trial: Trial, best_ms: float | None = None, seconds: float | None = None) -> dict[str, Any]:
-        """Compile if need be, run and check once, time one round, check again: what `Runner.take` takes.
-
-        The round takes `seconds`, by default a quarter of the time limit, if the candidate is fast enough for that.
-        """
+        """Compile if need be, run and check once, time one round, check again: what `Runner.take` takes. The round
+        takes `seconds`, by default a quarter of the time limit, if the candidate is fast enough for that."""
         s, spent_s = self.spec, dict[str, float]()
         found: dict[str, Any] = {"host": platform.node(), "spent_s": spent_s}
         if trial.files is not None:

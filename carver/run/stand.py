@@ -181,9 +181,7 @@ class Stand:
 
     def check(self, trial: Mapping[str, Any], to: str = "") -> Mapping[str, Any]:
         """One run on each set of inputs, into poisoned outputs; `trial` is what `carver.run.session.Trial.job` sends.
-
-        They are compared with the reference here, or left as `.npy` files in the folder `to`, with their types.
-        """
+        They are compared with the reference here, or left as `.npy` files in the folder `to`, with their types."""
         run = self._runner(trial)
         error: float | None = None
         for one in reversed(self._sets):  # the last is the one that is timed
@@ -264,10 +262,8 @@ class Stand:
         warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
         rest_s: float = 0.0, timer: str = "events",
     ) -> dict[str, Any]:  # fmt: skip
-        """Timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`.
-
-        Before the first round come `warmup` runs. Where `timeout_s` would end first there are fewer.
-        """
+        """Timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`. Before the first round
+        come `warmup` runs. Where `timeout_s` would end first there are fewer."""
         before, after = around or (lambda: None, lambda: None)
 
         def timed() -> None:

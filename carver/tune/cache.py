@@ -329,10 +329,8 @@ def export_archive(path: Path, keys: Collection[str] = (), binaries: bool = Fals
 
 
 def import_archive(path: Path, digest: str | None = None, replace: bool = False) -> Moved:
-    """Put what is in an archive into the cache; entries that are there already are left alone unless `replace`.
-
-    Raises Foreign, before anything is written, where an entry, or the SHA-256 of all, is not what was exported.
-    """
+    """Put what is in an archive into the cache; entries that are there already are left alone unless `replace`. Raises
+    Foreign, before anything is written, where an entry, or the SHA-256 of all, is not what was exported."""
     packed = content(path, Foreign, _MOST_BYTES)
     if digest is not None and _digest(packed) != digest.lower():
         raise Foreign(f"{path} is not the archive with SHA-256 {digest}")

@@ -81,10 +81,8 @@ _HINT_NAMES: Mapping[str, Callable[[Hint], Any]] = {
 
 
 def from_hint(hint: Hint, wanted: Iterable[str], optional: Collection[str] = ()) -> Config:
-    """A hint in a function's own words: the names of its config, and the usual ones for what follows from it.
-
-    Raises ConfigError for a usual name that this hint's kernel has nothing for, unless it is in `optional`.
-    """
+    """A hint in a function's own words: the names of its config, and the usual ones for what follows from it. Raises
+    ConfigError for a usual name that this hint's kernel has nothing for, unless it is in `optional`."""
     own = {name.lower(): value for name, value in hint.config.items()}
     config: Config = {}
     for name in wanted:
@@ -201,9 +199,7 @@ def check_bound(
     entries: list[Entry], signature: inspect.Signature, bound: Mapping[str, Any], what: str
 ) -> tuple[str, ...]:
     """Required parameters that neither the call nor the configs bind: the arrays of a function that does the work.
-
-    Raises ConfigError where configs differ in what they leave open.
-    """
+    Raises ConfigError where configs differ in what they leave open."""
     if takes_config(signature):
         keys: set[str] = {"config"}
     else:

@@ -115,10 +115,8 @@ class Lanes(ExitStack):
         return found | {"spent_s": {**found.get("spent_s", {}), "compile": waited_s}}
 
     def _compile(self, ready: Mapping[int, Trial], ahead: Iterable[tuple[int, Trial]]) -> None:
-        """Begin to compile what is needed, and what comes next, as many as work side by side.
-
-        For a CPU only when something needed is missing; for a GPU as soon as there is room, while it measures.
-        """
+        """Begin to compile what is needed, and what comes next, as many as work side by side. For a CPU only when
+        something needed is missing; for a GPU as soon as there is room, while it measures."""
         plan, gpu = self._plan, self._plan.kind == "cuda"
         if self._compilers is None:
             self._compilers = ThreadPoolExecutor(cpu_workers())

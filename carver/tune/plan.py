@@ -389,10 +389,8 @@ def _inputs(
     given: tuple[Any, ...] | None, params: tuple[Param, ...] | None, described: bool, names: Sequence[str],
     out: tuple[int, ...], settings: Tuning, device: str, arch: Arch, what: str,
 ) -> Inputs:  # fmt: skip
-    """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made.
-
-    `params` that the kernel is not `described` by are the hints' problem's: a kernel given all its arrays may differ.
-    """
+    """In the order context manager, `supply_prog`, `supply_type`; outputs that are not given are made. `params` that
+    the kernel is not `described` by are the hints' problem's: a kernel given all its arrays may differ."""
     kind = device.partition(":")[0]
     form = "torch" if kind == "cuda" and namespace("cuda").__name__ == "torch" else "numpy"
     if given is None and settings.supply_prog is None:

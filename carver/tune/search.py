@@ -138,10 +138,8 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop:
 
 
 def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
-    """A few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`.
-
-    Stops when no candidate that is left is likely to be faster by `WORTH`. Without predictions, in the order given.
-    """
+    """A few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`. Stops when no candidate
+    that is left is likely to be faster by `WORTH`. Without predictions, in the order given."""
     ranking = choices.ranking
     if ranking is None:
         return rank_order(choices, measure, seed)
@@ -182,10 +180,8 @@ def random_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
 
 
 def local(choices: Choices, measure: Measure, seed: int = 0) -> str:
-    """From the best predicted, the untried neighbours of the best so far, nearest first.
-
-    A neighbour differs in one key by one step, else in more; beyond two steps it goes on from the best predicted.
-    """
+    """From the best predicted, the untried neighbours of the best so far, nearest first. A neighbour differs in one key
+    by one step, else in more; beyond two steps it goes on from the best predicted."""
     where = choices.places
     first, *rest = choices.order
     times = {first: measure([first])[0]}
@@ -205,9 +201,7 @@ POPULATION = 12
 
 def genetic(choices: Choices, measure: Measure, seed: int = 0, *, seeded: bool = True) -> str:
     """Differential evolution over the candidates' coordinates, the first generation half from the ranking if `seeded`.
-
-    A point between candidates is taken for the nearest. Ends when three generations in a row bring nothing new.
-    """
+    A point between candidates is taken for the nearest. Ends when three generations in a row bring nothing new."""
     from scipy.optimize import differential_evolution
 
     where = choices.places
