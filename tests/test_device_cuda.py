@@ -398,7 +398,7 @@ def test_a_silent_nvidia_smi_is_told(device: cuda.CudaDevice, monkeypatch: pytes
         raise subprocess.TimeoutExpired("nvidia-smi", 10)
 
     monkeypatch.setattr(cuda.shutil, "which", lambda _: "/bin/nvidia-smi")
-    monkeypatch.setattr(cuda.subprocess, "run", silent)
+    monkeypatch.setattr(cuda, "finished", silent)
     assert "timed out" in device.state()["nvidia_smi"] and "cuda" in device.state()
 
 

@@ -9,7 +9,6 @@ import atexit
 import csv
 import ctypes
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..arch import devices as arch
 from ..arch.descriptor import Arch
 from ..arch.detect import DRIVER
 from ..base import dtypes
+from ..base.children import finished
 from ..base.dtypes import size_bytes
 from ..base.errors import ConfigError, DeviceError, RunError, nearest
 from . import compile as compiling
@@ -463,11 +464,8 @@ class CudaDevice:
             return said
         query = [f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader,nounits"]
         try:
-            done = subprocess.run(
-                [program, f"--id={self._device.pci_bus_id()}", *query],
-                capture_output=True, text=True, errors="replace", timeout=_SMI_TIMEOUT_S, check=False,
-            )  # fmt: skip
-        except (subprocess.TimeoutExpired, OSError) as e:
+            done = finished([program, f"--id={self._device.pci_bus_id()}", *query], _SMI_TIMEOUT_S)
+        except (TimeoutExpired, OSError) as e:
             return said | {"nvidia_smi": str(e)}
         row = next(csv.reader(done.stdout.splitlines(), skipinitialspace=True), [])
         for (name, unit), text in zip(_SMI_FIELDS.values(), row, strict=False):
