@@ -245,10 +245,13 @@ class Child:
         if b"\n" not in self._buffer and len(self._buffer) < _REPLY_BYTES:
             return None
         line, _, self._buffer = self._buffer.partition(b"\n")
-        if (reply := _parsed(line, self._asked.pop(0) if self._asked else "")) is None:
-            self._end(0.0)
-            return Reply("crash", f"what it wrote into the pipe of replies is none: {line[:80]!r}", transient=transient)
-        return reply
+        token = self._asked.pop(0) if self._asked else ""
+        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+            d = json.loads(line)
+            if d["token"] == token and d["outcome"] in OUTCOMES:
+                return Reply(d["outcome"], str(d["message"]), dict(d["data"]))
+        self._end(0.0)
+        return Reply("crash", f"what it wrote into the pipe of replies is none: {line[:80]!r}", transient=transient)
 
     def _take(self, pipe: IO[bytes]) -> Reply | None:
         """Take what is in one of `pipes`; the reply of a child that is gone, where that is what it says."""
@@ -384,16 +387,6 @@ def _waited(process: subprocess.Popen[bytes] | _Forked, seconds: float) -> bool:
         process.wait(seconds)
         return True
     return False
-
-
-def _parsed(line: bytes, token: str) -> Reply | None:
-    """The reply to the job of that token; None for anything else."""
-    try:
-        d = json.loads(line)
-        known = d["token"] == token and d["outcome"] in OUTCOMES
-        return Reply(d["outcome"], str(d["message"]), dict(d["data"])) if known else None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
 
 
 def answered(handle: Handler, job: Mapping[str, Any]) -> Reply:

@@ -54,7 +54,7 @@ def guard(start: Callable[[], None], parent: int) -> NoReturn:
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            follow_parent()
+            _prctl(_SET_PDEATHSIG, signal.SIGKILL)  # once the thread that forked it ends
             os.setsid()  # what it sends to its group does not reach the warden
             if os.getppid() == warden:
                 start()
@@ -121,11 +121,6 @@ def _children() -> list[int]:
                 if int(file.read().rpartition(b")")[2].split()[1]) == own:
                     found.append(int(pid))
     return found
-
-
-def follow_parent() -> None:
-    """From now on this process is killed when the thread that forked it ends."""
-    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> None:

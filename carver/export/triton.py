@@ -54,8 +54,11 @@ def configs(
         return triton.Config(own, **{k: every[k] for k in LAUNCH if k in every})
 
     def why_not(hint: Hint) -> str:
-        kept = only is None or _can_drop(hint, names, only)
-        return "" if kept else f"they use a key that is not among {', '.join(only or ())}"
+        """The keys outside `only` must have the value that a kernel without them has."""
+        keys = zip(hint.config.items(), renamed(hint.config, names), strict=True)
+        lost = {ours: n for (ours, n), theirs in keys if only is not None and theirs not in (*only, *LAUNCH)}
+        can = all(ours == "GROUP_M" or (ours == "SPLIT_K" and n == 1) for ours, n in lost.items())
+        return "" if can else f"they use a key that is not among {', '.join(only or ())}"
 
     found = distinct(hints, "Triton", ("triton",), entry, why_not=why_not)
     if not found:
@@ -72,13 +75,6 @@ def pasted(configs: Iterable[triton.Config]) -> str:
         words = [f"{name}={value}" for name, value in launch.items() if name not in usual or value != usual[name]]
         lines.append(f"    triton.Config({', '.join([repr(each.kwargs), *words])}),\n")
     return f"configs=[\n{''.join(lines)}]"
-
-
-def _can_drop(hint: Hint, names: Mapping[str, str] | None, only: Sequence[str]) -> bool:
-    """Whether the keys outside `only` have the value that a kernel without them has."""
-    spelled = renamed(hint.config, names)
-    dropped = {ours for ours, theirs in zip(hint.config, spelled, strict=True) if theirs not in (*only, *LAUNCH)}
-    return all(ours == "GROUP_M" or (ours == "SPLIT_K" and hint.config[ours] == 1) for ours in dropped)
 
 
 @dataclass

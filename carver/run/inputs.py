@@ -49,14 +49,11 @@ class PythonCode:
 
     def references(self) -> dict[str, Any] | None:
         """The functions by module and name; None where one of them cannot be imported elsewhere."""
-        out: dict[str, Any] = {"direct": self.direct, "whole": self.whole}
-        for name in ("function", "pre_hook", "bench", "post_hook"):
-            if (fn := getattr(self, name)) is not None:
-                if (where := import_path(fn)) is None:
-                    return None
-                out[name] = where
-        found = [import_path(hook) for hook in self.hooks]
-        return None if None in found else out | {"hooks": found}
+        given = {name: getattr(self, name) for name in ("function", "pre_hook", "bench", "post_hook")}
+        paths = {name: import_path(fn) for name, fn in given.items() if fn is not None}
+        hooks = [import_path(hook) for hook in self.hooks]
+        known = None not in (*paths.values(), *hooks)
+        return {"direct": self.direct, "whole": self.whole, **paths, "hooks": hooks} if known else None
 
     @classmethod
     def resolve(cls, references: Mapping[str, Any]) -> PythonCode:
