@@ -125,20 +125,13 @@ def _verified(where: str, text: bytes, folder: Path | None = None) -> Saved:
             raise Foreign(f"{where} was changed after it was saved")
         if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
             raise Foreign(f"{where}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
-        is_ours = _is_signed(str(found.get("signature")), found["digest"])
+        is_ours = False
+        with suppress(OSError, DeviceError):  # a secret that cannot be read is another's
+            if (kept() / "secret").is_file():
+                is_ours = hmac.compare_digest(str(found.get("signature")), _signature(found["digest"]))
         return Saved(found["key"], where, len(text) + sum(map(len, files.values())), found, files, is_ours)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Foreign(f"{where} is no saved result: {type(e).__name__}: {e}") from None
-
-
-def _is_signed(signature: str, digest: str) -> bool:
-    """Whether the entry is by this user's secret; one that cannot be read is another's."""
-    try:
-        if not (kept() / "secret").is_file():
-            return False
-        return hmac.compare_digest(signature, _signature(digest))
-    except (OSError, DeviceError):
-        return False
 
 
 def _signature(digest: str) -> str:

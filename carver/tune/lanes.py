@@ -198,26 +198,21 @@ def _lane_here(spec: Spec, references: Mapping[str, Any]) -> Session:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
     if lane is not None:
         lane.close()
-    if not _HERE:
-        _close_with_process()
+    if not _HERE:  # they end with this process or, in one of a pool, with the process that the pool belongs to
+        atexit.register(_close)
+        if (parent := multiprocessing.parent_process()) is not None:
+            threading.Thread(target=_close, args=(parent,), daemon=True).start()
     _HERE[spec.device] = Session(spec, references)
     return _HERE[spec.device]
 
 
-def _close_with_process() -> None:
-    """Ends the lanes here with this process or, in one of a pool, with the process that the pool belongs to."""
-
-    def close(parent: BaseProcess | None = None) -> None:
-        if parent is not None:
-            parent.join()
-        while _HERE:
-            _, lane = _HERE.popitem()
-            lane.stop()
-            lane.close()
-
-    atexit.register(close)
-    if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=close, args=(parent,), daemon=True).start()
+def _close(parent: BaseProcess | None = None) -> None:
+    if parent is not None:
+        parent.join()
+    while _HERE:
+        _, lane = _HERE.popitem()
+        lane.stop()
+        lane.close()
 
 
 def measure_remote(spec: Spec, references: Mapping[str, Any], trial: Trial, best_ms: float | None) -> dict[str, Any]:
