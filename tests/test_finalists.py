@@ -32,8 +32,17 @@ def test_rounds_are_compared_in_pairs() -> None:
     """Clocks fall by 20 % from round to round; in each, one is 3 % slower than the other: medians alone overlap."""
     clocks = (1.0, 1.2, 1.44, 1.73)
     fast, slow = (timed(n, [[c * k] * 5 for c in clocks]) for n, k in (("a", 1.0), ("b", 1.03)))
-    assert fast.ci_high_ms > slow.ci_low_ms and ratio(slow, fast) == pytest.approx((1.03, 1.03))
+    assert fast.ci_high_ms > slow.ci_low_ms and ratio(slow, fast) == pytest.approx((1.03, 1.03, 1.03))
     assert tied([fast, slow]) == [fast] and not undecided([fast, slow])
+
+
+def test_one_lucky_round_of_a_slower_one_is_no_tie() -> None:
+    """4 % slower, but no slower than 1 % in one of five rounds: the least of five ratios is no bound to choose by."""
+    fast = timed("a", [[1.0] * 5] * 5)
+    slow = timed("b", [[c] * 5 for c in (1.005, 1.04, 1.05, 1.04, 1.06)], registers=24)
+    assert tied([fast, slow]) == [fast] and undecided([fast, slow]) == []
+    even = timed("c", [[c] * 5 for c in (0.99, 1.04, 1.05, 1.04, 1.06)], registers=24)
+    assert tied([fast, even]) == [even, fast] and undecided([fast, even]) == [fast, even]
 
 
 def test_a_time_without_an_interval_is_exact() -> None:
@@ -41,7 +50,7 @@ def test_a_time_without_an_interval_is_exact() -> None:
         Measurement(candidate=n, config={"T": n}, problem=PROBLEM.to_dict(), median_ms=ms, **GIVEN)
         for n, ms in (("a", 1.0), ("b", 1.1))
     )
-    assert ratio(slow, fast) == pytest.approx((1.1, 1.1)) and tied([slow, fast]) == [fast]
+    assert ratio(slow, fast) == pytest.approx((1.1, 1.1, 1.1)) and tied([slow, fast]) == [fast]
     assert Report(PROBLEM, [slow, fast]).best.config == {"T": "a"}
 
 

@@ -24,7 +24,7 @@ from ..compiled.forks import Forks
 from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked
 from ..export.triton import Feedback
 from ..ranking.kernel import in_turns, rank_kernel
-from ..ranking.ties import TIED, least
+from ..ranking.ties import TIED, as_fast, least
 from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
 from .enable import Chosen, Enabled, enabled, replaced
@@ -174,7 +174,7 @@ class Race:
                     return
                 self.rounds[i].append(triple)
         best = self._best()
-        taken = min(i for i in self.rounds if i == best or self._as_fast(i, best))
+        taken = min(i for i in self.rounds if i == best or as_fast(self._over(i, best)))
         least = statistics.median(each[0] for each in self.rounds[taken])
         for i, found in self.rounds.items():
             own = statistics.median(each[0] for each in found)
@@ -183,11 +183,6 @@ class Race:
 
     def _best(self) -> int:
         return min(self.rounds, key=lambda i: statistics.median(each[0] for each in self.rounds[i]))
-
-    def _as_fast(self, slow: int, fast: int) -> bool:
-        """Whether one is a tie with another, or no slower in more rounds than chance explains."""
-        median, low, _ = self._over(slow, fast)
-        return median <= 1 + TIED or low <= 1
 
     def _over(self, slow: int, fast: int) -> tuple[float, float, float]:
         """The time of one over that of another, and its bounds: of rounds in pairs, since clocks drift, else of

@@ -26,7 +26,7 @@ from ..base.errors import StoreError, first_error, nearest
 from ..base.folders import is_writable, kept
 from ..base.given import as_json, fits, in_words, json_of, number, printable, shown
 from ..base.store import NAME, Store, to_read, to_write
-from ..ranking.ties import TIED, size
+from ..ranking.ties import TIED, as_fast, size
 
 MOST_DAYS = 365_000.0
 """Older than this is nothing."""
@@ -187,14 +187,17 @@ PAIRED = 3
 """Rounds in common from which on rounds are compared, and not the intervals of two medians."""
 
 
-def ratio(slow: Measurement, fast: Measurement) -> tuple[float, float]:
-    """Bounds of the time of one over that of another that ran. A median without an interval counts as exact."""
+def ratio(slow: Measurement, fast: Measurement) -> tuple[float, float, float]:
+    """The time of one over that of another that ran, and its bounds. A median without an interval counts as exact."""
     rounds = [statistics.median(b) / statistics.median(a)
               for a, b in zip(fast.rounds_ms, slow.rounds_ms, strict=False) if a and b]  # fmt: skip
     if len(rounds) >= PAIRED:
-        return median_interval(rounds)[1:]
-    bounds = [(m.ci_low_ms or m.median_ms or 0.0, m.ci_high_ms or m.median_ms or 0.0) for m in (slow, fast)]
-    return bounds[0][0] / bounds[1][1], bounds[0][1] / bounds[1][0]
+        return median_interval(rounds)
+    (own, low, high), (other, least, most) = (
+        (m.median_ms or 0.0, m.ci_low_ms or m.median_ms or 0.0, m.ci_high_ms or m.median_ms or 0.0)
+        for m in (slow, fast)
+    )
+    return own / other, low / most, high / least
 
 
 def tied(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -204,7 +207,7 @@ def tied(measured: Sequence[Measurement]) -> list[Measurement]:
     if not ran:
         return []
     best = min(ran, key=lambda m: m.median_ms or 0.0)
-    return sorted((m for m in ran if m is best or ratio(m, best)[0] <= 1 + TIED), key=_least)
+    return sorted((m for m in ran if m is best or as_fast(ratio(m, best))), key=_least)
 
 
 def undecided(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -213,7 +216,7 @@ def undecided(measured: Sequence[Measurement]) -> list[Measurement]:
     if not ran:
         return []
     best = min(ran, key=lambda m: m.median_ms or 0.0)
-    left = [m for m in ran if m is not best and ratio(m, best)[1] > 1 + TIED]
+    left = [m for m in ran if m is not best and ratio(m, best)[2] > 1 + TIED]
     return [best, *sorted(left, key=lambda m: m.median_ms or 0.0)] if left else []
 
 
