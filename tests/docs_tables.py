@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 CONV = carver.Conv2DTemplate(256, 256, 3, 3)
 MATMUL = carver.MatmulTemplate(512, 512, 512, in_dtype="float32")
 COLUMNS = {
-    "carver's own": (MATMUL, ("cuda", "cpu")),
-    "Triton": (MATMUL, ("triton", "triton_tma")),
-    "TileLang": (MATMUL, ("tilelang",)),
-    "CLBlast": (MATMUL, ("clblast",)),
-    "Kernel Tuner": (CONV, ("kernel_tuner", "kernel_tuner_hip")),
-    "Tensile": (MATMUL, ("tensile",)),
-}
-"""Heading, and the operator and backends that it stands for."""
+    "carver's own": {"cuda": MATMUL, "cpu": MATMUL},
+    "Triton": {"triton": MATMUL, "triton_tma": MATMUL},
+    "TileLang": {"tilelang": MATMUL},
+    "CLBlast, Kernel Tuner, Tensile": {
+        "clblast": MATMUL, "kernel_tuner": CONV, "kernel_tuner_hip": CONV, "tensile": MATMUL
+    },
+}  # fmt: skip
+"""Heading, and the backends that it stands for, each with a problem of it."""
 
 ISAS = {
     "sm_90": "Hopper", "sm_80": "Ampere, A100", "sm_86": "Ampere, others", "sm_75": "Turing", "sm_52": "Maxwell",
@@ -54,8 +54,7 @@ def device(name: str) -> carver.Arch:
 
 def runs(arch: carver.Arch, heading: str) -> bool:
     """Whether kernels of some backend of the column run on the device: no error, and no note that says otherwise."""
-    template, backends = COLUMNS[heading]
-    for backend in backends:
+    for backend, template in COLUMNS[heading].items():
         try:
             notes = offered_kernels(template.problem, arch, backend)[1]
         except carver.CarverError:
@@ -74,7 +73,7 @@ def support() -> str:
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for backend, name in measured():
         arch = device(name)
-        [heading] = [heading for heading, (_, backends) in COLUMNS.items() if backend in backends]
+        [heading] = [heading for heading, backends in COLUMNS.items() if backend in backends]
         seen.setdefault((arch.isa, heading), {})[short(arch.title)] = None
     rows: dict[tuple[str, ...], list[str]] = {}
     for arch in {arch.isa: arch for arch in map(carver.load_arch, carver.arch_names())}.values():
