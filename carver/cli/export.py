@@ -8,7 +8,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import click
 
@@ -30,13 +30,14 @@ from .options import (
     Arguments,
     AsJson,
     Backend,
+    Configs,
     KernelName,
     Names,
     Output,
+    Source,
     TopK,
     argument,
     command,
-    configs_option,
     device,
     group_of,
     option,
@@ -67,29 +68,25 @@ def _listing(configs: Sequence[Mapping[str, Any]]) -> str:
 
 def _target(
     name: str, text: str, make: Callable[[Sequence[Hint], dict[str, str] | None], str],
-    backend: Callable[[Arch], str] | None = None,
+    only: Callable[[Arch], str] | None = None,
 ) -> None:  # fmt: skip
-    """Adds the target that `make` writes. `backend` is that of its kernels, by the device, if they are of one."""
+    """Adds the target that `make` writes. `only`: the backend of its kernels, by the device, if they are of one."""
 
     def run(
         template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
-        asked: str | None = None,
+        backend: Backend = None,
     ) -> None:  # fmt: skip
         assert template.arch is not None
-        ranking = template.recommend_hints(topk, backend(template.arch) if backend else asked, kernel)
+        ranking = template.recommend_hints(topk, only(template.arch) if only else backend, kernel)
         for note in ranking.notes:
             click.echo(f"note: {note}", err=True)
         _write(make(ranking, names), output)
 
-    def run_any(
-        template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
-        backend: Backend = None,
-    ) -> None:  # fmt: skip
-        run(template, output, names, topk, kernel, backend)
-
-    chosen = run if backend else run_any
-    chosen.__doc__ = text
-    export.add_command(per_operator(chosen, name))
+    run.__doc__ = text
+    made = per_operator(run, name)
+    for each in made.commands.values():
+        each.params = [param for param in each.params if not (only and param.name == "backend")]
+    export.add_command(made)
 
 
 _target("json", "Write configurations with their predicted times as JSON.", plain.to_json)
@@ -99,9 +96,8 @@ _target("triton", "Write keys of triton.Config, num_warps and num_stages among t
 
 
 def _export_kernel(
-    source: Annotated[str, argument("FILE.py:NAME")], arch: ArchName, args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or triton.autotune's")] = None,
-    output: Output = None, topk: TopK = 10,
+    source: Source, arch: ArchName, args: Arguments = None, configs: Configs = None, output: Output = None,
+    topk: TopK = 10,
 ) -> None:  # fmt: skip
     """Write the first configurations of any Triton kernel by its machine code, as Python to be pasted.
 
@@ -141,8 +137,8 @@ Spelling = Annotated[str, option("Project whose spelling of block shapes to use.
 DeviceName = Annotated[str, option("The device as torch names it.", show_default="from the descriptor")]
 
 
-def _serving(name: str, make: Callable[..., vllm.ConfigFile]) -> None:
-    """Adds a command that writes the file which `make` gives of each device, the batches and its own options."""
+def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:
+    """Adds a command that writes the files which `make` gives of each device, the batches and its own options."""
 
     def write(
         arch: Archs, project: Spelling = "vllm", batches: Batches = None, device_name: DeviceName = "",
@@ -152,14 +148,16 @@ def _serving(name: str, make: Callable[..., vllm.ConfigFile]) -> None:
         **layer: Any,
     ) -> None:  # fmt: skip
         made = [
-            make(each, batches=_batches(batches), device_name=device_name, project=project, **layer)
-            for each in _devices(arch, device_name)
-        ]
-        if as_json:
+            file for each in _devices(arch, device_name)
+            for file in make(each, batches=_batches(batches), device_name=device_name, project=project, **layer)
+        ]  # fmt: skip
+        if not as_json:
+            _write_all(made, folder, force, explain)
+        elif make is _model:
+            print_json([_said(each) for file in made for each in _both(file)])
+        else:
             said = [_said(file) | ({"down": _said(file.down)} if file.down else {}) for file in made]
             print_json(said[0] if len(said) == 1 else said)
-        else:
-            _write_all(made, folder, force, explain)
 
     write.__doc__ = make.__doc__
     made = command(write, name, export)
@@ -173,9 +171,13 @@ def _devices(names: Sequence[str], device_name: str) -> list[Arch]:
     return list(found.values())
 
 
+def _both(file: vllm.ConfigFile) -> Sequence[vllm.ConfigFile]:
+    return (file, file.down) if file.down else (file,)
+
+
 def _write_all(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, explain: bool) -> None:
     """All of them or, where one is there already, none."""
-    each = [one for file in files for one in ((file, file.down) if file.down else (file,))]
+    each = [one for file in files for one in _both(file)]
     there = [name for file in each for name in file.names if (folder / name).exists()]
     if there and not force:
         raise ConfigError(f"{folder / there[0]} is there already{_more(len(there) - 1)}; --force writes over it")
@@ -244,9 +246,10 @@ class _Shape(click.ParamType):  # type: ignore[type-arg]
         return int(words[0]), int(words[1])
 
 
+Separate = Annotated[bool, option("With --project sglang: a second file, of the matmul back.")]
 Model = Annotated[Path | None, option(
     "config.json of the model, in place of the sizes of its layer.", type=INPUT, metavar="FILE")]
-Tp = Annotated[int, option("With --model: devices over which each layer is split.", type=click.IntRange(1))]
+Tp = Annotated[int, option("Of a config.json: devices over which each layer is split.", type=click.IntRange(1))]
 
 
 def _moe(
@@ -263,25 +266,23 @@ def _moe(
     group_size: Annotated[int | None, option(
         "Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")] = None,
     zero_points: Annotated[bool, option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
-    separate: Annotated[bool, option("With --project sglang: a second file, of the matmul back.")] = False,
+    separate: Separate = False,
     model: Model = None,
     tp: Tp = 1,
     **how: Any,
-) -> vllm.ConfigFile:  # fmt: skip
+) -> Sequence[vllm.ConfigFile]:  # fmt: skip
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
     sizes: dict[str, Any] = {"experts": experts, "topk": topk, "hidden": hidden, "intermediate": intermediate}
     given = [name for name, size in sizes.items() if size is not None]
     if model is not None and (given or dtype or block_shape or group_size or zero_points):
         raise ConfigError("--model says the sizes and the quantisation of the layer: give it alone, with --tp")
     if model is not None:
-        return vllm.moe(arch, **vllm.layer_of(_config(model), tp), separate=separate, **how)
+        return [vllm.moe(arch, **vllm.layer_of(_config(model), tp), separate=separate, **how)]
     if len(given) < len(sizes) or tp != 1:
         missing = ", ".join(f"--{name}" for name in sizes if name not in given) or "--model for --tp"
         raise ConfigError(f"say the layer by --model config.json --tp N, or by its sizes: missing {missing}")
-    return vllm.moe(
-        arch, **sizes, dtype=dtype or "", block_shape=block_shape, group_size=group_size, zero_points=zero_points,
-        separate=separate, **how,
-    )  # fmt: skip
+    how |= {"block_shape": block_shape, "group_size": group_size, "zero_points": zero_points, "separate": separate}
+    return [vllm.moe(arch, **sizes, dtype=dtype or "", **how)]
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -301,18 +302,19 @@ def _block_fp8(
     block_shape: Annotated[tuple[int, int], option(
         "Shape of the scaled blocks.  [default: 128,128]", type=_Shape())] = (128, 128),
     **how: Any,
-) -> vllm.ConfigFile:  # fmt: skip
+) -> Sequence[vllm.ConfigFile]:  # fmt: skip
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
-    return vllm.block_fp8(arch, n=n, k=k, block_shape=block_shape, **how)
+    return [vllm.block_fp8(arch, n=n, k=k, block_shape=block_shape, **how)]
 
 
 def _model(
-    file: Annotated[Path, argument("CONFIG.JSON", type=INPUT)], arch: Archs, tp: Tp = 1, project: Spelling = "vllm",
-    batches: Batches = None, device_name: DeviceName = "", folder: Folder = Path(), force: Force = False,
-    separate: Annotated[bool, option("With --project sglang: a second file, of the matmul back.")] = False,
+    arch: Arch,
+    file: Annotated[Path, argument("CONFIG.JSON", type=INPUT)],
+    tp: Tp = 1,
+    separate: Separate = False,
     dry_run: Annotated[bool, option("List the layers; rank and write nothing.")] = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+    **how: Any,
+) -> Sequence[vllm.ConfigFile]:
     """Write all files that vLLM and SGLang look up for a model: its experts, its block-scaled linear layers.
 
     Sizes and quantisation are those of the model's config.json, split over --tp devices.
@@ -327,22 +329,13 @@ def _model(
             click.echo(f"linear N={n} K={k}")
         if layer is not None:
             click.echo(f"experts {words(layer)}")
-        return
-    how: dict[str, Any] = {"batches": _batches(batches), "device_name": device_name, "project": project}
+        click.get_current_context().exit()
     block = vllm.block_of(config) or (128, 128)
-    files = []
-    for each in _devices(arch, device_name):
-        files += [vllm.block_fp8(each, n=n, k=k, block_shape=block, **how) for n, k in linears]
-        if layer is not None:
-            files.append(vllm.moe(each, **layer, separate=separate, **how))
-    if as_json:
-        print_json([_said(each) for one in files for each in ((one, one.down) if one.down else (one,))])
-    else:
-        _write_all(files, folder, force, explain=False)
+    files = [vllm.block_fp8(arch, n=n, k=k, block_shape=block, **how) for n, k in linears]
+    return files if layer is None else [*files, vllm.moe(arch, **layer, separate=separate, **how)]
 
 
-command(_model, "vllm-model", export)
-
+_serving("vllm-model", _model)
 _serving("vllm-moe", _moe)
 _serving("vllm-block-fp8", _block_fp8)
 

@@ -17,10 +17,10 @@ from ..base.table import WIDTH
 
 GROUPS = {
     "Choose configurations": {
-        "recommend": "rankings", "rank": "rankings", "search": "search", "explain": "rankings", "portfolio": "export",
+        "recommend": "rankings", "rank": "rankings", "search": "kernels", "explain": "rankings", "portfolio": "export",
     },
-    "Look at kernels": {"inspect": "rankings", "compare": "compare", "check": "export"},
-    "Use them elsewhere": {"export": "export", "pins": "pins"},
+    "Look at kernels": {"inspect": "kernels", "compare": "kernels", "check": "export"},
+    "Use them elsewhere": {"export": "export", "pins": "kernels"},
     "Measure on this machine": {"bench": "measure", "tune": "measure", "calibrate": "measure", "records": "measure"},
     "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},
     "Devices": {"archs": "system.list_archs", "arch": "system"},

@@ -273,6 +273,9 @@ def config_option(what: str) -> Callable[..., click.Option]:
                   metavar="NAME=VALUE,...|JSON")  # fmt: skip
 
 
+Configs = Annotated[TextIO | None, configs_option("[configs] of --args, or the tuner's own list")]
+Source = Annotated[str, argument("FILE.py:NAME")]
+AnySource = Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")]
 DEVICE = "The device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)."
 DEVICES = f"{DEVICE[:-1]}; repeatable, and all, nvidia, amd, a generation such as hopper or an ISA are many devices."
 AsJson = Annotated[bool, option("Print JSON instead of text.", "--json")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -26,11 +25,13 @@ from ..ranking.recommend import default_backend
 from .options import (
     DEVICES,
     PICTURE,
+    AnySource,
     ArchName,
     Arguments,
     AsJson,
     Backend,
     ConfigBackend,
+    Configs,
     Heatmap,
     Html,
     Ignore,
@@ -203,10 +204,10 @@ def rank(
 
 
 def _rank_any_kernel(
-    source: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")],
+    source: AnySource,
     arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
     args: Arguments = None,
-    configs: Annotated[TextIO | None, configs_option("[configs] of --args, or the tuner's own")] = None,
+    configs: Configs = None,
     macros: Macros = (),
     compile: Annotated[str | None, option(
         "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
@@ -316,61 +317,6 @@ def _explain_hint(
 command(_explain_hint, "hint", explain)
 _first = command(_rank_any_kernel, "kernel", explain, short_help="The first of the configurations of any kernel.")
 next(param for param in _first.params if param.name == "explain").default = 1
-
-
-@command
-def inspect(
-    kernel: Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")],
-    arch: ArchName,
-    args: Arguments = None,
-    config: Annotated[Any, config_option("Values of the tunables, or macros of a source")] = None,
-    macros: Macros = (),
-    block: Annotated[int, option("Threads per block of a CUDA source without --args.")] = 256,
-    as_json: AsJson = False,
-) -> None:
-    """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
-    `carver rank kernel`. The device need not be in the machine.
-
-    Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
-    instructions by pipe, its bytes, and the time of a single warp. A CUDA source without --args says the same, but not
-    how often its loops run. A file of arguments, in the order of the parameters (block: where the caller chooses it):
-
-    \b
-        grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
-        block = [256]
-        [args]
-        M = 4096
-        a = {dtype = "float16", shape = [4096, 4096]}
-        [constants]
-        GROUP_M = 8
-        [values]
-        B_Seqlen = 2048
-        [configs]
-        BLOCK_M = [64, 128]
-        num_warps = [4, 8]
-    """
-    from ..compiled.facts import Facts
-    from ..cost.models.compiled import fits
-    from ..integrations.kernels import inspect
-    from ..run.spec import Kernel
-
-    call, target = kernel_of(kernel, args, macros), device(arch)
-    if call.tuned:
-        raise ConfigError(f"-D {min(call.tuned)} has several values: inspect takes one configuration")
-    if isinstance(call.kernel, Kernel) and args is None:
-        defines = {**call.kernel.defines, **call.how["constants"], **(config or {})}
-        threads = block if call.kernel.block == 1 else call.kernel.block
-        compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
-        assert isinstance(compiled, tuple)
-        print_json([asdict(each) for each in compiled]) if as_json else click.echo("\n".join(map(str, compiled)))
-        return
-    if isinstance(call.kernel, list | tuple):
-        raise ConfigError(f"{kernel!r} is a list of binaries: name one")
-    facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
-    assert isinstance(facts, Facts)
-    print_json(asdict(facts)) if as_json else click.echo(str(facts))
-    if why := fits(facts, target):
-        click.echo(f"it cannot be launched: {why}", err=True)
 
 
 def share(text: str | None) -> str | float | None:

@@ -1,0 +1,458 @@
+"""The commands about kernels by their code, with no GPU: `carver inspect`, `compare`, `search` and `pins`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, TextIO
+
+import click
+
+from ..base.errors import CompileError, ConfigError
+from ..base.folders import publish
+from ..base.given import json_of, printable, text_from
+from ..base.table import screen_width, words
+from ..ranking.compare import Comparison, table
+from ..ranking.compare import compare as compared
+from ..ranking.compare import markdown as as_markdown
+from ..ranking.hint import Hint
+from ..ranking.search import MOST, PATIENCE
+from ..ranking.space import SearchSpace
+from ..ranking.steps import Search
+from ..view.page import tables
+from .options import (
+    DEVICE,
+    INPUT,
+    OUTPUT,
+    PICTURE,
+    TABLE,
+    AnySource,
+    ArchName,
+    Arguments,
+    AsJson,
+    Configs,
+    Html,
+    Macros,
+    Plot,
+    Quiet,
+    Source,
+    TopK,
+    argument,
+    command,
+    config_option,
+    device,
+    group_of,
+    option,
+    print_json,
+    save_document,
+    save_page,
+    save_plot,
+    show,
+    told,
+)
+from .reading import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
+
+
+@command
+def inspect(
+    kernel: AnySource,
+    arch: ArchName,
+    args: Arguments = None,
+    config: Annotated[Any, config_option("Values of the tunables, or macros of a source")] = None,
+    macros: Macros = (),
+    block: Annotated[int, option("Threads per block of a CUDA source without --args.")] = 256,
+    as_json: AsJson = False,
+) -> None:
+    """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
+    `carver rank kernel`. The device need not be in the machine.
+
+    Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
+    instructions by pipe, its bytes, and the time of a single warp. A CUDA source without --args says the same, but not
+    how often its loops run. A file of arguments, in the order of the parameters (block: where the caller chooses it):
+
+    \b
+        grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]
+        block = [256]
+        [args]
+        M = 4096
+        a = {dtype = "float16", shape = [4096, 4096]}
+        [constants]
+        GROUP_M = 8
+        [values]
+        B_Seqlen = 2048
+        [configs]
+        BLOCK_M = [64, 128]
+        num_warps = [4, 8]
+    """
+    from ..compiled.facts import Facts
+    from ..cost.models.compiled import fits
+    from ..integrations.kernels import inspect
+    from ..run.spec import Kernel
+
+    call, target = kernel_of(kernel, args, macros), device(arch)
+    if call.tuned:
+        raise ConfigError(f"-D {min(call.tuned)} has several values: inspect takes one configuration")
+    if isinstance(call.kernel, Kernel) and args is None:
+        defines = {**call.kernel.defines, **call.how["constants"], **(config or {})}
+        threads = block if call.kernel.block == 1 else call.kernel.block
+        compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
+        assert isinstance(compiled, tuple)
+        print_json([asdict(each) for each in compiled]) if as_json else click.echo("\n".join(map(str, compiled)))
+        return
+    if isinstance(call.kernel, list | tuple):
+        raise ConfigError(f"{kernel!r} is a list of binaries: name one")
+    facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
+    assert isinstance(facts, Facts)
+    print_json(asdict(facts)) if as_json else click.echo(str(facts))
+    if why := fits(facts, target):
+        click.echo(f"it cannot be launched: {why}", err=True)
+
+
+@command
+def compare(
+    old: Annotated[str, argument("OLD")],
+    new: Source,
+    arch: Annotated[tuple[str, ...], option(f"{DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
+    args: Arguments = None,
+    configs: Configs = None,
+    config: Annotated[Any, config_option("Compare this configuration alone")] = None,
+    fail_over: Annotated[str | None, option(
+        "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,
+    markdown: Annotated[bool, option("Print Markdown, for a comment on a pull request.")] = False,
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compare a Triton kernel before and after a change, on devices that need not be in the machine.
+
+    OLD is another FILE.py:NAME, or a git revision of the same file, such as HEAD or main. Printed are the predicted
+    times of the best configurations, registers, spills, bytes, waits and what bounds the time, and what changed most.
+
+    \b
+        carver compare main kernels.py:matmul --args args.toml --arch h100
+    """
+    if markdown and as_json:
+        raise ConfigError("--markdown and --json are two forms of the same: give one of the two")
+    if config is not None and configs is not None:
+        raise ConfigError("--config is one configuration, --configs many: give one of the two")
+    if args is None:
+        raise ConfigError(NEEDS_ARGS)
+    most = _percent(fail_over)
+    given = [config] if config is not None else configs and read_configs(text_from(configs, ConfigError))
+    with _before(old, new) as source:
+        found = [_on(device(name).name, source, new, args, given) for name in arch]
+    title = f"{new.rpartition(':')[2]}: {old} -> {new}"
+    save_document(_document(found, title), html)
+    if as_json:
+        click.echo(json.dumps({"old": old, "new": new, "devices": [each.to_dict() for each in found]}, indent=1))
+    else:
+        click.echo(as_markdown(found, title) if markdown else table(found, title, screen_width(), styled=True))
+    if most is not None and (worse := [each for each in found if each.ratio > 1.0 + most]):
+        click.echo(f"slower by more than {fail_over} on {', '.join(each.device for each in worse)}", err=True)
+        sys.exit(1)
+
+
+def _document(found: Sequence[Comparison], title: str) -> dict[str, Any]:
+    """What the page holds: the devices, then of each what changed, and every configuration with both times."""
+    heads = ["device", "before, ms", "after, ms", "change, %", "bound", "what changed most"]
+    devices = [
+        [each.device, each.before.predicted_ms, each.after.predicted_ms, 100 * (each.ratio - 1), each.after.bound,
+         each.why]
+        for each in found
+    ]  # fmt: skip
+    shown: list[dict[str, Any]] = [{"title": "Predicted times", "columns": heads, "rows": devices, "words": [0, 4, 5],
+                                    "bars": [1, 2]}]
+    for each in found:
+        pairs = each.measures | {f"{name}, ms": both for name, both in (each.terms_ms | each.loop_ms).items()}
+        shown += [
+            {"title": f"{each.device}: what changed", "columns": ["", "before", "after"],
+             "rows": [[name, *both] for name, both in pairs.items() if both[0] != both[1]]},
+            {"title": f"{each.device}: configurations", "columns": ["configuration", "before, ms", "after, ms"],
+             "rows": [[words(config), *("cannot run" if ms is None else ms for ms in both)]
+                      for config, *both in each.times_ms]},
+        ]  # fmt: skip
+    return tables(title, "before and after a change, predicted", *shown)
+
+
+def _percent(given: str | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        found = float(given.strip().removesuffix("%")) / 100
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 100:
+        raise ConfigError(f"--fail-over takes a percentage such as 5%, got {given!r}")
+    return found
+
+
+@contextmanager
+def _before(old: str, new: str) -> Iterator[str]:
+    """The kernel before the change as FILE.py:NAME; of a revision, in a folder with all files of that revision."""
+    path, _, name = new.rpartition(":")
+    if old.rpartition(":")[0].endswith(".py"):
+        yield old
+        return
+    if other := next((word for word in (old, new) if word.rpartition(":")[0].endswith((".cu", ".hip"))), None):
+        raise ConfigError(f"compare takes Triton kernels, FILE.py:NAME; got {other!r}")
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ConfigError(f"{path!r} is no file; write FILE.py:NAME")
+    root = Path(_git(file.parent, "rev-parse", "--show-toplevel").decode().strip())
+    if old.startswith("-"):
+        raise ConfigError(f"{old!r} is neither FILE.py:NAME nor a git revision")
+    tree = _git(root, "archive", "--format=tar", old)
+    with TemporaryDirectory(prefix="carver-compare-") as folder:
+        with tarfile.open(fileobj=BytesIO(tree)) as files:
+            files.extractall(folder, filter="data")
+        there = Path(folder) / file.relative_to(root)
+        if not there.is_file():
+            raise ConfigError(f"there is no {file.relative_to(root)} at {old}")
+        yield f"{there}:{name}"
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise ConfigError("a revision is read by git, which is not installed; give two files FILE.py:NAME") from None
+    if done.returncode:
+        raise ConfigError(f"OLD is FILE.py:NAME or a git revision; git says: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
+def _on(arch: str, old: str, new: str, args: Path, configs: Any) -> Comparison:
+    """Both rankings on one device, each in a process of its own: modules of the same name do not meet."""
+    asked = [sys.executable, "-m", "carver", "rank", "kernel"]
+    told = None if configs is None else json.dumps(configs).encode()
+    more = ["--args", str(args), "--arch", arch, "--json", *(["--configs", "-"] if told else [])]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [subprocess.Popen([*asked, source, *more], **pipes) for source in (old, new)]
+    hints = []
+    for process, source in zip(running, (old, new), strict=True):
+        out, said = process.communicate(told)
+        if process.returncode:
+            why = said.decode(errors="replace").strip().removeprefix("error: ")
+            raise (CompileError if process.returncode == 1 else ConfigError)(f"{source} on {arch}: {why}")
+        hints.append(_hints(out))
+    return compared(*hints)
+
+
+def _hints(out: bytes) -> Sequence[Hint]:
+    return [Hint.from_dict(each) for each in json_of(out, "a ranking", ConfigError)["hints"]]
+
+
+Progress = Annotated[Path | None, option(
+    "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=PICTURE)]  # fmt: skip
+
+
+@command
+def search(
+    kernel: Source,
+    arch: ArchName,
+    args: Arguments = None,
+    space: Annotated[TextIO | None, option(
+        "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.  "
+        "[default: [configs] of --args]", type=click.File())] = None,
+    where: Annotated[tuple[str, ...], option(
+        "A condition of the space, such as 'BLOCK_M * BLOCK_N <= 32768'. May be given several times.",
+        metavar="EXPRESSION", multiple=True)] = (),
+    seeds: Annotated[TextIO | None, option(
+        "Configurations to begin with, JSON or CSV.", type=click.File())] = None,
+    budget: Annotated[float | None, option(
+        "End after so many seconds.", type=click.FloatRange(0, min_open=True), metavar="S")] = None,
+    most: Annotated[int, option("Compile so many at most.", type=click.IntRange(1))] = MOST,
+    patience: Annotated[int, option(
+        "End after so many that brought no gain.", type=click.IntRange(1))] = PATIENCE,
+    seed: Annotated[int, option("Of what is drawn: equal seeds give equal searches.")] = 0,
+    topk: TopK = 10,
+    quiet: Quiet = False,
+    plot: Plot = None,
+    progress: Progress = None,
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Search the space of a Triton kernel for the configurations with the shortest predicted times.
+
+    Only some dozens are compiled, those that promise most. The device need not be in the machine. Ctrl-C prints what
+    was found so far; the same command later goes on from there. `carver inspect --help` shows the file of arguments.
+    """
+    from ..integrations.search import search as searched
+
+    call = call_of(kernel, args)
+    given: Any = configs_of(space, args)
+    if given is None:
+        raise ConfigError("no space to search: name a file with --space, or give [configs] in the file of --args")
+    if where:
+        if not isinstance(given, dict):
+            raise ConfigError("--where is of a space that is given as one object of lists")
+        given = SearchSpace(**given)
+        for each in where:
+            given = given.where(each)
+    first: Any = () if seeds is None else read_configs(text_from(seeds, ConfigError))
+    ranking = searched(
+        call.kernel, given, args=call.args, grid=call.grid, constants=call.constants, values=call.values,
+        arch=device(arch), seeds=[first] if isinstance(first, dict) else first, budget_s=budget, most=most,
+        patience=patience, seed=seed, progress=False, told=None if quiet else _say,
+    )  # fmt: skip
+    assert ranking.search is not None
+    found = ranking.search
+    save_page(ranking, html)
+    save_plot(progress, found.plot)
+    shown = ranking[:topk]
+    save_plot(plot, shown.plot)
+    if as_json:
+        print_json({**told(shown), "search": {"ended": found.ended, "steps": [asdict(step) for step in found.steps]}})
+    else:
+        show(shown, len(shown), False)
+        click.echo(str(found))
+
+
+def _say(so_far: Search) -> None:
+    """The best so far, one line on standard error: over the last one on a terminal."""
+    best = min((s for s in so_far.steps if s.predicted_ms is not None), key=lambda s: s.predicted_ms or 0, default=None)
+    config = f": {words(best.config)}" if best else ""
+    last = so_far.steps[-1].seconds
+    line = f"{len(so_far.steps)} compiled, {last:.0f} s, best {best.predicted_ms:.4g} ms{config}" if best else "..."
+    click.echo(line[:110], err=True)
+
+
+pins = group_of("pins", "Tables of pinned configurations: the same in every process and on every run.")
+
+Where = Annotated[Path | None, option(
+    "The table: a file, or a folder with one a device.  [default: $CARVER_PINS, else pins in the configuration folder]",
+    type=click.Path(path_type=Path), metavar="PATH")]  # fmt: skip
+Tables = Annotated[tuple[Path, ...], argument("TABLE...", type=INPUT, nargs=-1)]
+
+
+@partial(command, name="record", group=pins)
+def _record(
+    kernel: Source,
+    args: Annotated[tuple[Path, ...], option(
+        "TOML file with [args] (numbers and tensors) and grid, as `carver inspect --help` shows it; repeatable.",
+        "--args", type=INPUT, multiple=True)],
+    configs: Configs = None,
+    table: Where = None, arch: ArchName = "auto",
+    margin: Annotated[float | None, option(
+        "Leave the list's first only for a predicted gain above this, such as 0.1.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Choose a configuration of a Triton kernel for each file of arguments, and put it into the table. No GPU is used.
+
+    A run records its own: CARVER_TRITON=pinned, or `python -m carver.triton --pinned --record PROGRAM`.
+    """
+    from ..compiled.triton import autotuned
+    from ..kernels.foreign import listed
+    from ..ranking.pins import add, path_of, pick
+
+    chip = device(arch)
+    made, named = [], configs_of(configs, None)
+    for path in args:
+        call = call_of(kernel, path)
+        assert isinstance(call.args, Mapping)
+        asked = {**call.args, **call.constants}
+        given = named or configs_of(None, path)
+        every: Any = autotuned(call.kernel, asked) if given is None else listed(given)
+        key = None
+        if hasattr(call.kernel, "keys"):
+            from ..integrations.pinned import tuner_key
+
+            key = tuner_key(call.kernel, asked)
+        made.append(pick(call.kernel, every, args=asked, grid=call.grid, arch=chip, key=key, default=every[0],
+                         margin=margin, values=call.values, progress=sys.stderr.isatty()))  # fmt: skip
+    where = path_of(table, chip)
+    found = add(where, chip.name, made)
+    if as_json:
+        print_json({"table": str(where), "entries": len(found.pins), "recorded": [pin.to_dict() for pin in made]})
+        return
+    for pin in made:
+        click.echo(printable(str(pin)))
+    click.echo(f"{len(found.pins)} in {where}")
+
+
+@partial(command, name="show", group=pins)
+def _show(
+    table: Annotated[tuple[Path, ...], argument("TABLE...", type=TABLE, nargs=-1, required=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Print the entries of tables: kernel, key, configuration, and why it was chosen."""
+    from ..ranking.pins import Table, home
+
+    places = table or (home(),)
+    files = sorted(file for place in places for file in ([place] if place.is_file() else place.glob("*.json")))
+    if not files:
+        raise ConfigError(f"there is no table of pins in {places[0]}; 'carver pins record' makes one")
+    found = [(file, Table.read(file)) for file in files]
+    if as_json:
+        print_json([
+            {"table": str(file), "device": each.device, "hash": each.hash, "pins": [pin.to_dict() for pin in each]}
+            for file, each in found
+        ])  # fmt: skip
+        return
+    for file, each in found:
+        click.echo(f"{file}: {each.device}, {len(each.pins)} entries, picks {each.hash}")
+        for pin in each:
+            click.echo(f"  {printable(str(pin))}")
+
+
+@partial(command, name="merge", group=pins)
+def _merge(
+    tables: Tables,
+    output: Annotated[Path, option("Write the merged table to this file.", "--output", "-o", type=OUTPUT)],
+    as_json: AsJson = False,
+) -> None:
+    """Put the entries of several tables of one device into one file. Two that differ are an error that names both."""
+    from ..ranking.pins import merged
+
+    found = merged(tables)
+    publish(output, found.text().encode(), 0o644, lasting=True)
+    said = {"table": str(output), "entries": len(found.pins), "hash": found.hash}
+    print_json(said) if as_json else click.echo(f"{len(found.pins)} in {output}, picks {found.hash}")
+
+
+@partial(command, name="diff", group=pins)
+def _diff(
+    first: Annotated[Path, argument("TABLE", type=INPUT)], second: Annotated[Path, argument("OTHER", type=INPUT)],
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Print where two tables differ. Exits with 1 where they do."""
+    from ..ranking.pins import Table, differences
+
+    found = differences(Table.read(first), Table.read(second))
+    print_json(found) if as_json else click.echo("\n".join(map(printable, found)) or "nothing: they are the same")
+    sys.exit(1 if found else 0)
+
+
+@partial(command, name="verify", group=pins)
+def _verify(
+    table: Annotated[Path, argument("TABLE", type=INPUT)],
+    source: Annotated[str | None, option(
+        "Find kernels in this folder first.  [default: the current one]", metavar="FOLDER")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compute every entry of a table again, with no GPU.
+
+    Exits with 1 where another configuration would be chosen, or an entry depends on what has changed since.
+    """
+    from ..ranking.pins import Table, verify
+
+    sys.path.insert(0, str(Path(source or ".").resolve()))
+    rows: list[dict[str, Any]] = []
+    for each in verify(Table.read(table), progress=sys.stderr.isatty() and not as_json):
+        pin = each.pin
+        rows.append({"kernel": pin.kernel, "key": pin.key, "config": pin.config, "problem": each.problem})
+        if not as_json:
+            click.echo(printable(f"{'ok ' if not each.problem else 'NOT'} {each.pin}"))
+            if each.problem:
+                click.echo(printable(f"    {each.problem}"))
+    bad = sum(bool(row["problem"]) for row in rows)
+    print_json(rows) if as_json else click.echo(f"{len(rows) - bad} of {len(rows)} hold")
+    sys.exit(1 if bad else 0)
