@@ -3,6 +3,7 @@ is drawn, which most colour-blind readers can distinguish (Okabe and Ito, 2008).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -190,7 +191,8 @@ def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> s
         lines.append("no configuration runs on all of these devices")
     by_reason: dict[str, list[str]] = {}
     for name, why in fleet.left_out.items():
-        by_reason.setdefault(why.split(" on ")[0] if len(fleet.left_out) > 4 else why, []).append(name)
+        short = re.split(" on |, not for ", why)[0]  # without the device, which the names say
+        by_reason.setdefault(short if len(fleet.left_out) > 4 else why, []).append(name)
     lines += [f"left out: {', '.join(names)}: {why}" for why, names in by_reason.items()]
     return titled(title, columns_, width, lines, styled)
 
