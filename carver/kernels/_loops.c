@@ -30,8 +30,9 @@ typedef struct {
     Register *registers, **filled; /* those into which rows of the table are taken, then the leaves */
     npy_int64 **values; /* of each column its distinct values, in 8 bytes as they are */
     char *codes;        /* of each row which of them it has, side by side: a row is few cache lines */
-    npy_intp n_rows;
-    int wide; /* bytes of a code: 1, 2 or 4 */
+    npy_intp n_rows, n_codes;
+    Py_ssize_t *order, *same; /* columns by the code that they have, and to each code how many */
+    int wide;                 /* bytes of a code: 1, 2 or 4 */
     Step *steps;
 } Program;
 
@@ -44,15 +45,6 @@ LOOP(float_of_whole, npy_int64, double)
 LOOP(float_of_truth, npy_bool, double)
 LOOP(whole_of_truth, npy_bool, npy_int64)
 LOOP(whole_of_float, double, npy_int64)
-
-#define CHOOSE(name, type)                                                                                            \
-    static void name(char **args, npy_intp const *n, npy_intp const *s, void *data) {                                 \
-        for (npy_intp i = 0; i < n[0]; i++)                                                                           \
-            *(type *)(args[3] + i * s[3]) =                                                                           \
-                *(npy_bool *)(args[0] + i * s[0]) ? *(type *)(args[1] + i * s[1]) : *(type *)(args[2] + i * s[2]);    \
-    }
-CHOOSE(choose_wide, npy_int64) /* of floats too: their bits are copied */
-CHOOSE(choose_truth, npy_bool)
 
 /* As NumPy's, but neighbours that are alike are divided once: in combinations of columns most are. */
 static void floor_divide(char **args, npy_intp const *n, npy_intp const *strides, void *data) {
@@ -99,6 +91,21 @@ ARITHMETIC(multiply, x * y)
 ARITHMETIC(divide, x / y)
 ARITHMETIC(maximum, x > y ? x : y)
 ARITHMETIC(minimum, x < y ? x : y)
+
+#define EACH(yes, no) ALIKE for (npy_intp i = 0; i < n[0]; i++) out[i] = which[i] ? yes : no;
+#define CHOOSE(name, type)                                                                                            \
+    WIDER static void name(char **args, npy_intp const *n, npy_intp const *strides, void *data) {                     \
+        const npy_bool *which = (npy_bool *)args[0];                                                                  \
+        const type *a = (type *)args[1], *b = (type *)args[2], x = *a, y = *b;                                        \
+        type *out = (type *)args[3];                                                                                  \
+        if (!strides[0]) for (npy_intp i = 0; i < n[0]; i++) out[i] = *which ? a[i * !!strides[1]] : b[i * !!strides[2]]; \
+        else if (strides[1] && strides[2]) EACH(a[i], b[i])                                                           \
+        else if (strides[1]) EACH(a[i], y)                                                                            \
+        else if (strides[2]) EACH(x, b[i])                                                                            \
+        else EACH(x, y)                                                                                               \
+    }
+CHOOSE(choose_wide, npy_int64) /* of floats too: their bits are copied */
+CHOOSE(choose_truth, npy_bool)
 
 static const struct { const char *name, *types; PyUFuncGenericFunction loop; } OWN[] = {
     {"add", "ddd", add}, {"subtract", "ddd", subtract}, {"multiply", "ddd", multiply}, {"divide", "ddd", divide},
@@ -162,26 +169,31 @@ static npy_int64 bits(const Register *column, npy_intp row) {
     return column->size == 1 ? column->at[row] : ((npy_int64 *)column->at)[row];
 }
 
-/* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values. */
+/* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values, and many
+   of them change at the same rows, so that one code tells the values of all of these. */
 static int encode(Program *self, PyObject *columns) {
-    npy_intp slots = 1;
-    int shift = 64, few = 1;
-    npy_int32 *slot = NULL;
+    npy_intp slots = 1, n = 0;
+    int shift = 64, wrong = 0, *of = PyMem_Calloc(self->n_columns + 1, sizeof(int));
+    npy_int32 *slot = NULL, *every = NULL, most = 0;
     self->values = PyMem_Calloc(self->n_columns + 1, sizeof(npy_int64 *));
-    for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) {
+    self->same = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
+    self->order = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
+    wrong = !of || !self->values || !self->same || !self->order;
+    for (Py_ssize_t c = 0; !wrong && c < self->n_columns; c++) {
         Register column;
         npy_int32 known = 0, code = 0;
-        if (read_array(PyTuple_GET_ITEM(columns, c), &column) < 0) break;
+        if ((wrong = read_array(PyTuple_GET_ITEM(columns, c), &column) < 0)) break;
         if (!c) {
-            self->n_rows = column.length, self->wide = column.length <= 1 << 16 ? 2 : 4;
-            while (slots < 2 * column.length) slots *= 2, shift--;
-            self->codes = PyMem_Calloc(column.length * self->n_columns + 1, self->wide);
+            n = self->n_rows = column.length;
+            while (slots < 2 * n) slots *= 2, shift--;
+            every = PyMem_Malloc((n * self->n_columns + 1) * sizeof(npy_int32));
             slot = PyMem_Malloc(slots * sizeof(npy_int32));
         }
-        npy_int64 *values = self->values[c] = PyMem_Malloc((column.length + 1) * sizeof(npy_int64));
-        if (!self->codes || !slot || !values || column.length != self->n_rows || column.type != self->filled[c]->type) break;
+        npy_int64 *values = self->values[c] = PyMem_Malloc((n + 1) * sizeof(npy_int64));
+        if ((wrong = !every || !slot || !values || column.length != n || column.type != self->filled[c]->type)) break;
         memset(slot, -1, slots * sizeof(npy_int32));
-        for (npy_intp row = 0; row < column.length; row++) {
+        npy_int32 *codes = every + self->n_codes * n;
+        for (npy_intp row = 0; row < n; row++) {
             npy_int64 value = bits(&column, row);
             if (!row || value != values[code]) {
                 npy_intp at = shift < 64 ? (npy_uint64)value * 0x9E3779B97F4A7C15u >> shift : 0;
@@ -189,20 +201,28 @@ static int encode(Program *self, PyObject *columns) {
                 if (slot[at] < 0) slot[at] = known, values[known++] = value;
                 code = slot[at];
             }
-            if (self->wide == 2) ((npy_uint16 *)self->codes)[row * self->n_columns + c] = (npy_uint16)code;
-            else ((npy_uint32 *)self->codes)[row * self->n_columns + c] = code;
+            codes[row] = code;
         }
-        if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) break;
-        self->values[c] = values;
-        few &= known <= 1 << 8;
-        if (c < self->n_columns - 1) continue;
-        for (npy_intp i = 0; few && self->wide == 2 && i < self->n_rows * self->n_columns; i++)
-            ((npy_uint8 *)self->codes)[i] = (npy_uint8)((npy_uint16 *)self->codes)[i];
-        self->wide = few && self->wide == 2 ? 1 : self->wide;
-        return PyMem_Free(slot), 0;
+        if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) wrong = 1;
+        else self->values[c] = values;
+        most = known > most ? known : most;
+        while (memcmp(every + of[c] * n, codes, n * sizeof(npy_int32))) of[c]++;
+        self->n_codes += of[c] == self->n_codes;
     }
-    PyMem_Free(slot);
-    return self->values && !self->n_columns ? 0 : -1;
+    self->wide = most <= 1 << 8 ? 1 : most <= 1 << 16 ? 2 : 4;
+    if (!wrong) wrong = !(self->codes = PyMem_Calloc(n * self->n_codes + 1, self->wide));
+    for (Py_ssize_t code = 0, place = 0; !wrong && code < self->n_codes; code++) {
+        for (Py_ssize_t c = 0; c < self->n_columns; c++)
+            if (of[c] == code) self->order[place++] = c, self->same[code]++;
+        for (npy_intp row = 0, at = code; row < n; row++, at += self->n_codes) {
+            npy_int32 value = every[code * n + row];
+            if (self->wide == 1) ((npy_uint8 *)self->codes)[at] = (npy_uint8)value;
+            else if (self->wide == 2) ((npy_uint16 *)self->codes)[at] = (npy_uint16)value;
+            else ((npy_int32 *)self->codes)[at] = value;
+        }
+    }
+    PyMem_Free(of), PyMem_Free(slot), PyMem_Free(every);
+    return wrong ? -1 : 0;
 }
 
 /* Program(registers, sizes, filled, columns, once, steps, leaves, block): arrays, of which the first so many are sizes;
@@ -247,7 +267,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static void program_free(Program *self) {
     for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) PyMem_Free(self->values[c]);
     PyMem_Free(self->registers), PyMem_Free(self->filled), PyMem_Free(self->steps);
-    PyMem_Free(self->values), PyMem_Free(self->codes);
+    PyMem_Free(self->values), PyMem_Free(self->codes), PyMem_Free(self->order), PyMem_Free(self->same);
     Py_XDECREF(self->held);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -260,24 +280,27 @@ static void run_step(const Step *step, npy_intp n) {
 }
 
 #define TAKE(code)                                                                                                     \
-    for (Py_ssize_t c = 0; c < self->n_columns; c++) {                                                                \
-        const npy_int64 *values = self->values[c];                                                                    \
-        const code *codes = (code *)self->codes + c;                                                                  \
-        char *to = self->filled[c]->at;                                                                               \
-        if (self->filled[c]->size == 1)                                                                               \
-            for (npy_intp i = 0; i < count; i++) to[start + i] = (char)values[codes[at[i]]];                          \
-        else                                                                                                          \
-            for (npy_intp i = 0; i < count; i++) ((npy_int64 *)to)[start + i] = values[codes[at[i]]];                 \
+    for (npy_intp of = 0; of < self->n_codes; of++) {                                                                 \
+        const code *codes = (code *)self->codes + of;                                                                 \
+        for (const Py_ssize_t *end = c + self->same[of]; c < end; c++) {                                              \
+            const npy_int64 *values = self->values[*c];                                                               \
+            char *to = self->filled[*c]->at;                                                                          \
+            if (self->filled[*c]->size == 1)                                                                          \
+                for (npy_intp i = 0; i < count; i++) to[start + i] = (char)values[codes[at[i]]];                      \
+            else                                                                                                      \
+                for (npy_intp i = 0; i < count; i++) ((npy_int64 *)to)[start + i] = values[codes[at[i]]];             \
+        }                                                                                                             \
     }
 
 static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
     npy_intp at[64]; /* so many rows stay in the first cache */
     for (npy_intp count, start = 0; start < n; start += count) {
+        const Py_ssize_t *c = self->order;
         count = n - start < 64 ? n - start : 64;
-        for (npy_intp i = 0; i < count; i++) at[i] = rows[start + i] * self->n_columns;
+        for (npy_intp i = 0; i < count; i++) at[i] = rows[start + i] * self->n_codes;
         if (self->wide == 1) TAKE(npy_uint8)
         else if (self->wide == 2) TAKE(npy_uint16)
-        else TAKE(npy_uint32)
+        else TAKE(npy_int32)
     }
 }
 

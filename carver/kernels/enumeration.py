@@ -12,7 +12,7 @@ from collections import ChainMap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate, count
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -79,14 +79,19 @@ class Fixed:
 
     @cached_property
     def ascending(self) -> bool:
-        """Whether rows stand in the order of their tunables' values."""
-        literal, computed = list[Sequence[int]](), False
-        for values in self.kernel.tunables.values():
-            if not isinstance(values, Expression) and computed:
+        """Whether rows stand in the order of their tunables' values. A computed tunable is the same where those are
+        that were declared before, if it reads no others."""
+        tunables, derived, before = self.kernel.tunables.keys(), self.kernel.derived, set[str]()
+
+        def read(names: Iterable[str]) -> set[str]:
+            through = set().union(*(read(derived[name].names) for name in names if name in derived))
+            return through | tunables & set(names)
+
+        for name, values in self.kernel.tunables.items():
+            if read(values.names) - before if isinstance(values, Expression) else [*values] != sorted(values):
                 return False
-            computed = isinstance(values, Expression)
-            literal += [] if isinstance(values, Expression) else [values]
-        return all(list(values) == sorted(values) for values in literal)
+            before.add(name)
+        return True
 
     @property
     def nbytes(self) -> int:
@@ -276,31 +281,33 @@ class Tables:
             for (n, rules), start in zip(kernels, self.starts, strict=False):
                 rows = np.arange(n)
                 for _, at, which, _ in rules:
-                    holds = held[at][problem if len(held[at]) > 1 else 0]
-                    kept = rows if holds.all() else rows[holds.take(which if len(rows) == n else which.take(rows))]
-                    lost.append(len(rows) - len(kept))
-                    rows = kept
+                    holds, before = held[at][problem if len(held[at]) > 1 else 0], len(rows)
+                    if not holds.all():
+                        there = holds.take(which if before == n else which.take(rows)).nonzero()[0]
+                        rows = there if before == n else rows.take(there)
+                    lost.append(before - len(rows))
                 found.append(rows + start)
             out.append((np.concatenate(found), lost))
         return out
 
     @cached_property
-    def _sentences(self) -> list[tuple[str, int, int | None]]:
-        """Of each kernel what removes candidates: before sizes are known so many, then by its rules over sizes."""
-        out: list[tuple[str, int, int | None]] = []
-        at = count()
+    def _sentences(self) -> tuple[dict[str, int], list[str]]:
+        """How many candidates each sentence removes before sizes are known; and the sentence of each rule over sizes,
+        kernel by kernel."""
+        before, sized = dict[str, int](), list[str]()
         for table, (_, rules) in zip(self.tables, self.rules[1], strict=True):
-            out += [(why, lost, None) for why, lost in table.removed.items()]
-            out += [(why, 0, next(at)) for why, *_ in rules]
-        return out
+            for why, lost in (*table.removed.items(), *((why, 0) for why, *_ in rules)):
+                before[why] = before.get(why, 0) + lost
+            sized += [why for why, *_ in rules]
+        return before, sized
 
     def removed(self, lost: Sequence[int]) -> dict[str, int]:
         """How many candidates each sentence removes; `lost` has those of rules over sizes, kernel by kernel."""
-        out = dict[str, int]()
-        for why, number, at in self._sentences:
-            if number := number if at is None else lost[at]:
-                out[why] = out.get(why, 0) + number
-        return out
+        before, sized = self._sentences
+        out = before.copy()
+        for why, number in zip(sized, lost, strict=True):
+            out[why] += number
+        return {why: number for why, number in out.items() if number}
 
 
 def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:

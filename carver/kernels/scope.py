@@ -135,9 +135,16 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     return MappingProxyType(scope)
 
 
-@lru_cache(maxsize=16)  # the kernels of one problem ask for it in turn
 def size_scope(problem: Problem) -> Mapping[str, float]:
     """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
+    kept = vars(problem)  # as cached properties are: the kernels of one problem ask for it in turn
+    if "size_scope" not in kept:
+        kept["size_scope"] = FrozenDict(_size_scope(problem))
+    found: Mapping[str, float] = kept["size_scope"]
+    return found
+
+
+def _size_scope(problem: Problem) -> dict[str, float]:
     s, sizes, elements = problem.statement, problem.sizes, problem.elements
     out, operands = s.output.name, dict[str, float]()
     most = elements[out]
@@ -148,21 +155,21 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
         short = [t for t in walked if elements[t.name] < most]
         across = [t for t in short if s.output.axes[-1] in t.axes]
         operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
-    role = roles(problem)
-    if problem.contracts:
+    role, widths = roles(problem), problem.sizeless.widths
+    if s.contracts:
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
-            operands[f"{name}_k_contiguous"], operands[f"{name}_run"] = contiguous_run(problem, tensor)
+            operands[name + "_k_contiguous"], operands[name + "_run"] = contiguous_run(problem, tensor)
             # distinct elements over rows x depth, which is below 1 if windows overlap
-            operands[f"{name}_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
+            operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
     traffic: dict[str, float] = {
         "elements": prod(sizes.values()),
-        "read_bytes": sum([elements[t.name] * problem.itemsize(t.name) for t in s.inputs]),
-        "write_bytes": most * problem.itemsize(out),
+        "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),
+        "write_bytes": most * widths[out],
         "compulsory_bytes": problem.compulsory_bytes,
     }
     sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
-    return FrozenDict({**sizes, **role, **traffic, **operands, **sized})
+    return {**sizes, **role, **traffic, **operands, **sized}
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:

@@ -259,10 +259,10 @@ class Code:
     def everywhere(self, every: Sequence[Mapping[str, float]]) -> list[np.ndarray]:
         """The leaves for all rows of several problems, one below the other."""
         if len(every) > 1 and self._plain:
-            found = self._run([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], None)
-        else:
-            found = [np.stack(some) for some in zip(*[self(sizes, None) for sizes in every], strict=True)]
-        return [np.atleast_2d(each) for each in found]
+            sized = [np.array([[sizes[name]] for sizes in every]) for name in self.sizes]
+            return [np.atleast_2d(each) for each in self._run(sized, None)]
+        found = zip(*[self(sizes, None) for sizes in every], strict=True)
+        return [np.concatenate([each[None] for each in some]) for some in found]
 
     def recorded(self, leaves: Sequence[np.ndarray]) -> Any:
         """What the formula returned, with these leaves."""
@@ -273,7 +273,10 @@ class Code:
         if found is None:
             run, tables = self._python
             taken = [] if rows is None else [np.ascontiguousarray(table.take(rows, 0).T) for table in tables]
-            found = [np.broadcast_to(v, np.shape(v) or 1 if rows is None else rows.shape) for v in run(sizes, taken)]
+            found = run(sizes, taken)
+            for at, value in enumerate(found):
+                if not (shape := np.shape(value)) or (rows is not None and shape != rows.shape):
+                    found[at] = np.broadcast_to(value, 1 if rows is None else rows.shape)
         if len(found) == len(self._leaves):
             return list(found)
         rest = iter(found)
@@ -373,15 +376,22 @@ class Code:
     def _python(self) -> tuple[Callable[..., list[Any]], list[np.ndarray]]:
         """The steps as a function in Python, and its columns, those of a row side by side."""
         registers, steps, filled, leaves = self._placed
-        env: dict[str, Any] = {f"r{place}": value for place, value in enumerate(registers)}
+        once = len(self._steps[False])
+        read = {place for _, *places in steps[once:] for place in places} if self._plain else set()
+        # NumPy takes an array of one number in two thirds of the time that it takes a number of Python
+        numbers = read.intersection((*range(len(self.sizes)), *(out for *_, out in steps[:once])))
+        env: dict[str, Any] = {f"r{at}": np.asarray(v) if at in read else v for at, v in enumerate(registers)}
+        env["asarray"] = np.asarray
         kinds: dict[Any, dict[int, np.ndarray]] = {}
         for number, place in zip(self._columns, filled, strict=True):
             column = self._registers[number]
             kinds.setdefault(column.dtype, {})[place] = column
         given = {"sizes": range(len(self.sizes)), **{f"taken[{at}]": some for at, some in enumerate(kinds.values())}}
         lines = [f"[{', '.join(f'r{place}' for place in some)}] = {what}" for what, some in given.items()]
-        for function, *numbers in steps:
-            *args, out = (f"r{number}" for number in numbers)
+        for at, (function, *places) in enumerate(steps):
+            if at == once:
+                lines += [f"r{place} = asarray(r{place})" for place in sorted(numbers)]
+            *args, out = (f"r{place}" for place in places)
             if infix := _INFIX.get(getattr(function, "__name__", "")):
                 lines.append(f"{out} = {args[0]} {infix} {args[1]}")
             else:

@@ -118,6 +118,11 @@ class Problem:
         return dtypes.element_bytes(self.dtypes[tensor])
 
     @cached_property
+    def widths(self) -> Mapping[str, float]:
+        """Storage of one element of each tensor. [bytes]"""
+        return {name: dtypes.element_bytes(dtype) for name, dtype in self.dtypes.items()}
+
+    @cached_property
     def elements(self) -> Mapping[str, int]:
         """Number of distinct elements of each tensor."""
         return {t.name: int(self.stored(t).footprint(self.sizes)) for t in self.statement.tensors}
@@ -145,7 +150,7 @@ class Problem:
         pairs = prod(self.sizes[axis] for axis in self.operator_file.mask)
         return total * self.attended_pairs // pairs if self.masked else total
 
-    @property
+    @cached_property
     def operator_file(self) -> operator_file.OperatorFile:
         """What `templates/<operator>/op.toml` says of the operator."""
         return operator_file.of(self.operator)
@@ -185,14 +190,15 @@ class Problem:
     @cached_property
     def compulsory_bytes(self) -> int:
         """Bytes to read each input once and write the output once. Of masked keys only those that are seen count."""
-        seen_keys, elements = self.seen_keys, self.elements
-        keys = self.operator_file.mask[1] if seen_keys is not None else ""
-        seen = seen_keys / self.sizes[keys] if seen_keys is not None else 1.0
-        once = sum([
-            ceil(ceil(elements[t.name] * (seen if keys in t.axes else 1.0)) * self.itemsize(t.name))
-            for t in self.statement.tensors
-        ])  # fmt: skip
-        return round(once * self.operator_file.pass_factors(self.options)[1])
+        elements, seen_keys = self.elements, self.seen_keys
+        if seen_keys is not None:
+            keys = self.operator_file.mask[1]
+            seen = seen_keys / self.sizes[keys]
+            those = {t.name for t in self.statement.tensors if keys in t.axes}
+            elements = {name: ceil(n * seen) if name in those else n for name, n in elements.items()}
+        widths = self.sizeless.widths
+        once = sum([ceil(n * widths[name]) for name, n in elements.items()])
+        return round(once * self.operator_file.pass_factors(self.options)[1]) if self.operator_file.passes else once
 
     @cached_property
     def key(self) -> tuple[Any, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
@@ -111,21 +111,17 @@ def in_order(parts: Sequence[Priced], topk: int) -> list[int]:
     Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
     tunables.
     """
-    starts = [0, *accumulate([len(part.seconds) for part in parts])]
     times = [second for part in parts for second in part.seconds.tolist()]
-    order = sorted(range(len(times)), key=times.__getitem__)
-    if all(times[one] != times[other] for one, other in pairwise(order)):
-        return order[:topk]
-
-    def by(row: int) -> tuple[Any, ...]:
-        number = bisect(starts, row) - 1
-        space, at = parts[number].space, row - starts[number]
-        in_place = getattr(space.columns, "ascending", False)
-        place = [at] if in_place else [space.at(at, name, 0) for name in space.kernel.tunables]
-        return space.at(at, "smem_bytes", 0), space.at(at, "warps", 0), number, place
-
-    found = [list(group) for _, group in groupby(order, key=times.__getitem__)]
-    return [row for group in found for row in (group if len(group) == 1 else sorted(group, key=by))][:topk]
+    if len({*times}) == len(times):
+        return sorted(range(len(times)), key=times.__getitem__)[:topk]
+    ties: list[tuple[Any, ...]] = []
+    for number, part in enumerate(parts):
+        space, n = part.space, len(part.seconds)
+        tunables = () if getattr(space.columns, "ascending", False) else space.kernel.tunables
+        found = [space.get(name, 0) for name in ("smem_bytes", "warps", *tunables)]
+        columns = [each.tolist() if isinstance(each, np.ndarray) else [each] * n for each in found]
+        ties += zip(*columns[:2], [number] * n, *columns[2:], range(n), strict=True)
+    return sorted(range(len(times)), key=lambda row: (times[row], ties[row]))[:topk]
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
