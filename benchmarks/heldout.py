@@ -56,8 +56,8 @@ from carver.calibrate.fitting import errors_near, predict_case, quantiles, sampl
 from carver.cli.measure import tell
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import estimate
-from carver.cost.fit import fit, identified
-from carver.cost.models import MODELS
+from carver.cost.learn import fit, identified
+from carver.cost.model import MODELS
 from carver.evaluate.tables import Case
 from carver.kernels.space import Space
 from carver.ranking.rank import rank

@@ -8,7 +8,7 @@ from typing import TypeVar
 import carver
 from carver.base.errors import NoCandidates
 from carver.base.host import folder
-from carver.cost.models import MODELS
+from carver.cost.model import MODELS
 from carver.kernels.declaration import Kernel, load
 from carver.problem.operator_file import operator_files
 from carver.problem.problem import Problem

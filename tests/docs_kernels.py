@@ -24,7 +24,7 @@ from typing import Any
 from carver.base.host import folder
 from carver.cost import estimate
 from carver.cost.constants import CONSTANTS
-from carver.cost.models import MODELS
+from carver.cost.model import MODELS
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns

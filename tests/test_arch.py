@@ -596,7 +596,7 @@ def test_arch_is_frozen() -> None:
 
 def test_import_reads_no_descriptor_and_no_heavy_module() -> None:
     """Nor does a first question: masked arrays of NumPy took a fifth of one."""
-    heavy = "sorted({'torch', 'scipy', 'pycuda', 'numpy.ma', 'subprocess', 'carver.cost.fit'} & {*sys.modules} - own)"
+    heavy = "sorted({'torch', 'scipy', 'pycuda', 'numpy.ma', 'subprocess', 'carver.cost.learn'} & {*sys.modules} - own)"
     code = f"""
 import sys, numpy
 own = {{*sys.modules}}  # NumPy 1.26 loads its masked arrays itself

@@ -14,7 +14,7 @@ import carver
 from carver.base.errors import KernelError
 from carver.base.host import folder
 from carver.cost.constants import CONSTANTS
-from carver.cost.models import MODELS
+from carver.cost.model import MODELS
 from carver.kernels.declaration import Kernel, kernels, load
 from carver.kernels.expr import Expression
 from carver.kernels.scope import size_scope, static_scope

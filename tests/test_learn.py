@@ -13,8 +13,7 @@ import pytest
 import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cost.constants import resolve
-from carver.cost.fit import predict
-from carver.cost.learn import Rows, _told_by_others, carries, learnt, places, posterior
+from carver.cost.learn import Rows, _told_by_others, carries, learnt, places, posterior, predict
 from carver.ranking.profile import Profile
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,8 +20,8 @@ from cases import KERNELS, offered
 import carver
 from carver.base.errors import KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
-from carver.cost.check import model_of
 from carver.cost.constants import resolve
+from carver.cost.model import model_of
 from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space

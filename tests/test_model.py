@@ -15,7 +15,7 @@ from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
 from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import LIMITERS, Estimate, estimate
-from carver.cost.fit import predict
+from carver.cost.learn import predict
 from carver.cost.models.block import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste

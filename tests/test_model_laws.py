@@ -18,8 +18,7 @@ from carver.cost.estimate import estimate
 from carver.cost.learn import Rows, _alike, _latest, _near, _shared, posterior
 from carver.cost.models.attention import Attention, attention, softmax_clk
 from carver.cost.models.contraction import copying, reduction
-from carver.cost.spills import spill_slowdown
-from carver.cost.tile import Tile
+from carver.cost.tile import Tile, spill_slowdown
 from carver.cost.traffic import dram_reads, split_waste, traffic
 from carver.cost.work import Work
 from carver.kernels.columns import read_columns

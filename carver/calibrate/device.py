@@ -18,7 +18,7 @@ from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError, NoCandidates, RunError
 from ..base.folders import cache_folder, lease
 from ..base.given import as_json, number, typed
-from ..cost.fit import fit, identified
+from ..cost.learn import fit, identified
 from ..evaluate.tables import Case
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.gemv import GEMVTemplate

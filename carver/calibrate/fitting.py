@@ -25,7 +25,7 @@ from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.folders import existing, is_writable, publish
 from ..base.types import FloatArray
 from ..cost.constants import CONSTANTS, resolve
-from ..cost.fit import Sample, fit, identified, predict, together
+from ..cost.learn import Sample, fit, identified, predict, together
 from ..evaluate.summary import geometric_mean, log_error, slowdowns
 from ..evaluate.tables import Case
 from ..kernels.declaration import Kernel, every

@@ -1,18 +1,23 @@
-"""A cost model: the columns and constants that it reads, and the function that turns them into `Work`."""
+"""A cost model: the columns and constants that it reads, the function that turns them into `Work`, and whether a
+declaration gives what it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
+from ..base.errors import nearest
 from ..base.types import FloatArray
-from ..kernels.columns import columns
-from ..kernels.declaration import Kernel
+from ..kernels.columns import Column, Shown, by_name, columns
+from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables
 from ..kernels.space import Space
 from ..kernels.trace import simple
-from .constants import resolve
+from . import estimate
+from .constants import CONSTANTS, resolve
 from .work import Work
 
 
@@ -65,3 +70,77 @@ def apart(terms: Terms[Demands], space: Space | Tables, k: Mapping[str, Any]) ->
     made = [terms(each, resolve(each.kernel, each.arch)) for each in space.spaces]
     every = [{name: simple(value) for name, value in vars(each).items()} for each in made]
     return type(made[0])(**{name: space.stacked([each[name] for each in every]) for name in every[0]})
+
+
+_PLACES = {
+    "attention": "attention.ATTENTION", "contraction": "contraction.CONTRACTION", "stream": "stream.STREAM",
+    "cpu_contraction": "cpu.CPU_CONTRACTION", "cpu_stream": "cpu.CPU_STREAM", "window": "window.WINDOW",
+    "delayed_sum": "window.DELAYED_SUM", "gated": "attention.GATED", "matmul_softmax": "attention.MATMUL_SOFTMAX",
+}  # fmt: skip
+
+
+class _Models(Mapping[str, Model]):
+    """Models by name. Each is imported on first use, since a query needs one or two."""
+
+    def __getitem__(self, name: str) -> Model:
+        module, model = _PLACES[name].split(".")
+        found: Model = getattr(import_module(f"{__package__}.models.{module}"), model)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in _PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+MODELS: Mapping[str, Model] = _Models()
+
+
+@lru_cache(maxsize=256)
+def model_of(kernel: Kernel) -> Model:
+    """The cost model that a declaration names. Raises DeclarationError where the two do not fit."""
+    if faults := model_faults(kernel):
+        raise DeclarationError(kernel.path, faults)
+    return MODELS[kernel.model]
+
+
+def columns_of(kernel: Kernel) -> Mapping[str, Column]:
+    """The columns that a declaration may give, by name."""
+    parts = MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived})
+    return by_name((*(part.columns for part in parts), Shown))
+
+
+def constants_of(kernel: Kernel) -> frozenset[str]:
+    """The names of the constants on which a kernel's predicted times depend."""
+    parts = MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived})
+    return estimate.READS.union(*(part.constants for part in parts))
+
+
+def model_faults(kernel: Kernel) -> list[Fault]:
+    """Every reason why the model cannot price this kernel; empty where it can."""
+    if kernel.model not in MODELS:
+        return [Fault("", "model", f"unknown model {kernel.model!r}; {nearest(kernel.model, MODELS)}")]
+    model, known, out = kernel.model, columns_of(kernel), []
+    for name in kernel.schedule:
+        if name not in known:
+            near = nearest(name, known)
+            says = f"model {model!r} reads no column {name!r}; {near} A helper of other expressions stands under [let]"
+            out.append(Fault("schedule", name, says))
+    for name in kernel.let:
+        if name in known:
+            says = f"{name!r} is a column that model {model!r} reads: it stands under [schedule]"
+            out.append(Fault("let", name, says))
+    there = {*kernel.tunables, *kernel.derived}
+    if missing := [c.name for c in known.values() if c.required and not c.from_problem and c.name not in there]:
+        out.append(Fault("schedule", "", f"model {model!r} also reads {', '.join(missing)}, which nothing gives"))
+    read = constants_of(kernel)
+    for name in kernel.constants:
+        if name not in CONSTANTS:
+            out.append(Fault("constants", name, f"unknown constant {name!r}; {nearest(name, CONSTANTS)}"))
+        elif name not in read:
+            out.append(Fault("constants", name, f"model {model!r} does not read the constant {name!r}"))
+    return out

@@ -27,9 +27,9 @@ from ..kernels.scope import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem
-from .check import model_of
 from .constants import resolve
 from .estimate import Estimate, estimate
+from .model import model_of
 from .work import Work
 
 MAX_KEPT_BYTES = 256 * 2**20

@@ -13,9 +13,9 @@ import numpy as np
 from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..base.errors import ConfigError
 from ..base.types import FloatArray, FrozenDict, IntArray
-from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
+from ..cost.model import constants_of
 from ..cost.pricing import Priced, roofline_seconds, shown
 from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
@@ -106,7 +106,7 @@ class Declared:
         return [out[place] for place in range(len(rows))]
 
     def learnable(self, rows: Sequence[int]) -> list[Part]:
-        from ..cost.fit import predict
+        from ..cost.learn import predict
         from .profile import Part, described, started
 
         out = []

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray, FrozenDict, IntArray
-from ..cost.check import constants_of
 from ..cost.constants import CONSTANTS, resolve
+from ..cost.model import constants_of
 from .declared import Declared
 from .hint import Hint, Subject
 
@@ -108,7 +108,7 @@ class Layered:
         return [self._part([rows[place] for place in places], owner) for owner, places in by_kernels.items()]
 
     def _part(self, rows: Sequence[int], owner: Sequence[int]) -> Part:
-        from ..cost.fit import predict
+        from ..cost.learn import predict
         from .profile import Part, described, started
 
         tables = list(self.tables.values())

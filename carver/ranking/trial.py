@@ -14,7 +14,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load as load_arch
 from ..base.dtypes import canonical
 from ..base.errors import CarverError, NoCandidates, nearest
-from ..cost.check import model_faults
+from ..cost.model import model_faults
 from ..cost.pricing import price
 from ..kernels import expr
 from ..kernels.backends import BACKENDS

@@ -18,9 +18,8 @@ from ...kernels.enumeration import Tables
 from ...kernels.scope import warp_matrix_unit
 from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
-from ..spills import spill_slowdown
 from ..threads import ThreadTile, delivery, merged_reads
-from ..tile import Block, converts_per_clk, held_back, instruction_rows, issue_per_clk, peak, peaks
+from ..tile import Block, converts_per_clk, held_back, instruction_rows, issue_per_clk, peak, peaks, spill_slowdown
 from ..work import INDEPENDENT_OVERLAP, joined
 
 ASYNC_BYTES = 4

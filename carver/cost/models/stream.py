@@ -12,10 +12,8 @@ from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
-from .. import spills
 from ..model import Model, Part
-from ..spills import spill_slowdown
-from ..tile import issue_per_clk
+from ..tile import SPILL_READS, issue_per_clk, spill_slowdown
 from ..traffic import reused_share, sector_waste
 from ..work import Work
 
@@ -180,4 +178,4 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     )
 
 
-STREAM = Model(stream, (Part(Stream, READS | spills.READS),), variant=lambda kernel, _: kernel)
+STREAM = Model(stream, (Part(Stream, READS | SPILL_READS),), variant=lambda kernel, _: kernel)
