@@ -16,18 +16,6 @@ from .result import AutotuneResult
 from .tuner import AutoTuner
 
 __all__ = [
-    "GEMM_GRID_288",
-    "JIT",
-    "AutoTuner",
-    "AutotuneResult",
-    "Autotuned",
-    "BucketCost",
-    "Kernel",
-    "Param",
-    "SearchSpace",
-    "TensorSupplyType",
-    "autotune",
-    "check_bucket",
-    "jit",
-    "set_autotune_inputs",
+    "GEMM_GRID_288", "JIT", "AutoTuner", "AutotuneResult", "Autotuned", "BucketCost", "Kernel", "Param", "SearchSpace",
+    "TensorSupplyType", "autotune", "check_bucket", "jit", "set_autotune_inputs",
 ]  # fmt: skip
