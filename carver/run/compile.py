@@ -29,7 +29,6 @@ from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceEr
 from ..base.folders import check_owner, kept, private, scratch, sweep
 from ..base.given import shown
 from ..base.host import folder
-from ..base.store import BLOBS
 from .render import Source
 
 KIND = "binary"
@@ -184,7 +183,7 @@ def compile_source(
     if (body := store.get(KIND, [key]).get(key)) is not None and (found := binary_of(body)) is not None:
         return found
     suffix = {"cc": ".so", "hip": ".s"}.get(compiler.kind, ".cubin")
-    home = private(BLOBS)
+    home = private(store.BLOBS)
     try:
         with scratch(home, _BUILDING) as workshop:
             out, limit_s = workshop / f"out{suffix}", timeout_s or TIMEOUT_S
@@ -242,7 +241,7 @@ _DIAGNOSTIC = re.compile(r"\berror\b ?[:#]|undefined reference|multiple definiti
 
 def sweep_binaries() -> None:
     """Remove what compilations of processes that were killed have left in the cache."""
-    sweep(kept(BLOBS), _BUILDING)
+    sweep(kept(store.BLOBS), _BUILDING)
 
 
 @lru_cache(maxsize=8)

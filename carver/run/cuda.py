@@ -28,7 +28,6 @@ from ..arch.descriptor import Arch
 from ..arch.detect import DRIVER
 from ..base import dtypes
 from ..base.children import finished
-from ..base.dtypes import size_bytes
 from ..base.errors import ConfigError, DeviceError, RunError, nearest
 from . import compile as compiling
 from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, decode
@@ -355,7 +354,7 @@ class CudaDevice:
         return launcher(binary, program, names, self._ordinal)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
-        size = size_bytes(shape, dtype)
+        size = dtypes.size_bytes(shape, dtype)
         with _errors(self._driver, f"allocating {size} bytes on {self.name}"):
             owner = self._driver.mem_alloc(max(size, 1))
         return Buffer(int(owner), shape, dtype, owner)

@@ -30,7 +30,6 @@ from ..base import given, store
 from ..base.errors import ConfigError, DeviceError, Foreign, StoreError
 from ..base.folders import below, cache_folder, check_owner, kept, private, publish
 from ..base.given import content, fits, in_words, json_of, shown
-from ..base.store import Row, regular
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 from ..run import compile
@@ -82,7 +81,7 @@ class Saved:
 def read(folder: Path) -> Saved:
     """The result that `write` put into a folder. Raises Foreign."""
     try:
-        text = regular(folder / "result.json", given.MOST_BYTES)
+        text = store.regular(folder / "result.json", given.MOST_BYTES)
     except OSError as e:
         raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
     return _verified(str(folder), text, folder)
@@ -109,7 +108,7 @@ def _verified(where: str, text: bytes, folder: Path | None = None) -> Saved:
     """What the text says, with its files, which are in the folder or in the text."""
 
     def content(name: str) -> bytes:
-        return b64decode(contents[name], validate=True) if folder is None else regular(folder / below(name))
+        return b64decode(contents[name], validate=True) if folder is None else store.regular(folder / below(name))
 
     try:
         found = json_of(text, where, Foreign, finite=False)
@@ -311,11 +310,11 @@ def export_archive(path: Path, keys: Collection[str] = (), binaries: bool = Fals
     Raises ConfigError for a key that there is no entry of.
     """
     good = [entry.key for entry in chosen(keys) if not entry.problem]
-    rows = [Row(kind, key, body) for kind, names in ((KIND, good), (PROFILE, None))
+    rows = [store.Row(kind, key, body) for kind, names in ((KIND, good), (PROFILE, None))
             for key, body in store.get(kind, names).items() if body is not None]  # fmt: skip
     for key, body in store.get(compile.KIND).items() if binaries else ():
         if body is not None and (binary := compile.binary_of(body)) is not None:
-            rows += [Row(compile.KIND, key, body), Row(BLOB, binary.path.name, binary.path.read_bytes())]
+            rows += [store.Row(compile.KIND, key, body), store.Row(BLOB, binary.path.name, binary.path.read_bytes())]
     packed = store.pack(set(rows))
     publish(path, packed, 0o644, lasting=True)
     return _counted(packed, rows)
@@ -352,6 +351,6 @@ def import_archive(path: Path, digest: str | None = None, replace: bool = False)
     return Moved(moved.sha256, moved.entries - len(already), moved.profiles, moved.binaries, len(already))
 
 
-def _counted(packed: bytes, rows: Collection[Row]) -> Moved:
+def _counted(packed: bytes, rows: Collection[store.Row]) -> Moved:
     count = Counter(row.kind for row in rows)
     return Moved(_digest(packed), count[KIND], count[PROFILE], count[compile.KIND])

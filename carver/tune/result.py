@@ -28,7 +28,6 @@ from ..run.records import Measurement, RecordsError, now, tied
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
 from . import cache
-from .cache import is_set
 
 INSTEAD = {
     "latency": "latency_ms", "ref_latency": "ref_latency_ms", "libcode": "kernel.source", "func": "kernel",
@@ -222,7 +221,7 @@ class RunLog:
 
     def __init__(self, run_id: str) -> None:
         self.path = private(FOLDER, run_id) / "autotune.log"
-        self._shown = is_set("CARVER_PRINT_AUTOTUNING")
+        self._shown = cache.is_set("CARVER_PRINT_AUTOTUNING")
         self._file = self.path.open("a", encoding="utf-8")
 
     def __enter__(self) -> RunLog:

@@ -18,16 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import (
-    CompileError,
-    ConfigError,
-    DeviceError,
-    Foreign,
-    KernelError,
-    NoCandidates,
-    RunError,
-    StoreError,
-)
+from ..base.errors import CarverError, CompileError, ConfigError, KernelError, NoCandidates, RunError, StoreError
 from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
 from ..base.table import words
@@ -210,7 +201,7 @@ class AutoTuner:
             if (saved := cache.load(plan.key)) is None:
                 return None
             found = AutotuneResult.of(saved, plan.device, trust=True)
-        except (Foreign, ConfigError, DeviceError) as e:
+        except CarverError as e:
             warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
             return None
         return _finished(found, plan)
@@ -277,7 +268,7 @@ class _Attempt:
         times = {i: m.median_ms if m.ok else None for i, m in quiet.items()}
         if not any(times.values()) or not self.plan.kept or cache.disk_off():
             return
-        with contextlib.suppress(OSError, DeviceError, StoreError):  # nothing measured is lost, the records have it
+        with contextlib.suppress(OSError, CarverError):  # nothing measured is lost, the records have it
             cache.save_profile(self.plan.learnt_as, ranking.learn(times))
 
     def measure(self, batch: Sequence[int]) -> list[float]:
