@@ -10,19 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..base.errors import ProblemError
-from ..base.table import (
-    ROWS_SHOWN,
-    WIDTH,
-    Column,
-    Tunables,
-    aligned,
-    html_cells,
-    in_all,
-    screen_width,
-    titled,
-    tunables,
-    words,
-)
+from ..base.table import ROWS_SHOWN, WIDTH, Column, aligned, html_cells, in_all, screen_width, titled, tunables, words
 from ..compiled.facts import TAKEN
 from ..problem.problem import Problem
 from ..ranking.fleet import Fleet
@@ -57,7 +45,7 @@ def term_colour(name: str) -> str:
     return _TERMS.get(name.rpartition(": ")[2], SKY)
 
 
-def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> Tunables:
+def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> tuple[list[Column], dict[str, object]]:
     """The columns of some hints, and the tunables with one value in all of them (of one hint: what does not fit)."""
     out = [
         Column("#", tuple(str(h.rank) for h in hints)),
