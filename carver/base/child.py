@@ -224,20 +224,14 @@ class Child:
     def _reply(self, timeout_s: float, doing: str) -> Reply:
         """Wait for the reply to what was asked first; of what the child prints meanwhile the end is kept."""
         deadline = time.monotonic() + timeout_s
-        with selectors.DefaultSelector() as selector:
-            for pipe in self.pipes:
-                selector.register(pipe, selectors.EVENT_READ)
-            while (reply := self._answer()) is None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    self._end(0.0)
-                    return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
-                for key, _ in selector.select(left):
-                    ready: Any = key.fileobj
-                    if (lost := self._take(ready)) is not None:
-                        return lost
-                    if ready.closed:
-                        selector.unregister(ready)
+        while (reply := self._answer()) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._end(0.0)
+                return Reply("timeout", f"still {doing} after {timeout_s:g} s; its process was killed")
+            for pipe in ready(self.pipes, left):
+                if (lost := self._take(pipe)) is not None:
+                    return lost
         return reply
 
     def _answer(self, transient: bool = False) -> Reply | None:
@@ -369,6 +363,14 @@ class Child:
                 with contextlib.suppress(OSError):
                     if marked in path.read_bytes().split(b"\0"):
                         os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+def ready(pipes: Iterable[IO[bytes]], seconds: float) -> list[Any]:
+    """Those of the pipes that have something to read, or have ended, within that time."""
+    with selectors.DefaultSelector() as selector:
+        for pipe in pipes:
+            selector.register(pipe, selectors.EVENT_READ)
+        return [key.fileobj for key, _ in selector.select(seconds)]
 
 
 def _temporary(folder: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import selectors
 import subprocess
 import threading
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import warden
-from .child import Child, Reply
+from .child import Child, Reply, ready
 
 LOOK_S = 0.5
 """How often to look whether to stop, or for what takes too long."""
@@ -47,62 +46,43 @@ class Crew:
         """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
         times that others took. [s] `meanwhile` is called again and again once a job ended well."""
         waiting, took, well = list(jobs)[::-1], list[float](), False
-        with selectors.DefaultSelector() as selector:
 
-            def give() -> None:
-                if waiting:
-                    child = self._idle.pop() if self._idle else self.start()
-                    self._busy[child] = key = waiting.pop()
-                    child.send(jobs[key])
-                    for pipe in child.pipes:
-                        selector.register(pipe, selectors.EVENT_READ, child)
+        def give() -> None:
+            if waiting:
+                child = self._idle.pop() if self._idle else self.start()
+                self._busy[child] = key = waiting.pop()
+                child.send(jobs[key])
 
-            def free(child: Child, listened: Sequence[Any]) -> str:
-                for pipe in listened:
-                    selector.unregister(pipe)
-                return self._busy.pop(child)
-
-            def listened(child: Child) -> list[Any]:
-                return [key.fileobj for key in selector.get_map().values() if key.data is child]
-
-            try:
-                for _ in range(self.processes):
+        try:
+            for _ in range(self.processes):
+                give()
+            while self._busy:
+                if well:
+                    meanwhile()
+                limit = min(seconds, bound(took))
+                due = min(child.since for child in self._busy) + limit - time.monotonic()
+                of = {pipe: child for child in self._busy for pipe in child.pipes}
+                for pipe in ready(of, max(min(due, LOOK_S), 0.0)):
+                    child = of[pipe]
+                    if child not in self._busy or pipe.closed or (reply := child.read(pipe)) is None:
+                        continue
+                    said, key = child.printed(), self._busy.pop(child)
+                    took.append(time.monotonic() - child.since)
+                    well = well or (reply.outcome == "ok" and "refused" not in reply.data.get("reply", {}))
+                    if self.keep and child.pid:
+                        self._idle.append(child)
+                    else:
+                        child.kill()
+                    give()  # the next is under way while the caller looks at this reply
+                    yield key, reply, said
+                for child in [each for each in self._busy if time.monotonic() - each.since >= limit]:
+                    key, reply = self._busy.pop(child), child.late(doing)
                     give()
-                while self._busy:
-                    if well:
-                        meanwhile()
-                    limit = min(seconds, bound(took))
-                    due = min(child.since for child in self._busy) + limit - time.monotonic()
-                    for ready, _ in selector.select(max(min(due, LOOK_S), 0.0)):
-                        child: Child = ready.data
-                        if child not in self._busy:
-                            continue
-                        open_before = listened(child)
-                        reply = child.read(ready.fileobj)  # type: ignore[arg-type]
-                        if reply is None:
-                            for pipe in open_before:  # what it printed has ended
-                                if pipe.closed:
-                                    selector.unregister(pipe)
-                            continue
-                        said = child.printed()
-                        key = free(child, open_before)
-                        took.append(time.monotonic() - child.since)
-                        well = well or (reply.outcome == "ok" and "refused" not in reply.data.get("reply", {}))
-                        if self.keep and child.pid:
-                            self._idle.append(child)
-                        else:
-                            child.kill()
-                        give()  # the next is under way while the caller looks at this reply
-                        yield key, reply, said
-                    for child in [each for each in self._busy if time.monotonic() - each.since >= limit]:
-                        key = free(child, listened(child))
-                        reply = child.late(doing)
-                        give()
-                        yield key, reply, ""
-            finally:
-                for child in self._busy:  # the caller stopped listening: what they would answer is of no use
-                    child.kill()
-                self._busy = {}
+                    yield key, reply, ""
+        finally:
+            for child in self._busy:  # the caller stopped listening: what they would answer is of no use
+                child.kill()
+            self._busy = {}
 
 
 def finished(
@@ -115,21 +95,20 @@ def finished(
     with subprocess.Popen(
         [*warden.command(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, pass_fds=pass_fds,
-    ) as child, selectors.DefaultSelector() as pipes:  # fmt: skip
+    ) as child:  # fmt: skip
         said: dict[Any, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
-        for each in said:
-            pipes.register(each, selectors.EVENT_READ)
+        left = list(said)
         try:
-            while pipes.get_map():
+            while left:
                 passed_s = time.monotonic() - began
                 if passed_s >= timeout_s or (stop is not None and stop.is_set()):
                     raise subprocess.TimeoutExpired(command, min(timeout_s, passed_s))
                 left_s = timeout_s - passed_s
-                for key, _ in pipes.select(left_s if stop is None else min(left_s, LOOK_S)):
-                    if chunk := os.read(key.fd, 1 << 16):
-                        said[key.fileobj] += chunk[: most_bytes - len(said[key.fileobj])]
+                for pipe in ready(left, left_s if stop is None else min(left_s, LOOK_S)):
+                    if chunk := os.read(pipe.fileno(), 1 << 16):
+                        said[pipe] += chunk[: most_bytes - len(said[pipe])]
                     else:
-                        pipes.unregister(key.fileobj)
+                        left.remove(pipe)
         except BaseException:
             child.terminate()
             raise
