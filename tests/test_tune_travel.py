@@ -94,7 +94,7 @@ def key(configs: Any = None, n: int = 100, fn: Callable[..., Any] = scale, **set
 def test_patch_releases_do_not_retune_unless_keys_are_strict(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = dict(software_versions())
     monkeypatch.setenv("CARVER_KEY", level)
-    monkeypatch.setattr(keys, "versions", lambda: versions)
+    monkeypatch.setattr(keys, "versions", lambda *_: versions)
     before = key()
     python, numpy = versions["python"], versions["numpy"]
     versions |= {"python": f"{python.rpartition('.')[0]}.99", "numpy": f"{numpy.rpartition('.')[0]}.99"}

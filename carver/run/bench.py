@@ -17,7 +17,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import zip_longest
@@ -112,14 +112,12 @@ def done(m: Measurement) -> bool:
     return not m.ok or (len(m.samples_ms) >= LEAST_SAMPLES and percent is not None and percent < TARGET_CI_PERCENT)
 
 
-def versions() -> dict[str, str]:
-    """Of carver and what it measures with, where they are installed."""
+def versions(*besides: str) -> dict[str, str]:
+    """Of carver and what it measures with, and of packages `besides`, where they are installed."""
     out = {"python": platform.python_version()}
-    for name in ("gpu-carver", "numpy", "torch", "pycuda"):
-        try:
+    for name in ("gpu-carver", "numpy", "torch", "pycuda", *besides):
+        with suppress(metadata.PackageNotFoundError):
             out[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return out
 
 

@@ -15,12 +15,10 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from difflib import unified_diff
 from enum import Enum
 from functools import lru_cache, partial
-from importlib import metadata
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -309,11 +307,9 @@ def software_key(kind: str) -> dict[str, str]:
     """Driver, compiler and packages by their versions, in full where `strict`."""
     driver = Path("/proc/driver/nvidia/version")
     said = driver.read_text(encoding="utf-8").splitlines()[0] if kind == "cuda" and driver.is_file() else ""
-    packages = versions()
-    with suppress(metadata.PackageNotFoundError):
-        packages["triton"] = metadata.version("triton")
     shown = str if strict() else minor
-    return {name: shown(v) for name, v in {"driver": said, **packages}.items()} | {"compiler": compiler_key(kind)}
+    known = {"driver": said, **versions("triton")}
+    return {name: shown(v) for name, v in known.items()} | {"compiler": compiler_key(kind)}
 
 
 LONGEST = 400
