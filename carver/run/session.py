@@ -187,23 +187,18 @@ class Opened:
     state: Mapping[str, Any]
 
 
-class Inline:
+class Inline(Child):
     """Jobs run in this process: nothing can be killed, a crash takes the caller along."""
 
-    def __init__(self, make: Callable[[], Handler]) -> None:
-        self._make = make
-        self._handle: Handler | None = None
-        self.started = 0
-        self.stopped = False
-        self.set_up: Mapping[str, Any] | None = None
-        self.owners: set[str] = set()
+    _handle: Handler | None = None
 
     def spawn(self) -> None:
         """Nothing: what `start` makes belongs to the thread that uses it."""
 
     def start(self) -> None:
         if self._handle is None:
-            self._handle = self._make()
+            assert not isinstance(self._target, str)
+            self._handle = self._target()
             self.started += 1
 
     def call(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
@@ -223,7 +218,7 @@ class Inline:
 
 
 def ask(
-    worker: Child | Inline, setup: Mapping[str, Any], job: Mapping[str, Any], timeout_s: float,
+    worker: Child, setup: Mapping[str, Any], job: Mapping[str, Any], timeout_s: float,
     failed: Callable[[Reply], Exception], owner: str = "",
 ) -> Reply:  # fmt: skip
     """The reply to a job of a process that did the job `setup` first.
@@ -281,7 +276,7 @@ class Session(ExitStack):
         def here() -> Stand:
             return Stand(device, code, call)
 
-        self.worker: Child | Inline
+        self.worker: Child
         self.forked = False
         if not spec.isolate:
             self.worker = Inline(here)

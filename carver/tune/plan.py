@@ -303,11 +303,10 @@ def likely_arch(jit: JIT, arrays: Sequence[Any]) -> Callable[[], Arch]:
     """The device that candidates are asked for before there is a kernel: of the target, the arrays, this machine."""
 
     def load() -> Arch:
-        if jit.target != "auto":
-            return archs.load(device_name(jit.target, "python"))
-        if (place := gpu_of([*arrays, *(given_inputs() or ())])) is not None:
-            return archs.load(device_name(place, "cuda"))
-        return archs.CUDA("auto") if detect.nvidia_names() else archs.CPU("auto")
+        values = [*arrays, *(given_inputs() or ())]
+        if jit.target == "auto" and gpu_of(values) is None:
+            return archs.CUDA("auto") if detect.nvidia_names() else archs.CPU("auto")
+        return archs.load(choose_device(jit.target, "python", values))
 
     return load
 

@@ -157,11 +157,11 @@ class AutoTuner:
             how = asdict(plan.settings.settings())
             run = records.begin(plan.key + generation, plan.arch.title, how, fresh=not reuse)
             log = stack.enter_context(RunLog(run.run_id))
-            lanes = list(dict.fromkeys(devices or (plan.device,)))
+            lanes = list(devices or (plan.device,))
             if executor is None:
                 for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
-            pool = stack.enter_context(Lanes(plan, list(devices or (plan.device,)), executor, parallel))
+            pool = stack.enter_context(Lanes(plan, lanes, executor, parallel))
             attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation)
             result = attempt.search()
             if lost := len(attempt.runner.lost):
