@@ -286,8 +286,7 @@ def _covered(ranking: Ranking | None, seconds: FloatArray) -> float:
 
 
 def random_best(sorted_times: FloatArray, k: int) -> float:
-    """Geometric mean of the best of k times drawn without replacement. [s] The i-th fastest of n is the best of a draw
-    with probability C(n-1-i, k-1) / C(n, k)."""
+    """Geometric mean of the best of k times drawn from n; the i-th is best by chance C(n-1-i, k-1) / C(n, k). [s]"""
     n = len(sorted_times)
     k = min(k, n)
     chance = np.zeros(n)

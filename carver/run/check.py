@@ -160,8 +160,7 @@ class Checker:
         return self._compare(outputs) if self._right is not None else ("ok", "", None)
 
     def _expect(self, returned: Any, allowed: Any = None) -> None:
-        """Take what a reference returned for right; `allowed` comes with the single array of carver's own. A user's may
-        write to it again, so it is copied."""
+        """Take what a reference returned for right; carver's own comes with `allowed`, a user's is copied."""
         every = returned if isinstance(returned, list | tuple) else [returned]
         self._right = [wide(x, copy=allowed is None) for x in every]
         own = 0.0 if allowed is None else allowed
@@ -334,14 +333,12 @@ def draw_exact(problem: Problem, seed: int) -> dict[str, Array] | None:
 
 
 def expected(problem: Problem, inputs: Mapping[str, Any], xp: Any = np) -> tuple[Any, Any]:
-    """The output, and the sum of the magnitudes that were added up to get it, which scales the rounding error. `inputs`
-    are float64 arrays of `xp` by tensor name."""
+    """The output, and the sum of the magnitudes added up for it, which scales the rounding error; of float64 arrays."""
     return operator(problem.operator).reference(problem, inputs, xp)
 
 
 def bounded(problem: Problem, inputs: Mapping[str, Any], xp: Any = np, exact: bool = False) -> tuple[Any, Any, Any]:
-    """The output as its type holds it, what each element may be off by, and the magnitudes of `expected`. `exact` says
-    that the inputs are those of `draw_exact`."""
+    """The output as its type holds it, what each element may be off by, and magnitudes; `exact`: of `draw_exact`."""
     value, magnitude = expected(problem, inputs, xp)
     value = representable(problem, value, xp)
     return value, tolerance_exact(problem, value) if exact else tolerance(problem, value, magnitude), magnitude

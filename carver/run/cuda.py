@@ -225,8 +225,7 @@ BUFFER_BYTES = 1 << 23
 
 
 def check_timer(timer: str, kind: str = "cuda") -> str:
-    """`timer`, for a device of this kind. Raises ConfigError for one that it has not, DeviceError for one of a package
-    that is not installed."""
+    """`timer`, for a device of this kind. Raises ConfigError for one that it lacks, DeviceError without its package."""
     if timer not in TIMERS:
         raise ConfigError(f"no timer {timer!r}; {nearest(str(timer), TIMERS)}")
     if timer != "events" and kind != "cuda":

@@ -148,8 +148,7 @@ class Measurement:
         return 50.0 * (self.ci_high_ms - self.ci_low_ms) / self.median_ms
 
     def with_round(self, samples_ms: Sequence[float], conditions: Mapping[str, Any]) -> Measurement:
-        """This measurement after one more round, its median and interval over the samples of all rounds. A time that is
-        none, such as NaN, makes the outcome a crash."""
+        """This measurement after one more round, over the samples of all. A time that is none, as NaN, is a crash."""
         if odd := [x for x in samples_ms if not _is_time(x)]:
             return replace(self, outcome="crash", message=f"its timing gave {odd[0]!r} ms", updated_at=now())
         rounds = (*self.rounds_ms, tuple(map(float, samples_ms)))

@@ -294,8 +294,7 @@ def _grid(chosen: Kernel, grid: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap:
-    """With boxes of one element along the last axes of a tensor that has more of them than a box. Raises ConfigError
-    for what the copy engine cannot do."""
+    """Boxes have one element along axes that they lack. Raises ConfigError for what the copy engine cannot do."""
     copied, dtype = bool(declared.copied(names)), problem.dtypes[declared.tensor]
     sizes = tuple(int(size(names)) for size in declared.sizes)
     box = tuple(int(extent(names)) for extent in declared.box)
