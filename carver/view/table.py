@@ -181,7 +181,8 @@ def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> s
     for name, why in fleet.left_out.items():
         short = re.split(" on |, not for ", why)[0]  # without the device, which the names say
         by_reason.setdefault(short if len(fleet.left_out) > 4 else why, []).append(name)
-    lines += [f"left out: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+    whole = {why: fleet.left_out[names[0]] if len(names) == 1 else why for why, names in by_reason.items()}
+    lines += [f"left out: {', '.join(names)}: {whole[why]}" for why, names in by_reason.items()]
     return titled(title, columns_, width, lines, styled)
 
 
