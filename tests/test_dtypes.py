@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,11 @@ def test_names(said: object, name: str) -> None:
     assert canonical(said) == name
 
 
-@pytest.mark.parametrize("name", BYTES)
-def test_every_name_is_its_own(name: str) -> None:
-    assert canonical(name) == name
+def test_every_name_is_its_own_and_has_its_bits() -> None:
+    """A name has its bits after its kind; TF32 is stored as float32."""
+    for name, stored in BYTES.items():
+        bits = 32 if name == "tf32" else int(re.findall(r"[a-z](\d+)", name)[0])
+        assert canonical(name) == name and stored * 8 == bits, name
 
 
 def test_an_unknown_name_has_the_nearest() -> None:
