@@ -16,30 +16,26 @@ carver's first four of eight matmuls and four attentions on each target, in plac
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 import re
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import frame
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-import carver  # noqa: E402
-from carver.arch.descriptor import TMEM_COLUMNS, Arch  # noqa: E402
-from carver.base.errors import CarverError  # noqa: E402
-from carver.base.host import folder  # noqa: E402
-from carver.compiled.arguments import Tensor  # noqa: E402
-from carver.kernels import triton as rules  # noqa: E402
-from carver.kernels.declaration import Kernel, load  # noqa: E402
-from carver.kernels.scope import matrix_unit  # noqa: E402
-from carver.kernels.space import Space, device_rules, given_space  # noqa: E402
-from carver.problem.problem import Problem  # noqa: E402
+import carver
+from carver.arch.descriptor import TMEM_COLUMNS, Arch
+from carver.base.errors import CarverError
+from carver.base.host import folder
+from carver.compiled.arguments import Tensor
+from carver.kernels import triton as rules
+from carver.kernels.declaration import Kernel, load
+from carver.kernels.scope import matrix_unit
+from carver.kernels.space import Space, device_rules, given_space
+from carver.problem.problem import Problem
 
 TARGETS = {
     "sm_80": "a100_sxm_80", "sm_89": "l40s", "sm_90": "h100_sxm", "sm_100": "b200", "sm_120": "rtx_5090",
@@ -290,7 +286,7 @@ def source(name: str) -> Any:
     operator = name.partition("/")[0]
     own = {"transpose/triton": "triton_transpose.py:transpose",
            "grouped_matmul/triton_weights": "triton_moe.py:grouped_weights"}  # fmt: skip
-    return kernel_at(str(HERE / "kernels" / own.get(name, f"triton_declared.py:{operator}")))
+    return kernel_at(str(frame.HERE / "kernels" / own.get(name, f"triton_declared.py:{operator}")))
 
 
 def problem_of(name: str, arguments: Mapping[str, Any]) -> Problem:
@@ -508,16 +504,13 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Line]:
     return {key: line(held(groups[key])) for key in ordered}
 
 
-def shown(lines: Mapping[tuple[str, str], Line]) -> Iterator[str]:
-    head = ("kernel", "target", "n", "fits", "wrongly refused", "shared memory", "instruction",
-            "registers 5, 50, 95 %", "spills")  # fmt: skip
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for (kernel, target), x in lines.items():
-        ratios = ", ".join(f"{q:.2f}" for q in x.registers)
-        cells = [kernel, target, x.n, f"{x.fits:.3f}", x.wrongly_refused, f"{x.shared:.3f}",
-                 "-" if np.isnan(x.kind) else f"{x.kind:.3f}", ratios, f"{x.spills:.3f}"]  # fmt: skip
-        yield f"| {' | '.join(map(str, cells))} |"
+def shown(lines: Mapping[tuple[str, str], Line]) -> str:
+    heads = ("n", "fits", "wrongly refused", "shared memory", "instruction", "registers 5, 50, 95 %", "spills")
+    return frame.table(("kernel", "target", *heads), (
+        (*key, x.n, x.fits, x.wrongly_refused, x.shared, "-" if np.isnan(x.kind) else x.kind,
+         ", ".join(f"{q:.2f}" for q in x.registers), x.spills)
+        for key, x in lines.items()
+    ))  # fmt: skip
 
 
 # carver's first picks
@@ -567,19 +560,13 @@ def faults(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def read(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        return [json.loads(text) for text in file]
+    return list(frame.rows(path)) if path.exists() else []
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
     """Add rows, each as it comes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "at", encoding="utf-8") if path.suffix == ".gz" else path.open("a", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+    for row in rows:
+        frame.write(path, row)
 
 
 def drop(path: Path, names: Sequence[str], targets: Sequence[str], still: Container[Any]) -> None:
@@ -619,7 +606,7 @@ def main() -> None:
         return
     chosen = [r for r in known if r["target"] in targets and r["kernel"] in (options.kernel or SUBJECTS)]
     if options.what == "table":
-        print("\n".join(shown(table(chosen))))
+        print(shown(table(chosen)))
     else:
         print("\n".join(faults(chosen)) or f"{len(chosen)} picks compile, fit and do not spill")
 

@@ -17,8 +17,6 @@ import argparse
 import functools
 import importlib
 import itertools
-import json
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,8 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+import frame
 import gems
 import packages
 import torch
@@ -293,8 +290,7 @@ def main() -> None:
                     refused += 1
                     print(f"{name} {arch}: {row['refused']}")
                 if options.out:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(row | {"seconds": time.perf_counter() - began}) + "\n")
+                    frame.write(options.out, row | {"seconds": time.perf_counter() - began})
     print(f"{len(LAUNCHED)} kernels: {ranked} ranked, {refused} refused")
 
 

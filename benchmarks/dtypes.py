@@ -16,14 +16,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import agreement
+import frame
 
-import agreement  # noqa: E402
-
-import carver  # noqa: E402
-from carver.base.errors import CarverError  # noqa: E402
-from carver.kernels.space import given_space  # noqa: E402
+import carver
+from carver.base.errors import CarverError
+from carver.kernels.space import given_space
 
 DEVICES = {
     "sm_75": "t4", **agreement.TARGETS, "sm_86": "rtx_3090", "gfx908": "mi100", "gfx1030": "rx_6900_xt",
@@ -104,11 +102,12 @@ def main() -> None:
                     path.write_text(json.dumps(found, indent=1) + "\n")
                     print(key, found[key], flush=True)
         return
-    print("| target | type | the code multiplies | declared | declared over code |\n|---|---|---|---|---|")
+    lines = []
     for target, dtype, code, said in rows(found):
-        of_code = code.get("refused") or ", ".join(code["multiplies"])
-        ratio = f"{said['ms'] / code['ms']:.2f}" if "ms" in said and "ms" in code else "-"
-        print(f"| {target} | {dtype} | {of_code} | {said.get('refused') or said['instruction']} | {ratio} |")
+        of_code = code.get("refused", "")[:40] or ", ".join(code["multiplies"])
+        ratio = said["ms"] / code["ms"] if "ms" in said and "ms" in code else "-"
+        lines.append((target, dtype, of_code, said.get("refused", "")[:40] or said["instruction"], ratio))
+    print(frame.table(("target", "type", "the code multiplies", "declared", "declared over code"), lines))
 
 
 if __name__ == "__main__":

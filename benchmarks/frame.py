@@ -7,6 +7,7 @@ predicted over the measured time of its first. What is below is counted alike by
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -48,8 +49,8 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write(path: Path, row: Mapping[str, Any]) -> None:
-    """Add a line, so that what came before a fault or the end of the time is there."""
-    with path.open("a", encoding="utf-8") as file:
+    """Add a line, so that what came before a fault or the end of the time is there; gzipped where the name says so."""
+    with gzip.open(path, "at", encoding="utf-8") if path.suffix == ".gz" else path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
 

@@ -14,24 +14,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+import agreement
+import frame
+import numpy as np
 
-import agreement  # noqa: E402
-import numpy as np  # noqa: E402
-
-import carver  # noqa: E402
-from carver.base.errors import CarverError, NoCandidates  # noqa: E402
-from carver.compiled.arguments import Tensor  # noqa: E402
-from carver.compiled.pool import Pool  # noqa: E402
-from carver.problem.problem import Problem  # noqa: E402
+import carver
+from carver.base.errors import CarverError, NoCandidates
+from carver.compiled.arguments import Tensor
+from carver.compiled.pool import Pool
+from carver.problem.problem import Problem
 
 DEVICES = ("t4", "a100_sxm_80", "l40s", "rtx_4090", "b200", "rtx_5090", "mi250x_gcd", "mi300x", "mi355x",
            "rx_7900_xtx", "rx_9070_xt")  # fmt: skip
@@ -233,18 +231,18 @@ def problems(rows: Sequence[Row]) -> Iterator[tuple[Row, Row, float, Row, float]
         yield group[0], mine, loss, theirs, theirs["declared_ms"] / mine["declared_ms"]
 
 
-def table(rows: Sequence[Row]) -> Iterator[str]:
+def table(rows: Sequence[Row]) -> str:
     """What the declared model's pick costs by compiled code: mean, largest, problems above `APART`; and the reverse."""
-    yield "| kernel | device | problems | declared pick by code, mean, worst | apart | pick by code, declared |"
-    yield f"|{'---|' * 6}"
     groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row, _, loss, _, back in problems(rows):
         groups.setdefault((row["kernel"], row["device"]), []).append((loss, back))
-    for (kernel, device), pairs in groups.items():
+    lines = []
+    for key, pairs in groups.items():
         losses, backs = zip(*pairs, strict=True)
-        mean, reverse = (math.exp(np.mean(np.log(each))) for each in (losses, backs))
         apart = sum(loss > APART for loss in losses)
-        yield f"| {kernel} | {device} | {len(pairs)} | {mean:.3f}, {max(losses):.3f} | {apart} | {reverse:.3f} |"
+        lines.append((*key, len(pairs), geometric_mean(losses), max(losses), apart, geometric_mean(backs)))
+    heads = ("device", "problems", "declared pick by code", "worst", "apart", "pick by code, declared")
+    return frame.table(("kernel", *heads), lines)
 
 
 def main() -> None:
@@ -257,7 +255,7 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=12)
     options = parser.parse_args()
     if options.what == "table":
-        print("\n".join(table(agreement.read(options.record))))
+        print(table(agreement.read(options.record)))
         return
     with Pool() as pool:
         for kernel in options.kernel or PROBLEMS:
