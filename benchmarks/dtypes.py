@@ -10,8 +10,8 @@ matmul, which asks no compiler.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -92,9 +92,13 @@ def kind(code: Row) -> str:
 
 
 def main() -> None:
-    what, path = sys.argv[1], Path(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["compile", "table"])
+    parser.add_argument("record", type=Path)
+    options = parser.parse_args()
+    path = options.record
     found = json.loads(path.read_text()) if path.exists() else {}
-    if what == "compile":
+    if options.what == "compile":
         for target in DEVICES:
             for dtype in TYPES:
                 if (key := f"{target} {dtype}") not in found:

@@ -9,6 +9,7 @@ Prints a line a target: cases, entries, cases with fewer entries than asked for 
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -19,6 +20,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import frame
 
 import carver
 from carver.export import cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
@@ -183,22 +186,23 @@ def cases(targets: Iterable[str], devices: Sequence[str] = DEVICES, problems: An
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    out = Path(words[words.index("--json") + 1]) if "--json" in words else None
-    chosen = [word for word in words if word in (*TARGETS, "vllm")] or [*TARGETS, "vllm"]
-    done, faulty = [], 0
-    print(f"{'target':<14}{'cases':>6}{'entries':>9}{'fewer':>7}{'refused':>9}{'faults':>8}")
-    for target in chosen:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}, vllm; all by default")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    done, lines = list[Case](), []
+    for target in options.targets or [*TARGETS, "vllm"]:
         found = list(cases([target]))
         done += found
         short, refused = sum(0 < c.entries < c.asked for c in found), sum(bool(c.refused) for c in found)
-        faults = [f"{c.target} {c.device} {c.problem}: {fault}" for c in found for fault in c.faults]
-        faulty += len(faults)
-        print(f"{target:<14}{len(found):>6}{sum(c.entries for c in found):>9}{short:>7}{refused:>9}{len(faults):>8}")
-        print(*faults[:5], sep="\n", end="\n" * bool(faults))
-    if out:
-        out.write_text(json.dumps([asdict(c) for c in done], indent=1) + "\n", encoding="utf-8")
-    sys.exit(bool(faulty))
+        entries, wrong = sum(c.entries for c in found), sum(len(c.faults) for c in found)
+        lines.append((target, len(found), entries, short, refused, wrong))
+    print(frame.table(("target", "cases", "entries", "fewer", "refused", "faults"), lines))
+    faults = [f"{c.target} {c.device} {c.problem}: {fault}" for c in done for fault in c.faults]
+    print(*faults, sep="\n", end="\n" * bool(faults))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(c) for c in done], indent=1) + "\n", encoding="utf-8")
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

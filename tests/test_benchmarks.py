@@ -92,3 +92,12 @@ def test_recorded_lists_are_scored() -> None:
     command = [sys.executable, ROOT / "benchmarks" / "lists.py", "score", DATA / "h200" / "lists.jsonl.gz"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert said[1].split()[:6] == ["fla", "149", "1.031", "1.008", "1.002", "1.614"]
+
+
+def test_every_program_takes_its_arguments_by_name() -> None:
+    """benchmarks/README.md: `--help` prints arguments and what is needed. What has no arguments is no program."""
+    programs = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")}
+    run = {name: text for name, text in programs.items() if '__name__ == "__main__"' in text}
+    assert len(run) > 25
+    assert not [name for name, text in run.items() if "ArgumentParser(" not in text and name != "tables.py"]
+    assert not [name for name, text in run.items() if f"python benchmarks/{name}" not in text]
