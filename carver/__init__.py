@@ -31,9 +31,7 @@ if typing.TYPE_CHECKING:
     from .integrations.source import CodeFacts
     from .integrations.triton import triton_perf_model, triton_pruner
     from .ops.attention import FlashAttentionTemplate
-    from .ops.conv import ConvTemplate
-    from .ops.conv2d import Conv2DTemplate
-    from .ops.dedispersion import DedispersionTemplate
+    from .ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
     from .ops.elementwise import ElementwiseTemplate
     from .ops.gated_mlp import GatedMLPTemplate
     from .ops.gemv import GEMVTemplate
@@ -68,9 +66,7 @@ _LATE = {
     "integrations.search": ("search",),
     "integrations.triton": ("triton_perf_model", "triton_pruner"),
     "ops.attention": ("FlashAttentionTemplate",),
-    "ops.conv": ("ConvTemplate",),
-    "ops.conv2d": ("Conv2DTemplate",),
-    "ops.dedispersion": ("DedispersionTemplate",),
+    "ops.conv": ("Conv2DTemplate", "ConvTemplate", "DedispersionTemplate"),
     "ops.elementwise": ("ElementwiseTemplate",),
     "ops.gated_mlp": ("GatedMLPTemplate",),
     "ops.gemv": ("GEMVTemplate",),

@@ -21,9 +21,7 @@ from carver.cost.models.window import cached_request_clk, copy_rounds, shared_re
 from carver.kernels.declaration import kernels
 from carver.kernels.scope import roles
 from carver.kernels.space import Space, given_space
-from carver.ops.conv import ConvTemplate
-from carver.ops.conv2d import Conv2DTemplate
-from carver.ops.dedispersion import DedispersionTemplate
+from carver.ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
 from carver.ranking.rank import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")

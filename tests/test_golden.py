@@ -14,8 +14,7 @@ import pytest
 from cases import BACKENDS, offered
 
 import carver
-from carver.ops.conv2d import Conv2DTemplate
-from carver.ops.dedispersion import DedispersionTemplate
+from carver.ops.conv import Conv2DTemplate, DedispersionTemplate
 from carver.ops.transpose import TransposeTemplate
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,8 +12,7 @@ from carver.arch.descriptor import Arch
 from carver.base.errors import ConfigError
 from carver.base.types import BoolArray, FloatArray
 from carver.evaluate.tables import Case, seconds, tunables
-from carver.ops.conv2d import Conv2DTemplate
-from carver.ops.dedispersion import DedispersionTemplate
+from carver.ops.conv import Conv2DTemplate, DedispersionTemplate
 from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem
 

@@ -50,7 +50,7 @@ class Matrix:
     flops_per_clk_per_sm: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, match_args=False)
 class Arch:
     """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 

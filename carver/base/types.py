@@ -10,11 +10,10 @@ from types import MethodType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 Value = TypeVar("Value")
 

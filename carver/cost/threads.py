@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from ..kernels.columns import column
+from ..kernels.columns import column, table
 from .tile import Block
 
 WORD_BYTES = 4
@@ -30,7 +30,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class ThreadTile:
     """Further columns, beside `Block`, of a kernel in which each thread reads its own operands. Lanes and threads are
     numbered along n first."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
-from ..kernels.columns import column, given
+from ..kernels.columns import column, given, table
 from ..kernels.scope import matrix_unit, vector_dtype, warp_matrix_unit
 from ..kernels.vocabulary import MMA, VECTOR
 from ..problem.problem import Problem
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class Operands:
     """Columns that all terms read."""
 
@@ -30,7 +29,7 @@ class Operands:
     tile_k: FloatArray = column("elements", "depth of one step along the reduction")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class Block(Operands):
     """Columns of how a block is built, for the terms of one step of one block. None depends on the problem's sizes."""
 
@@ -124,7 +123,7 @@ class Block(Operands):
         return self.warps * self.arch.warp_size
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class Extent(Operands):
     """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
@@ -177,7 +176,7 @@ class Extent(Operands):
         return np.minimum(self.tile_n, self.n)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class Tile(Extent):
     """Columns of a contraction's layout in memory, for the terms that depend on sizes."""
 

@@ -1,8 +1,8 @@
 """Typed columns: the inputs of a cost model, one value for each candidate.
 
-The columns of a model are the fields of a frozen dataclass. `column` declares a field that a declaration gives, in its
+The columns of a model are the fields of a `table`. `column` declares a field that a declaration gives, in its
 [schedule] or as a tunable of that name. `given` declares one that the problem and the device give, and that a schedule
-may replace. `read_columns` takes them from a space. The same dataclass defines which keys a [schedule] may and must
+may replace. `read_columns` takes them from a space. The same class defines which keys a [schedule] may and must
 have.
 """
 
@@ -21,6 +21,9 @@ from .space import Space
 from .trace import Symbol
 
 _REQUIRED = object()
+table = dataclass(init=False, repr=False, eq=False, match_args=False)
+"""Makes a class of columns, which `read_columns` fills. Without the methods that a dataclass writes: to compile them
+takes longer than all else when a model is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ def read_columns(schema: type[Schema], space: Space | Tables, whole: bool = Fals
         if whole:
             found = {name: v if v is None else np.broadcast_to(v, len(space)) for name, v in found.items()}
         space.floats[which, whole] = found
-    return schema(**rest, **space.floats[which, whole])
+    made = object.__new__(schema)
+    made.__dict__.update(rest, **space.floats[which, whole])
+    return made
 
 
 def _value(space: Space | Tables, column: Column) -> Any:
@@ -101,7 +106,7 @@ def by_name(schemas: Iterable[type]) -> dict[str, Column]:
     return out
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@table
 class Shown:
     """Columns that hints show to people and other tools. Any schedule may give them, whatever its model."""
 

@@ -28,7 +28,7 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 from ..base.host import folder
-from ..problem.operator_file import operator_files
+from ..problem.operator_file import of, operator_files
 from . import expr
 from .backends import BACKENDS
 from .compiler import COMPILERS, Derivation, Formula, filled
@@ -510,7 +510,7 @@ def backends(operator: str) -> Mapping[Path, str]:
     A user's declaration replaces a shipped one of the same name. Folders are read once per process.
     """
     home = folder("templates") / operator
-    if operator not in operator_files():
+    if not of(operator).computes:
         raise KernelError(f"no operator {operator!r}; {nearest(operator, operator_files())}")
     own = {path.name: path for path in own_files(own_folder() / operator, KernelError) if path.name != "op.toml"}
     shipped = {path.name: path for path in sorted(home.glob("*.toml")) if path.name != "op.toml"}

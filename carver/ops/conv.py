@@ -1,11 +1,14 @@
-"""The convolution of a network's layer, as the matmul it maps onto."""
+"""Sums over windows: a network's convolution, one of a single image, delayed channels, and filters of their own."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
 
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from .operator import ACCUM_DTYPE, DTYPE, OUT_DTYPE, Argument, Operator
+from .operator import ACCUM_DTYPE, BATCH, DTYPE, OUT_DTYPE, Argument, Operator, respelt
 from .template import Template, accumulator, output_type
 
 
@@ -58,3 +61,83 @@ OPERATOR = Operator(
         Argument("dilation", "pixels from one tap to the next", "--dilation"), DTYPE, OUT_DTYPE, ACCUM_DTYPE,
     ),
 )  # fmt: skip
+
+
+class Conv2DTemplate(Template):
+    """One single-channel image under one filter, direct: `height` x `width` outputs of an input with a border."""
+
+    def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
+        kind = dtypes.canonical(dtype)
+        sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
+        types = dict.fromkeys(("O", "I", "F"), kind)
+        computes = "O[y,x] += I[y+r,x+s] * F[r,s]"
+        super().__init__(Problem("conv2d", computes, sizes, types, accumulator(kind)))
+
+
+CONV2D = Operator(
+    "conv2d",
+    Conv2DTemplate,
+    "A direct convolution of one image, HEIGHT x WIDTH results, FILTER_HEIGHT x FILTER_WIDTH taps.",
+    (*map(Argument, ("height", "width", "filter_height", "filter_width")), replace(DTYPE, parameter="dtype")),
+    recognise=lambda problem: respelt(problem, [Conv2DTemplate(1, 1, 1, 1).problem]),
+)
+
+
+class DedispersionTemplate(Template):
+    """Sums over channels for `trials` dispersion measures, each of which delays every channel by a different time.
+
+    A delay grows with the trial and is longest in the lowest channel: `max_delay` samples in the last trial.
+    """
+
+    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: str = "int8") -> None:
+        sizes = {"d": trials, "t": samples, "h": channels}
+        types = {"O": "float32", "I": dtypes.canonical(dtype), "S": "float32"}
+        options = {"max_delay": counted("max_delay", max_delay), "flops_per_element": 1}
+        super().__init__(Problem("dedispersion", "O[d,t] += I[h,t+d] * S[h]", sizes, types, "float32", options))
+
+
+DEDISPERSION = Operator(
+    "dedispersion",
+    DedispersionTemplate,
+    "Sums of CHANNELS delayed series, SAMPLES long, for each of TRIALS delays of at most MAX_DELAY samples.",
+    (*map(Argument, ("trials", "samples", "channels", "max_delay")), replace(DTYPE, parameter="dtype")),
+)
+
+
+class WindowTemplate(Template):
+    """O[b,x] += I[b,x+r] * W[b,r]: `batch` signals of `length` outputs, each under a filter of its own of `taps`."""
+
+    def __init__(
+        self, length: int, taps: int, batch: int = 1, in_dtype: str = "float16", out_dtype: str | None = None
+    ) -> None:
+        kind = dtypes.canonical(in_dtype)
+        types = {"O": output_type(kind, out_dtype), "I": kind, "W": kind}
+        sizes = {"b": batch, "x": length, "r": taps}
+        super().__init__(Problem("window", "O[b,x] += I[b,x+r] * W[b,r]", sizes, types, accumulator(kind)))
+
+
+def recognise(problem: Problem) -> Problem | None:
+    """A windowed operand and one with no axis of the output that the first lacks, summed over nothing but windows.
+
+    A matmul of it would have one column. The windowed operand comes first.
+    """
+    s = problem.statement
+    if s.combine != "+=" or len(s.inputs) != 2:
+        return None
+    for image, weights in (s.inputs, s.inputs[::-1]):
+        taps = {axis for dim in image.index if len(dim) > 1 for axis, _ in dim} & set(s.reduced)
+        own = [axis for axis in weights.axes if axis not in image.axes]
+        apart = [axis for axis in s.reduced if axis not in taps]
+        if taps and prod(problem.sizes[axis] for axis in (*own, *apart)) == 1:
+            ordered = replace(s, summands=((image, weights),))
+            return replace(problem, operator="window", computes=str(ordered), written=problem.computes)
+    return None
+
+
+WINDOW = Operator(
+    "window",
+    WindowTemplate,
+    "A filter of TAPS taps over a signal: LENGTH results.",
+    (Argument("length"), Argument("taps"), replace(BATCH, help="signals, each with its own filter"), DTYPE, OUT_DTYPE),
+    recognise=recognise,
+)

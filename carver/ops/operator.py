@@ -1,6 +1,6 @@
-"""Everything that carver knows of an operator besides its kernels: one `Operator` in one file of this folder.
+"""Everything that carver knows of an operator besides its kernels: one `Operator` in a file of this folder.
 
-Every module here that has an `OPERATOR` is found; nothing else lists operators. Its kernels are declared in the folder
+Every `Operator` of a module here is found; nothing else lists operators. Its kernels are declared in the folder
 of templates/ that the problems of its template name.
 """
 
@@ -82,8 +82,8 @@ def operators() -> Mapping[str, Operator]:
     """Every operator by its name."""
     package = import_module(__package__ or "")
     modules = (import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__))
-    found = [module.OPERATOR for module in modules if hasattr(module, "OPERATOR")]
-    return MappingProxyType({each.name: each for each in found})
+    found = {each.name: each for module in modules for each in vars(module).values() if isinstance(each, Operator)}
+    return MappingProxyType(dict(sorted(found.items())))
 
 
 def named(name: str) -> Operator:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
@@ -69,25 +69,28 @@ class OperatorFile:
         return {name: words[value] for name, (words, value) in given.items() if 0 <= value < len(words)}
 
 
-@lru_cache(maxsize=1)
-def operator_files() -> Mapping[str, OperatorFile]:
-    """Those of every shipped operator, by its name. Raises a KernelError that names the file and the error."""
-    found, known = {}, {f.name for f in fields(OperatorFile)}
-    for path in sorted(folder("templates").glob("*/op.toml")):
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        if unknown := raw.keys() - known:
-            raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), known)}")
-        options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
-        found[path.parent.name] = OperatorFile(
-            raw["computes"], raw.get("title", path.parent.name), tuple(raw.get("mask", ())),
-            tuple(raw.get("sized", ())), tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
-            FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
-            FrozenDict({name: tuple(map(tuple, each)) for name, each in raw.get("passes", {}).items()}),
-            FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
-        )  # fmt: skip
-    return FrozenDict(found)
-
-
+@cache
 def of(operator: str) -> OperatorFile:
-    """That of an operator; an empty one if templates/ has no folder for it."""
-    return operator_files().get(operator) or OperatorFile(title=operator)
+    """That of an operator; an empty one if templates/ has no folder for it. Raises a KernelError that names the file
+    and the error."""
+    path = folder("templates").joinpath(operator, "op.toml")
+    if not operator.isidentifier() or not path.is_file():
+        return OperatorFile(title=operator)
+    raw, known = tomllib.loads(path.read_text(encoding="utf-8")), {f.name for f in fields(OperatorFile)}
+    if unknown := raw.keys() - known:
+        raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), known)}")
+    options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
+    return OperatorFile(
+        raw["computes"], raw.get("title", operator), tuple(raw.get("mask", ())), tuple(raw.get("sized", ())),
+        tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
+        FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
+        FrozenDict({name: tuple(map(tuple, each)) for name, each in raw.get("passes", {}).items()}),
+        FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
+    )  # fmt: skip
+
+
+@cache
+def operator_files() -> Mapping[str, OperatorFile]:
+    """Those of every shipped operator, by its name."""
+    names = sorted(path.parent.name for path in folder("templates").glob("*/op.toml"))
+    return FrozenDict({name: of(name) for name in names})

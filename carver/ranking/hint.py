@@ -88,7 +88,7 @@ class Told:
 NOT_MEASURED = "not measured"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, match_args=False)
 class Hint:
     """A ranked configuration. Fields that its kernel does not have are None, or absent from a mapping.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns
+from ...kernels.columns import column, given, read_columns, table
 from ...kernels.space import Space
 from ...kernels.vocabulary import MMA, VECTOR, WGMMA
 from ...problem.problem import Problem
@@ -88,7 +88,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@table
 class Attention:
     """The columns of `attention`."""
 
@@ -392,7 +392,7 @@ GATE_OPS, GATE_SFU = 4.0, 2.0
 an exponential and a reciprocal on special-function units."""
 
 
-@dataclass(frozen=True)
+@table
 class Gated(Extent):
     """Columns that `gated` reads."""
 
@@ -424,7 +424,7 @@ def gated(space: Space, k: Mapping[str, float]) -> Work:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@table
 class WholeRows(Extent):
     """Columns that `matmul_softmax` reads."""
 

@@ -6,14 +6,13 @@ Hardware prefetchers keep up with streams. They hide latency except at the start
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...arch.descriptor import Arch
 from ...base.dtypes import BYTES
 from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns
+from ...kernels.columns import column, given, read_columns, table
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..model import Model, Part
@@ -42,7 +41,7 @@ CONTRACTION_READS = frozenset({
 """Constants that `cpu_contraction` reads."""
 
 
-@dataclass(frozen=True)
+@table
 class CpuContraction:
     """The columns of `cpu_contraction`."""
 
@@ -131,7 +130,7 @@ STREAM_READS = frozenset({
 """Constants that `cpu_stream` reads."""
 
 
-@dataclass(frozen=True)
+@table
 class CpuStream:
     """The columns of `cpu_stream`."""
 

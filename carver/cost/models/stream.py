@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...arch.descriptor import resident_blocks
 from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns
+from ...kernels.columns import column, given, read_columns, table
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..model import Model, Part
@@ -42,7 +41,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@table
 class Stream:
     """The columns of `stream`."""
 

@@ -12,14 +12,13 @@ O[d,t] += I[h,t+d] * S[h]; the option `max_delay` is the longest delay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
 from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray, IntArray
-from ...kernels.columns import column, given, read_columns
+from ...kernels.columns import column, given, read_columns, table
 from ...kernels.scope import multiply_dtype
 from ...kernels.space import Space
 from ..model import Model, Part
@@ -42,7 +41,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@table
 class Window:
     """The columns of `window`."""
 
@@ -233,7 +232,7 @@ DELAYED_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True)
+@table
 class DelayedSum:
     """The columns of `delayed_sum`."""
 
