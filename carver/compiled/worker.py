@@ -82,7 +82,7 @@ def _alone(name: str, path: Path) -> ModuleType:
         return sys.modules[alias]
     spec = importlib.util.spec_from_file_location(alias, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError("it is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[alias] = module
     sys.path.insert(0, str(path.parent))

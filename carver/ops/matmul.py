@@ -115,7 +115,8 @@ def scales(block: Sequence[int] | str | None, a: str, b: str) -> tuple[int, int]
     """
     if block is None:
         if packed := {a, b} & dtypes.PACKED_BYTES.keys():
-            raise ProblemError(f"{min(packed)} comes with scales: say scale_block, such as (1, 128)")
+            raise ProblemError(f"{min(packed)} comes with scales: say scale_block, such as (1, 32); in a "
+                               "shell: scaled-matmul ... --scale-block 1x32")  # fmt: skip
         return None
     narrow, weights = dtypes.element_bytes(a) <= 1, dtypes.element_bytes(b) < dtypes.element_bytes(a)
     if dtypes.element_bytes(b) > 1 or not (narrow or weights):

@@ -266,7 +266,7 @@ def by_run(stamps: Sequence[tuple[int, int]], runs: int, others: int = 0) -> lis
     return [(max(end for _, end in some) - some[0][0]) * 1e-9 for some in own]
 
 
-_INSTEAD = 'or ask for device="cpu", with hints for a CPU'
+_INSTEAD = 'or ask for device="cpu", with hints for a CPU (in a shell: --arch cpu)'
 
 _NON_BLOCKING = 1
 """CUstream_flags in cuda.h: of a stream that does not wait for the default one, which cannot be captured."""
