@@ -40,6 +40,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
+from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
 
@@ -52,7 +53,7 @@ MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfl
 
 
 def problems() -> list[Problem]:
-    return [*first_problems(), *more_problems(), *third_problems()]
+    return [*first_problems(), *more_problems(), *third_problems(), *fourth_problems()]
 
 
 # ------------------------------------------------------------------------------------------------------ with no GPU
@@ -192,6 +193,8 @@ def contents(spec: dict[str, Any], seed: int) -> Any:
     if init == "starts":  # rows of 8 to 88 numbers
         lengths = rng.integers(8, 89, count - 1)
         return np.concatenate([[0], np.cumsum(lengths * (NZ / lengths.sum())).astype(np.int64)]).astype(np.int32)
+    if init == "pages":
+        return rng.permutation(count).astype(np.int32)
     return rng.integers(0, ROWS if init == "cols" else 100_000, count).astype(np.int32)
 
 
@@ -209,12 +212,15 @@ def tensor_of(spec: dict[str, Any], seed: int) -> Any:
 
     kind, shape, init = getattr(torch, spec["dtype"]), spec["shape"], spec["init"]
     generator = torch.Generator(device="cuda").manual_seed(seed)
-    if init in ("starts", "cols", "which"):
+    if init in ("starts", "cols", "which", "pages"):
         return torch.from_numpy(contents(spec, seed)).cuda()
     if init == "bits":
         return torch.randint(-(2**31), 2**31, shape, device="cuda", generator=generator, dtype=torch.int64).to(kind)
-    if init == "small":
-        return torch.randint(0, 100, shape, device="cuda", generator=generator, dtype=kind)
+    if init in ("small", "cells", "low"):
+        most = {"small": 100, "cells": 2, "low": 1 << 16}[init]
+        return torch.randint(0, most, shape, device="cuda", generator=generator, dtype=kind)
+    if init == "less":
+        return -torch.rand(shape, device="cuda", generator=generator)
     if init in ("randn", "rand"):
         return getattr(torch, init)(shape, device="cuda", generator=generator).to(kind)
     return torch.zeros(shape, device="cuda", dtype=kind)
@@ -241,7 +247,7 @@ class Loaded:
         driver("cuModuleLoadData", ctypes.byref(self.module), code)
         driver("cuModuleGetFunction", ctypes.byref(self.function), self.module, config["symbol"].encode())
         shared = config["shared_dynamic"]
-        if shared > 48 << 10:
+        if shared >= 48 << 10:  # beside what the code itself has
             driver("cuFuncSetAttribute", self.function, 8, shared)
         for symbol, name in constants.items():
             place, size = ctypes.c_uint64(), ctypes.c_size_t()
@@ -291,6 +297,8 @@ def wrong(problem: Problem, given: dict[str, Any], tensors: dict[str, Any], expe
     if problem.name.startswith("cuda_scan"):
         tile = config["BLOCK"] * config["ITEMS"]
         expected = {"out": tensors["x"].reshape(-1, tile).cumsum(-1).reshape(-1)}
+    if problem.name.startswith("cuda_ranked"):
+        expected = {"out": tensors["x"].reshape(-1, config["BLOCK"] * config["ITEMS"]).sort(-1).values}
     worst = 0.0
     for name, right in expected.items():
         got, want = tensors[name].double().reshape(-1), right.double().reshape(-1)
