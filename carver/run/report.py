@@ -369,8 +369,36 @@ class Report:
         return text
 
     def plot(self, path: Path | str | None = None) -> Figure:
-        """Predicted against measured on logarithmic axes; the figure, saved to `path` if given. Needs matplotlib."""
-        figure = figure_of(plot_report(self))
+        """Predicted against measured time of every candidate that ran, a form and colour by what bounds it [ms]; the
+        figure, saved to `path` if given. Needs matplotlib."""
+        points = [(m.predicted_ms, m.median_ms, m.bound) for m in self.ok if m.predicted_ms and m.median_ms]
+        if not points:
+            raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
+        ax: Axes = new_axes(6.0, 7.6)
+        bounds = [bound for _, _, bound in points]
+        for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
+            x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
+            marker, colour = MARKERS.get(bound, OTHER)
+            ax.plot(x, y, marker, ms=5.5, color=colour, mec="white", mew=0.4, label=f"{bound or 'none'} ({len(x)})")
+        times = [t for p, m, _ in points for t in (p, m)]
+        ends = min(times) / 1.15, max(times) * 1.15
+        best, first = min(points, key=lambda p: p[1]), points[0]
+        for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
+            ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
+        if self.library and self.library.ok and (library := self.library.median_ms):
+            ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
+            ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
+        ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
+        ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+        log_ticks(ax)
+        ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
+        lost = {k: self.slowdown(k) for k in (1, 5, 10) if k <= len(self.measurements)}
+        told = ", ".join(f"{slowdown:.3f} (first {k})" for k, slowdown in lost.items() if slowdown is not None)
+        title(ax, str(self.problem), self.measurements[0].device, f"time over the fastest: {told}")
+        legend_beside(ax, "bound by")
+        ax.grid(True, which="both", color="#eeeeee", lw=0.6)
+        ax.set_axisbelow(True)
+        figure = figure_of(ax)
         if path is not None:
             save(Path(path), figure)
         return figure
@@ -385,35 +413,3 @@ def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
     """Numbers with the same decimals, and nothing where there is none."""
     told = iter(aligned([v for v in values if v is not None], digits))
     return tuple("" if v is None else next(told) for v in values)
-
-
-def plot_report(report: Report) -> Axes:
-    """Predicted against measured time of every candidate that ran, a form and colour by what bounds it. [ms]"""
-    points = [(m.predicted_ms, m.median_ms, m.bound) for m in report.ok if m.predicted_ms and m.median_ms]
-    if not points:
-        raise ConfigError("nothing to plot: no candidate has both a predicted and a measured time")
-    ax: Axes = new_axes(6.0, 7.6)
-    bounds = [bound for _, _, bound in points]
-    for bound in sorted(set(bounds), key=lambda b: -bounds.count(b)):
-        x, y = zip(*((p, t) for p, t, b in points if b == bound), strict=True)
-        marker, colour = MARKERS.get(bound, OTHER)
-        ax.plot(x, y, marker, ms=5.5, color=colour, mec="white", mew=0.4, label=f"{bound or 'none'} ({len(x)})")
-    times = [t for p, m, _ in points for t in (p, m)]
-    ends = min(times) / 1.15, max(times) * 1.15
-    best, first = min(points, key=lambda p: p[1]), points[0]
-    for (p, t, _), name, form, size in ((first, "first pick", "o", 190), (best, "fastest measured", "D", 110)):
-        ax.scatter(p, t, marker=form, s=size, facecolors="none", edgecolors="black", lw=1.4, label=name, zorder=4)
-    if report.library and report.library.ok and (library := report.library.median_ms):
-        ends = min(ends[0], library / 1.15), max(ends[1], library * 1.15)
-        ax.hlines(library, *ends, colors=GREY, ls="-.", lw=1.2, label=f"library: {library:.4g} ms")
-    ax.plot(ends, ends, "--", color=GREY, lw=1, label="predicted = measured")
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
-    log_ticks(ax)
-    ax.set(xlabel="predicted time [ms]", ylabel="measured time [ms]")
-    lost = {k: report.slowdown(k) for k in (1, 5, 10) if k <= len(report.measurements)}
-    told = ", ".join(f"{slowdown:.3f} (first {k})" for k, slowdown in lost.items() if slowdown is not None)
-    title(ax, str(report.problem), report.measurements[0].device, f"time over the fastest: {told}")
-    legend_beside(ax, "bound by")
-    ax.grid(True, which="both", color="#eeeeee", lw=0.6)
-    ax.set_axisbelow(True)
-    return ax
