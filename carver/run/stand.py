@@ -29,7 +29,7 @@ from ..base.host import memory_bytes
 from ..problem.problem import Problem
 from .buffers import Array, Buffer, is_gpuarray, is_torch
 from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape
-from .device import Binary, Guarded, Loaded, Program, decode, encode, open_device
+from .device import Binary, Guarded, Loaded, Program, encode, open_device
 from .inputs import PythonCode, arrived, as_argument, as_stored, call_by_name, read
 from .spec import Kernel, element
 
@@ -181,7 +181,7 @@ class Stand:
 
     def check(self, trial: Mapping[str, Any], to: str = "") -> Mapping[str, Any]:
         """One run on each set of inputs, into poisoned outputs; `trial` is what `carver.run.session.Trial.job` sends.
-        They are compared with the reference here, or left as `.npy` files in the folder `to`, with their types."""
+        They are compared with the reference here, or left as `.npy` files in the folder `to`."""
         run = self._runner(trial)
         error: float | None = None
         for one in reversed(self._sets):  # the last is the one that is timed
@@ -239,7 +239,7 @@ class Stand:
         elif self._problem is None:
             found = self._outputs(returned)
             same = len(found) == len(self._last) and all(
-                a.shape == b.shape and a.tobytes() == b.tobytes() for (a, _), b in zip(found, self._last, strict=True)
+                a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(found, self._last, strict=True)
             )
             said["outputs"] = None if same else self._save(found, to)
         self._put_back(one, self._restored)
@@ -468,22 +468,23 @@ class Stand:
             raise Failed("wrong_result", f"{when}{seen}", min(seen.error, 1e300))
         return seen.error
 
-    def _outputs(self, returned: Any) -> list[tuple[Any, str]]:
-        """Values of the outputs with their element types; 8-bit floats and bfloat16 as float32."""
+    def _outputs(self, returned: Any) -> list[Array]:
+        """Values of the outputs; 8-bit floats and bfloat16 as float32."""
         arrays = self._sets[0].arrays
         if any(isinstance(a, Guarded) for a in arrays):
-            chosen = [a.buffer for a in (arrays[place] for place in self._out) if isinstance(a, Guarded)]
-            return [(self.device.download(b), b.dtype) for b in chosen]
+            chosen = (arrays[place] for place in self._out)
+            return [self.device.download(a.buffer) for a in chosen if isinstance(a, Guarded)]
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
         if self._out or returned is None:
             found = [arrays[place] for place in self._out]
         return [_to_host(a) for a in found]
 
-    def _save(self, found: Sequence[tuple[Any, str]], to: str) -> list[str]:
-        self._last = [np.array(values) for values, _ in found]
-        for i, (values, _) in enumerate(found):
+    def _save(self, found: Sequence[Array], to: str) -> int:
+        """How many there are."""
+        self._last = [np.array(values) for values in found]
+        for i, values in enumerate(found):
             np.save(Path(to) / f"out{i}.npy", values, allow_pickle=False)
-        return [dtype for _, dtype in found]
+        return len(found)
 
 
 def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
@@ -514,19 +515,11 @@ def fill(array: Any) -> None:
         array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
 
 
-def _to_host(array: Any) -> tuple[Any, str]:
+def _to_host(array: Any) -> Array:
     if is_torch(array):
-        name = str(array.dtype).removeprefix("torch.")
-        wide = array.detach().float() if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2") else array.detach()
-        return wide.cpu().numpy(), name
-    if is_gpuarray(array):
-        return array.get(), str(array.dtype)
-    values = np.asarray(array)
+        narrow = str(array.dtype).startswith(("torch.bfloat16", "torch.float8"))
+        array = (array.detach().float() if narrow else array.detach()).cpu().numpy()
+    values = np.asarray(array.get() if is_gpuarray(array) else array)
     if values.dtype == object:
         raise RunError(f"an output is a {type(array).__name__}; outputs must be arrays or numbers")
-    return values, str(values.dtype)
-
-
-def decoded(values: Any, dtype: str) -> Any:
-    """An output file's values; stored bits become numbers."""
-    return decode(values, dtype) if dtype == "bfloat16" and values.dtype == element(dtype) else values
+    return values
