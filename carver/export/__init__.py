@@ -21,7 +21,7 @@ from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.profile import Given
-from ..ranking.recommend import recommend, recommend_problems
+from ..ranking.recommend import recommend
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -107,18 +107,13 @@ def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
 
 
 def first(
-    problems: Sequence[Problem], arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool],
-    profile: Given | None = None,
-) -> list[list[Hint]]:  # fmt: skip
-    """For each problem the first `k` hints that a target can take, by what `fits` says; fewer where no more are."""
-    out = []
-    for ranking in recommend_problems(problems, arch, 8 * k, backend, profile):
-        found = list(islice(filter(fits, ranking), k))
-        if len(found) < k and len(ranking) < ranking.candidates:
-            every = recommend(ranking.problem, arch, ranking.candidates, backend, profile=profile)
-            found = list(islice(filter(fits, every), k))
-        out.append(found)
-    return out
+    problem: Problem, arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool], profile: Given | None = None
+) -> list[Hint]:
+    """The first `k` hints that a target can take, by what `fits` says; fewer where no more are."""
+    ranking = recommend(problem, arch, 8 * k, backend, profile=profile)
+    if sum(map(fits, ranking)) < k and len(ranking) < ranking.candidates:
+        ranking = recommend(problem, arch, ranking.candidates, backend, profile=profile)
+    return list(islice(filter(fits, ranking), k))
 
 
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def choices(
                         theirs[hint.index].annotations[HINT] = hint
                     return [theirs[hint.index] for hint in kept]
                 most = TIES if pinned else topk
-                [hints] = first([op.problem], device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
+                hints = first(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
                 if pinned:
                     hints = [cast(Hint, choose(hints).hint)]
             except (ProblemError, NoCandidates) as why:

@@ -147,10 +147,9 @@ def pruner(
             keys = list(configs_[0].kwargs)
             spelled = names or spelling(keys)
             most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
-            splits = spelled.get("SPLIT_K") in keys
-            if splits:
+            if spelled.get("SPLIT_K") in keys:
                 return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
-            [hints] = first([op.problem], device(op), most, "triton", lambda hint: hint.split_k == 1)
+            hints = first(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
             return configs(hints, spelled, only=keys)[:topk]
         own = tuner() if tuner is not None else None
         profile = feedback.profile(own, f"{op.problem.operator}/triton", device(op)) if own is not None else None
