@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import TypeVar
 
 import carver
@@ -22,11 +23,11 @@ def holds_for_each(values: Iterable[T]) -> Callable[[Callable[[T], None]], Calla
 
     Thousands of small tests would take longer to collect and to report than to run.
     """
-    every = tuple(values)
+    listed = cache(lambda: tuple(values))  # not before one of the tests runs
 
     def of(check: Callable[[T], None]) -> Callable[[], None]:
         def test() -> None:
-            wrong = []
+            wrong, every = [], listed()
             for value in every:
                 try:
                     check(value)

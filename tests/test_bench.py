@@ -83,9 +83,8 @@ class Script:
         return Reply("ok", "", {"samples_ms": samples_ms, "outputs": None, "conditions": {"clock_hz": 1e9}})
 
 
-ARCH = {name: getattr(CpuDevice().arch, name) for name in CpuDevice().arch.__dataclass_fields__ if name != "matrix"} | {
-    "matrix": []
-}
+HERE = CpuDevice().arch
+ARCH = {name: getattr(HERE, name) for name in HERE.__dataclass_fields__} | {"matrix": []}
 
 
 @pytest.fixture
