@@ -33,11 +33,10 @@ if typing.TYPE_CHECKING:
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
     from .ops.elementwise import ElementwiseTemplate
-    from .ops.gated_mlp import GatedMLPTemplate
+    from .ops.fused import GatedMLPTemplate, MatmulSoftmaxTemplate
     from .ops.gemv import GEMVTemplate
     from .ops.graph import Chain
     from .ops.grouped_matmul import GroupedMatmulTemplate, Routing
-    from .ops.matmul_softmax import MatmulSoftmaxTemplate
     from .ops.moe import MoETemplate
     from .ops.op import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
@@ -68,11 +67,10 @@ _LATE = {
     "ops.attention": ("FlashAttentionTemplate",),
     "ops.conv": ("Conv2DTemplate", "ConvTemplate", "DedispersionTemplate"),
     "ops.elementwise": ("ElementwiseTemplate",),
-    "ops.gated_mlp": ("GatedMLPTemplate",),
+    "ops.fused": ("GatedMLPTemplate", "MatmulSoftmaxTemplate"),
     "ops.gemv": ("GEMVTemplate",),
     "ops.graph": ("Chain",),
     "ops.grouped_matmul": ("GroupedMatmulTemplate", "Routing"),
-    "ops.matmul_softmax": ("MatmulSoftmaxTemplate",),
     "ops.moe": ("MoETemplate",),
     "ops.op": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),

@@ -286,10 +286,8 @@ class Arch:
         """The type of 8-bit floats that the device multiplies, for one of the Open Compute Project's where it has only
         AMD's, as CDNA 3 has; else the type itself. Serving software stores weights in it."""
         own = f"{dtype}fnuz"
-        return own if dtype.startswith("float8") and not self.matrix_unit(dtype) and self._has(own) else dtype
-
-    def _has(self, dtype: str) -> bool:
-        return any(row.dtype == dtype for row in self.matrix)
+        has = {row.dtype for row in self.matrix}
+        return own if dtype.startswith("float8") and not self.matrix_unit(dtype) and own in has else dtype
 
     def vector_flops_per_s(self, dtype: str) -> float:
         """Peak of all vector units at the boost clock. [FLOP/s]"""

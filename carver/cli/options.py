@@ -31,7 +31,7 @@ from ..base.table import screen_width
 from ..kernels.declaration import every
 from ..ops.operator import Argument, Operator, operators
 from ..problem.operator_file import operator_files
-from ..ranking.fleet import Fleet
+from ..ranking.compare import Fleet
 from ..ranking.ranking import Ranking
 from ..view.plots import FORMATS, plot_devices, pyplot, save
 from ..view.table import fleet_table, ranking_table

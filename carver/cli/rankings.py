@@ -18,7 +18,7 @@ from ..ops.elsewise import explained
 from ..ops.matmul import SCALE_BLOCK
 from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
-from ..ranking.fleet import rank_over, recommend_over
+from ..ranking.compare import rank_over, recommend_over
 from ..ranking.hint import Hint
 from ..ranking.rank import spellings
 from ..ranking.recommend import default_backend

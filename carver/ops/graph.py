@@ -35,9 +35,8 @@ from ..ranking.ranking import Ranking
 from .arrays import roles
 from .attention import FlashAttentionTemplate
 from .elementwise import ElementwiseTemplate
-from .gated_mlp import GatedMLPTemplate
+from .fused import GatedMLPTemplate, MatmulSoftmaxTemplate
 from .matmul import ACTIVATIONS
-from .matmul_softmax import MatmulSoftmaxTemplate
 from .reduction import ReductionTemplate
 from .template import Template, accumulator
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class Layered:
         least = float(sum(hint.compulsory_bytes for hint in layers.values()))
         moved = float(sum(hint.details.get("dram_bytes", hint.compulsory_bytes) for hint in layers.values()))
         ideal = sum(h.predicted_ms * h.details["roofline_share"] for h in layers.values()) / 1e3
+        lows, highs = zip(*(hint.band_ms or (nan, nan) for hint in layers.values()), strict=True)
         return Hint(
             rank=first.rank, index=int(self.index[row]), backend=first.backend, kernel=first.kernel, arch=first.arch,
             subject=self.subject, config=first.config, predicted_ms=seconds * 1e3, bound=most.bound,
@@ -95,7 +97,8 @@ class Layered:
                 "tflops": flops / seconds / 1e12, "roofline_share": ideal / seconds, "dram_bytes": moved,
                 "compulsory_bytes": least,
             }),
-            band_ms=_sum_of_bands(layers), calibrated=first.calibrated, notes=self.notes,
+            calibrated=first.calibrated, notes=self.notes,
+            band_ms=None if isnan(sum(lows)) else (sum(lows), sum(highs)),
         )  # fmt: skip
 
     def learnable(self, rows: Sequence[int]) -> list[Part]:
@@ -139,8 +142,3 @@ class Layered:
         return Part.made(
             rows, kernels, started(constants), configs, {**sizes, "kind": kind}, seconds, names, constants
         )
-
-
-def _sum_of_bands(layers: Mapping[str, Hint]) -> tuple[float, float] | None:
-    bands = [hint.band_ms for hint in layers.values() if hint.band_ms is not None]
-    return (sum(low for low, _ in bands), sum(high for _, high in bands)) if len(bands) == len(layers) else None

@@ -18,7 +18,6 @@ from ..base.given import is_number, shown, takes
 from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables
 from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.pricing import price
-from ..kernels.declaration import Kernel
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from ..problem.problem import size as checked_size
@@ -319,18 +318,11 @@ def _times(
     for column, n in enumerate(sizes):
         here = at(problem, axis, n)
         for kernel in offered_kernels(here, arch, backend)[0]:
-            rows = [i for i, (name, _) in enumerate(candidates) if name == kernel.name]
-            if rows:
-                out[rows, column] = _priced(here, arch, kernel, [candidates[i][1] for i in rows])
+            rows = np.array([i for i, (name, _) in enumerate(candidates) if name == kernel.name], int)
+            if len(rows):
+                space, _ = given_space(here, arch, kernel, [candidates[i][1] for i in rows])
+                out[rows[space.index], column] = price(space).seconds if len(space) else np.inf
     return out
-
-
-def _priced(problem: Problem, arch: Arch, kernel: Kernel, configs: Sequence[Mapping[str, int]]) -> FloatArray:
-    space, _ = given_space(problem, arch, kernel, configs)
-    seconds = np.full(len(configs), np.inf)
-    if len(space):
-        seconds[space.index] = price(space).seconds
-    return seconds
 
 
 def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:

@@ -19,7 +19,7 @@ from .._version import __version__
 from ..arch.descriptor import Arch, blocks_by_limit, occupancy_limits
 from ..base.table import words
 from ..problem.problem import Problem
-from ..ranking.fleet import Fleet
+from ..ranking.compare import Fleet
 from ..ranking.ranking import Ranking
 from .plots import rates_of
 

@@ -13,7 +13,7 @@ from ..base.errors import ProblemError
 from ..base.table import ROWS_SHOWN, WIDTH, Column, aligned, html_cells, in_all, screen_width, titled, tunables, words
 from ..compiled.facts import TAKEN
 from ..problem.problem import Problem
-from ..ranking.fleet import Fleet
+from ..ranking.compare import Fleet
 from ..ranking.hint import NOT_MEASURED, Hint
 from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking

@@ -178,12 +178,6 @@ def tile_flops(t: Block) -> FloatArray:
     return 2 * padded * t.tile_k * t.product_copies
 
 
-def warp_groups(t: Block) -> tuple[FloatArray, FloatArray]:
-    """The number of warp groups (four warps, as wgmma takes them), and how many of them divide the rows."""
-    groups = np.maximum(t.warps // 4, 1)
-    return groups, np.minimum(groups, np.maximum(t.tile_m // 64, 1))
-
-
 def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
     """Time of one step's products on all arithmetic pipes of an SM. [clk]
 
@@ -248,7 +242,8 @@ def fragment_bytes(t: Block) -> FloatArray:
     the second once for each 64 rows. tcgen05, which one thread issues for the block, reads the first once for each
     256 columns, the second once for each 128 rows.
     """
-    groups, groups_m = warp_groups(t)
+    groups = np.maximum(t.warps // 4, 1)  # of four warps, as wgmma takes them; of these so many divide the rows:
+    groups_m = np.minimum(groups, np.maximum(t.tile_m // 64, 1))
     beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
     reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
     reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)

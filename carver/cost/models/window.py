@@ -180,12 +180,8 @@ def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
     The loop over a row is unrolled by COPY_UNROLL, and the loads of an unrolled iteration overlap; those of the
     remaining iterations do not. The block waits for its slowest warp, whichever of two trip counts that has.
     """
-    few, many = np.floor(halo_cols / threads_x), np.ceil(halo_cols / threads_x)
-    return np.maximum(_rounds(few), _rounds(many))
-
-
-def _rounds(trips: FloatArray) -> FloatArray:
-    return trips // COPY_UNROLL + trips % COPY_UNROLL
+    few, many = (np.divmod(trips(halo_cols / threads_x), COPY_UNROLL) for trips in (np.floor, np.ceil))
+    return np.maximum(sum(few), sum(many))
 
 
 def cached_request_clk(
