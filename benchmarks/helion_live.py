@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--cases", nargs="+", default=["matmul", "matmul_silu", "layer_norm", "attention"])
     parser.add_argument("--shapes", nargs="+", type=int, default=[0])
-    parser.add_argument("--efforts", nargs="+", default=["quick"])
+    parser.add_argument("--efforts", nargs="*", default=["quick"])
     parser.add_argument("--limit", type=float, default=240.0, help="seconds for all")
     parser.add_argument("--longest", type=float, default=90.0, help="seconds for one search")
     parser.add_argument("--way", default="")
