@@ -267,3 +267,16 @@ def test_what_is_kept_from_shape_to_shape_is_bounded(monkeypatch: pytest.MonkeyP
         assert last > 2**20 > sum(older) == 0, "the last alone is more than the bound, and is kept"
     again = carver.MatmulTemplate(480, 512, 512, in_dtype="int8").with_arch("a100").recommend_hints(backend="clblast")
     assert [each.nbytes for each in pricing._KEPT.values()] == [last] and again[0].predicted_ms > 0
+
+
+def test_rows_that_are_said_to_ascend_are_in_the_order_of_all_tunables() -> None:
+    """Equal times are then ordered by row, also where a tunable between others is computed from those before it."""
+    said = {}
+    problem = carver.MatmulTemplate(1000, 512, 4096).problem
+    for kernel in offered_kernels(problem, H200, "cuda")[0]:
+        with suppress(NoCandidates):
+            space = enumerate_space(problem, H200, kernel)
+            rows = list(zip(*(space.columns[name].tolist() for name in kernel.tunables), strict=True))
+            said[kernel.name] = space.columns.ascending  # type: ignore[attr-defined]
+            assert not said[kernel.name] or rows == sorted(rows)
+    assert said == {"mma": True, "tma": False, "wgmma": True}  # group_m reads block_m; that of tma cluster, behind it
