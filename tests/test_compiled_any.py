@@ -14,6 +14,7 @@ from carver.compiled.machine import Aside, Machine, MachineLoop, Span
 from carver.compiled.match import matched
 from carver.compiled.pool import Pool
 from carver.compiled.trace import Access, LoopTrace, Trace
+from carver.compiled.triton import Target, hashed
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -40,6 +41,17 @@ def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -
         assert said.startswith("NoCandidates") and REFUSED[title] in said
     else:
         assert " us, " in said, said
+
+
+def test_a_tool_that_triton_lacks_is_what_each_configuration_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Triton before 3.5 asks for ROCm's linker, when a process that compiles in copies of itself prepares."""
+
+    class Backend:
+        def hash(self) -> str:
+            raise Exception("ROCm linker not found")
+
+    monkeypatch.setattr("carver.compiled.triton._backend", lambda target: Backend())
+    hashed(Target("hip", "gfx942", 64))
 
 
 def test_parts_of_a_tuple_are_arguments(pool: Pool) -> None:

@@ -562,7 +562,8 @@ def hashed(target: Target) -> None:
     from triton.runtime import cache
 
     (getattr(cache, "triton_key", None) or compiler.triton_key)()
-    _backend(target).hash()
+    with suppress(Exception):  # of tools that are missing, which each compilation says
+        _backend(target).hash()
 
 
 @lru_cache(maxsize=4)
