@@ -95,7 +95,7 @@ NOTHING = Microbenchmarks(MappingProxyType({}))
 Run = Callable[[], None]
 
 
-def run_part(bench: Any, name: str) -> Microbenchmarks:
+def run_part(bench: Launcher, name: str) -> Microbenchmarks:
     """The readings of one part, a method of a `Cpu` or `Gpu`, and why there are no more of them. The first of its
     `parts` measures `hz`, which others need."""
     bench.curves, bench.left_out = [], []
@@ -109,18 +109,19 @@ def run_part(bench: Any, name: str) -> Microbenchmarks:
 
 
 class Launcher:
-    """Kernels of templates/calibrate/ on one device."""
+    """Kernels of templates/calibrate/ on one device, and what is said of it beside readings."""
 
     def __init__(self, device: Device, repeats: int = REPEATS) -> None:
-        self.device = device
-        self.repeats = repeats
+        self.device, self.arch, self.repeats, self.hz = device, device.arch, repeats, device.arch.clock_hz
+        self.curves: list[Curve] = []
+        self.left_out: list[str] = []
 
-    def source(self, file: str, entry: str, isa: str = "", **defines: int) -> Source:
+    def source_of(self, file: str, entry: str, isa: str = "", **defines: int) -> Source:
         path = folder("templates") / "calibrate" / file
         macros = {name: str(value) for name, value in defines.items()}
         if self.device.kind == "cpu":
             return Source(path, macros, CPU_FLAGS, (entry,), "native")
-        return Source(path, macros, CUDA_FLAGS, (entry,), isa or self.device.arch.isa)
+        return Source(path, macros, CUDA_FLAGS, (entry,), isa or self.arch.isa)
 
     def build(self, sources: Iterable[Source]) -> None:
         """Compile on all cores, so that what follows finds every binary in the cache."""
@@ -132,7 +133,7 @@ class Launcher:
         with ThreadPoolExecutor(cores_available()) as pool:
             list(pool.map(one, sources))
 
-    def run(
+    def launch(
         self, source: Source, pointers: Mapping[str, int], *args: str | int, grid: int = 1, block: int = 1,
         smem_bytes: int = 0,
     ) -> Run:  # fmt: skip
@@ -157,28 +158,24 @@ MOST_BYTES = 1 << 30
 BEYOND, LEAST_BEYOND = 8, 1 << 29
 
 
-class Cpu:
+class Cpu(Launcher):
     """Every reading of the processor. `most_bytes` is what may be allocated; `effort` scales how long each run is."""
 
     parts: tuple[str, ...] = ("clock", "fma", "tasks", "bandwidth", "latency")
 
     def __init__(self, device: CpuDevice, most_bytes: int = MOST_BYTES, effort: float = 1.0) -> None:
-        self.bench = Launcher(device, CPU_REPEATS)
-        self.device, self.arch = device, device.arch
-        self.hz = self.arch.clock_hz
+        super().__init__(device, CPU_REPEATS)
         self.span_s, self.threads, self.most_bytes = effort * SPAN_S, device.threads, most_bytes
         self.out = device.empty((8 * max(device.threads, 1),), "float64")
         caches = self.arch.l2_bytes + self.arch.l3_bytes
         self.beyond = min(max(BEYOND * caches, LEAST_BEYOND), most_bytes, self.arch.dram_bytes // 4)
         """Bytes that caches do not hold; a virtual machine may have more of them than it says."""
-        self.curves: list[Curve] = []
-        self.left_out: list[str] = []
 
     def source(self, entry: str) -> Source:
-        return self.bench.source("cpu.c", f"carver_{entry}", SIMD_BYTES=max(self.arch.simd_bytes, 16))
+        return self.source_of("cpu.c", f"carver_{entry}", SIMD_BYTES=max(self.arch.simd_bytes, 16))
 
     def run(self, entry: str, *args: str | int, data: int = 0) -> Run:
-        return self.bench.run(self.source(entry), {"data": data, "out": self.out.pointer}, *args)
+        return self.launch(self.source(entry), {"data": data, "out": self.out.pointer}, *args)
 
     def counted(self, make: Callable[[int], Run], least: int) -> tuple[int, list[float]]:
         """A count of which one run takes at least the span, and the times of the runs of it. [s] Half as many must take
@@ -190,7 +187,7 @@ class Cpu:
             if took >= self.span_s and took > 1.6 * before:
                 break
             before = took
-        return count, self.bench.seconds(make(count))
+        return count, self.seconds(make(count))
 
     def _quickest(self, run: Run) -> float:
         return min(self.device.time(run, 3, cold=False))
@@ -208,7 +205,7 @@ class Cpu:
         yield reading("vector.float32", "vector multiply-add, float32, a core", "FLOP/s", per_core, said)
 
     def tasks(self) -> Iterator[Reading]:
-        single = self.bench.seconds(self.run("tasks", "out", self.threads))
+        single = self.seconds(self.run("tasks", "out", self.threads))
         yield reading("launch_s", "parallel region of empty tasks, one a core", "s", single)
         many, took = self.counted(lambda n: self.run("tasks", "out", n), 1000)
         per = [max(t - float(np.median(single)), 0.0) / many * self.threads * self.hz for t in took]
@@ -279,7 +276,7 @@ PASSES = 4
 """Over DRAM: what is timed takes a millisecond, beside which the gap between an event and a launch is small."""
 
 
-class Gpu:
+class Gpu(Launcher):
     """Every reading that the GPU allows; below half a minute, most of it the compiler's."""
 
     parts: tuple[str, ...] = (
@@ -287,18 +284,15 @@ class Gpu:
     )  # fmt: skip
 
     def __init__(self, device: Device) -> None:
-        self.bench = Launcher(device)
-        self.device, self.arch = device, device.arch
-        self.sms, self.hz = self.arch.sm_count, self.arch.clock_hz
+        super().__init__(device)
+        self.sms = self.arch.sm_count
         self.clocks = device.empty((max(self.sms, 2),), "int32")
         self.out = device.empty((4,), "int32")
         self.has_fragments = (self.arch.cc or (0, 0)) >= (7, 5)  # ldmatrix, and mma.sync as carver's kernels use it
-        self.left_out: list[str] = []
-        self.curves: list[Curve] = []
 
     def source(self, name: str, entry: str = "", **defines: int) -> Source:
         isa = f"{self.arch.isa}a" if name == "wgmma" else ""
-        return self.bench.source(f"{name}.cu", entry or f"carver_{name}", isa, **defines)
+        return self.source_of(f"{name}.cu", entry or f"carver_{name}", isa, **defines)
 
     def sources(self) -> Iterator[Source]:
         for name in ("stream", "shared", "empty"):
@@ -318,7 +312,7 @@ class Gpu:
     def _counted(self, run: Run) -> list[int]:
         """Most clocks of any block, for each run after the first."""
         found = []
-        for i in range(self.bench.repeats + 1):
+        for i in range(self.repeats + 1):
             run()
             self.device.synchronize()
             if i:
@@ -328,7 +322,7 @@ class Gpu:
     def _hz(self, run: Run) -> list[float]:
         """Most clocks of any block over the time, for each run."""
         samples = []
-        for _ in range(self.bench.repeats):
+        for _ in range(self.repeats):
             took = self.device.time(run, 1, cold=False)[0]
             samples.append(int(self.device.download(self.clocks).max()) / took)
         return samples
@@ -337,13 +331,11 @@ class Gpu:
         """A kernel that takes (clocks, out, rounds)."""
         self.device.fill(self.clocks, 0)
         pointers = {"clocks": self.clocks.pointer, "out": self.out.pointer}
-        return self.bench.run(
-            source, pointers, "clocks", "out", rounds, grid=blocks, block=threads, smem_bytes=smem_bytes
-        )
+        return self.launch(source, pointers, "clocks", "out", rounds, grid=blocks, block=threads, smem_bytes=smem_bytes)
 
     def clock(self) -> Iterator[Reading]:
         """First of all, and long enough that the clock has left its idle state; before it all sources are compiled."""
-        self.bench.build(self.sources())
+        self.build(self.sources())
         run = self._busy(self.source("vector", KIND=CODES["float32"]), 40_000, self.sms, 1024)
         for _ in range(30):
             run()
@@ -353,13 +345,13 @@ class Gpu:
 
     def launches(self) -> Iterator[Reading]:
         source = self.source("empty")
-        one = self.bench.run(source, {}, grid=1, block=32)
+        one = self.launch(source, {}, grid=1, block=32)
 
         def two() -> None:
             one()
             one()
 
-        single, double = self.bench.seconds(one, cold=True), self.bench.seconds(two, cold=True)
+        single, double = self.seconds(one, cold=True), self.seconds(two, cold=True)
         launch_s = float(np.median(single))
         yield reading("launch_s", "empty kernel, event to event", "s", single)
         yield reading("second_launch_s", "one kernel behind another", "s", [t - launch_s for t in double])
@@ -367,8 +359,8 @@ class Gpu:
             ("block_dispatch_clk", "handing an SM a block of one warp", 4096, 1),
             ("warp_start_clk", "starting one warp of a block of 32", 512, 32),
         ):
-            run = self.bench.run(source, {}, grid=self.sms * blocks, block=32 * warps)
-            per = [(t - launch_s) * self.hz / blocks / warps for t in self.bench.seconds(run, cold=True)]
+            run = self.launch(source, {}, grid=self.sms * blocks, block=32 * warps)
+            per = [(t - launch_s) * self.hz / blocks / warps for t in self.seconds(run, cold=True)]
             yield reading(name, what, "clk", per)
 
     def stream(
@@ -379,7 +371,7 @@ class Gpu:
         blocks, threads = lanes[0] * self.sms, lanes[1]
         readers = ceil(blocks / (sharers * apart)) * apart * threads
         rounds = max(round(passes * size / (VECTOR_BYTES * UNROLL * readers)), 1)
-        run = self.bench.run(
+        run = self.launch(
             source, {"data": data.pointer, "to": to.pointer},
             "data", "to", size // VECTOR_BYTES, rounds, sharers, apart, grid=blocks, block=threads,
         )  # fmt: skip
@@ -391,7 +383,7 @@ class Gpu:
         source = self.source("stream")
         in_flight = [float(b * t * UNROLL * VECTOR_BYTES) for b, t in LANES]
         runs = [self.stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
-        samples = [[moved / t for t in self.bench.seconds(run)] for run, moved in runs]
+        samples = [[moved / t for t in self.seconds(run)] for run, moved in runs]
         rates = [float(np.median(each)) for each in samples]
         self.curves.append(Curve(what, tuple(in_flight), tuple(rates)))
         best = int(np.argmax(rates))
@@ -408,7 +400,7 @@ class Gpu:
         yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
         yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
         copy, moved = self.stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
-        both = [2 * moved / t for t in self.bench.seconds(copy)]
+        both = [2 * moved / t for t in self.seconds(copy)]
         yield reading("dram_copy_bytes_per_s", "DRAM, copying: read and written", "B/s", both, peak)
 
     def l2(self) -> Iterator[Reading]:
@@ -431,15 +423,15 @@ class Gpu:
             slots = 1 << int(np.log2(size // line))
             data = self.device.empty((slots * line,), "int8")
             pointers = {"data": data.pointer, "clocks": self.clocks.pointer}
-            chain = self.bench.run(
+            chain = self.launch(
                 self.source("chase", "carver_chain"), pointers, "data", slots, line // 4, grid=self.sms, block=256
             )
-            chase = self.bench.run(
+            chase = self.launch(
                 self.source("chase", "carver_chase"), pointers, "data", "clocks", warm * min(slots, 1 << 16), hops
             )
             chain()
             samples = []
-            for _ in range(self.bench.repeats):
+            for _ in range(self.repeats):
                 self.device.time(chase, 1, cold=not warm)
                 samples.append(float(self.device.download(self.clocks)[0]) / hops / self.hz)
             yield reading(name, what, "s", samples, said)
@@ -512,11 +504,11 @@ class Gpu:
             ("atomic_swap_bytes_per_s", "the same by compare-and-swap", "swap", slots, 4, "B/s"),
             ("atomic_same_per_s", "atomic additions to one place", "add", 1, 1, "1/s"),
         ):
-            run = self.bench.run(
+            run = self.launch(
                 self.source("atomic", f"carver_{entry}"), {"sums": data.pointer}, "sums", places, rounds,
                 grid=grid, block=256,
             )  # fmt: skip
-            yield reading(name, what, unit, [adds * per / t for t in self.bench.seconds(run)])
+            yield reading(name, what, unit, [adds * per / t for t in self.seconds(run)])
 
 
 def _matrix_reading(row: Matrix, rate: Sequence[float]) -> Reading:
