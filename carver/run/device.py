@@ -100,37 +100,6 @@ _BASELINE_BYTES = 1 << 22
 _POINTER = ctypes.c_void_p
 
 
-def _launcher(library: ctypes.CDLL, program: Program, names: Sequence[str], threads: int) -> Launcher:
-    """The calls of a program for arguments in the order of `names`, ready to be repeated."""
-    calls = []
-    for call in program.calls:
-        try:
-            function = getattr(library, call.entry)
-        except AttributeError:
-            raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
-        function.restype = None
-        function.argtypes = [
-            C_TYPES[a.kind] if isinstance(a, Scalar) else ctypes.c_int64 if isinstance(a, int) else _POINTER
-            for a in call.args
-        ]
-        named = [arg.value if isinstance(arg, Scalar) else arg for arg in call.args]
-        fixed = [None if isinstance(arg, str) else arg or 0 for arg in named]
-        given = [(i, names.index(arg)) for i, arg in enumerate(named) if isinstance(arg, str)]
-        calls.append((function, fixed, given))
-    set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
-
-    def launch(values: Sequence[Any], stream: int = 0) -> None:
-        if set_threads:
-            set_threads(threads)
-        for function, fixed, places in calls:
-            args = fixed.copy()
-            for i, place in places:
-                args[i] = values[place]
-            function(*args)
-
-    return launch
-
-
 def cores_taken() -> int:
     """How often a thread of this process had to give up its core to another process so far."""
     import resource
@@ -164,8 +133,35 @@ class CpuDevice:
         return Loaded(program, {}, self.launcher(binary, program, program.given))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
-        """Loads the program for good, for calls with arguments in the order of `names`."""
-        return _launcher(_open(binary), program, names, self.threads)
+        """Loads the program for good, for calls with arguments in the order of `names`, ready to be repeated."""
+        library = _open(binary)
+        calls = []
+        for call in program.calls:
+            try:
+                function = getattr(library, call.entry)
+            except AttributeError:
+                raise RunError(f"{program.source.path.name} defines no function {call.entry!r}") from None
+            function.restype = None
+            function.argtypes = [
+                C_TYPES[a.kind] if isinstance(a, Scalar) else ctypes.c_int64 if isinstance(a, int) else _POINTER
+                for a in call.args
+            ]
+            named = [arg.value if isinstance(arg, Scalar) else arg for arg in call.args]
+            fixed = [None if isinstance(arg, str) else arg or 0 for arg in named]
+            given = [(i, names.index(arg)) for i, arg in enumerate(named) if isinstance(arg, str)]
+            calls.append((function, fixed, given))
+        set_threads = getattr(library, "omp_set_num_threads", None)  # absent where a kernel uses no OpenMP
+
+        def launch(values: Sequence[Any], stream: int = 0) -> None:
+            if set_threads:
+                set_threads(self.threads)
+            for function, fixed, places in calls:
+                args = fixed.copy()
+                for i, place in places:
+                    args[i] = values[place]
+                function(*args)
+
+        return launch
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = size_bytes(shape, dtype)
