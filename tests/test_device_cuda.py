@@ -240,7 +240,7 @@ def test_driver_that_does_not_start(fake: Fake) -> None:
 def cubin(folder: Path) -> Binary:
     path = folder / "k.cubin"
     path.write_bytes(b"code")
-    return Binary(path, hashlib.sha256(b"code").hexdigest(), "", 0.0, False)
+    return Binary(path, hashlib.sha256(b"code").hexdigest(), "", False)
 
 
 def test_load_and_launch(device: cuda.CudaDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -847,7 +847,7 @@ def test_launches_through_the_driver_itself(monkeypatch: pytest.MonkeyPatch, tmp
     library = Library("PPifqP")
     monkeypatch.setattr(cuda, "_library", lambda: library)
     (tmp_path / "a.cubin").write_bytes(b"code")
-    binary = Binary(tmp_path / "a.cubin", hashlib.sha256(b"code").hexdigest(), "", 0.0, cached=True)
+    binary = Binary(tmp_path / "a.cubin", hashlib.sha256(b"code").hexdigest(), "")
     args = ("C", "A", Scalar("i", 3), Scalar("f", "alpha"), 5, None)
     made = program(Call("f", (1, 2, 3), (32, 1, 1), 512, args))
     go = cuda.launcher(binary, made, ["A", "C", "alpha", "workspace"], 0)

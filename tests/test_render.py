@@ -388,5 +388,5 @@ ptxas info    : Compiling entry function 'second' for 'sm_90'
 ptxas info    : Function properties for second
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 22 registers, used 0 barriers"""
-    binary = Binary(Path("x"), "", log, 0.0, False)
+    binary = Binary(Path("x"), "", log, False)
     assert binary.resources == {"first": Resources(128, 1024, 32), "second": Resources(22, 0, 0)}

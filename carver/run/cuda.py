@@ -126,29 +126,6 @@ _RELAXED = 2
 """CUstreamCaptureMode in cuda.h: what is captured may allocate memory."""
 
 
-@contextmanager
-def captured(run: Callable[[], object], stream: int) -> Iterator[Callable[[], None]]:
-    """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches there.
-    Raises RunError where that cannot be captured, or is nothing."""
-    library, on = _library(), ctypes.c_void_p(stream)
-    graph, whole, nodes = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
-    _checked(library.cuStreamBeginCapture_v2(on, _RELAXED), "capturing a CUDA graph")
-    try:
-        run()
-    finally:
-        code = library.cuStreamEndCapture(on, ctypes.byref(graph))
-    _checked(code, "capturing a CUDA graph")
-    _checked(library.cuGraphGetNodes(graph, None, ctypes.byref(nodes)), "reading a CUDA graph")
-    if not nodes.value:
-        raise RunError("nothing was launched on the stream that a CUDA graph is captured from: use timer='events'")
-    _checked(library.cuGraphInstantiateWithFlags(ctypes.byref(whole), graph, ctypes.c_ulonglong(0)), "a CUDA graph")
-    _checked(library.cuGraphDestroy(graph), "a CUDA graph")
-    try:
-        yield lambda: _checked(library.cuGraphLaunch(whole, on), "launching a CUDA graph")
-    finally:
-        library.cuGraphExecDestroy(whole)
-
-
 def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: int) -> Launcher:
     """The program for arguments in the order of `names`, on any stream, from any thread."""
     fixed = _functions(binary, program, ordinal)
@@ -422,20 +399,34 @@ class CudaDevice:
 
     @contextmanager
     def _captured(self, run: Callable[[], None], stream: int) -> Iterator[Callable[[], None]]:
+        """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches there.
+
+        Raises RunError where that cannot be captured, or is nothing.
+        """
         torch: Any = sys.modules.get("torch")
         theirs = torch is not None and torch.cuda.is_available()
+        library, on = _library(), ctypes.c_void_p(stream)
+        graph, whole, nodes = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         self._context.synchronize()  # what was written to the default stream
-
-        def there() -> None:
-            self._stream = stream
-            try:
-                with torch.cuda.stream(torch.cuda.ExternalStream(stream)) if theirs else nullcontext():
-                    run()
-            finally:
-                self._stream = 0
-
-        with captured(there, stream) as launched:
-            yield launched
+        _checked(library.cuStreamBeginCapture_v2(on, _RELAXED), "capturing a CUDA graph")
+        self._stream = stream
+        try:
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream)) if theirs else nullcontext():
+                run()
+        finally:
+            self._stream = 0
+            code = library.cuStreamEndCapture(on, ctypes.byref(graph))
+        _checked(code, "capturing a CUDA graph")
+        _checked(library.cuGraphGetNodes(graph, None, ctypes.byref(nodes)), "reading a CUDA graph")
+        if not nodes.value:
+            raise RunError("nothing was launched on the stream that a CUDA graph is captured from: use timer='events'")
+        code = library.cuGraphInstantiateWithFlags(ctypes.byref(whole), graph, ctypes.c_ulonglong(0))
+        _checked(code, "a CUDA graph")
+        _checked(library.cuGraphDestroy(graph), "a CUDA graph")
+        try:
+            yield lambda: _checked(library.cuGraphLaunch(whole, on), "launching a CUDA graph")
+        finally:
+            library.cuGraphExecDestroy(whole)
 
     def energy_j(self) -> float | None:
         """From NVML, since the driver was loaded; Volta and later."""
