@@ -392,6 +392,10 @@ def _inputs(
     the kernel is not `described` by are the hints' problem's: a kernel given all its arrays may differ."""
     kind = device.partition(":")[0]
     form = "torch" if kind == "cuda" and namespace("cuda").__name__ == "torch" else "numpy"
+    marked: tuple[Param, ...] = ()
+    if params:
+        chosen = places(out, len(params))
+        marked = tuple(Param(p.name, p.shape, p.dtype, i in chosen) for i, p in enumerate(params))
     if given is None and settings.supply_prog is None:
         if params is None:
             raise ConfigError(
@@ -405,9 +409,7 @@ def _inputs(
                 f"the inputs take {needed / 1e9:.3g} GB ({largest.name} alone {largest.size_bytes / 1e9:.3g} GB); "
                 f"{device} has {room_bytes / 1e9:.3g} GB"
             )
-        marked = _marked(params, out)
         return supply(marked, TensorSupplyType.of(settings.supply_type), settings.seed, form)
-    marked = _marked(params, out) if params else ()
     if given is not None:
         drawn_for = [p.name for p in marked if not p.is_output]
         labels = next((each for each in (names, drawn_for) if len(each) == len(given)), None)
@@ -437,11 +439,6 @@ def _inputs(
         return v if v.given is None else replace(v, dtype=p.dtype)
 
     return Inputs(tuple(map(value, marked, values)), found.origin)
-
-
-def _marked(params: Sequence[Param], out: tuple[int, ...]) -> tuple[Param, ...]:
-    chosen = places(out, len(params))
-    return tuple(Param(p.name, p.shape, p.dtype, i in chosen) for i, p in enumerate(params))
 
 
 def _keyed(plan: Plan) -> Plan:
