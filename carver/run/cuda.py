@@ -104,18 +104,6 @@ def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any
     return found
 
 
-def resources(binary: Binary, program: Program, ordinal: int) -> dict[str, Resources]:
-    """Of each entry."""
-    found = {}
-    for function, _, call in _functions(binary, program, ordinal):
-        said = [ctypes.c_int() for _ in _OF_A_FUNCTION]
-        for value, attribute in zip(said, _OF_A_FUNCTION, strict=True):
-            code = _library().cuFuncGetAttribute(ctypes.byref(value), attribute, function)
-            _checked(code, f"reading what {call.entry} uses")
-        found[call.entry] = Resources(*(value.value for value in said))
-    return found
-
-
 def direct(binary: Binary, program: Program, ordinal: int) -> Callable[[], int]:
     """The driver's own launch of a kernel that takes no argument: less cannot lie between Python and the driver."""
     ((function, extents, _),) = _functions(binary, program, ordinal)
@@ -322,8 +310,13 @@ class CudaDevice:
         return compiling.compile_source(source, compiling.cuda_compiler())
 
     def load(self, binary: Binary, program: Program) -> Loaded:
-        run = self.launcher(binary, program, program.given)
-        used = resources(binary, program, self._ordinal)
+        run, used = self.launcher(binary, program, program.given), {}
+        for function, _, call in _functions(binary, program, self._ordinal):
+            said = [ctypes.c_int() for _ in _OF_A_FUNCTION]
+            for value, attribute in zip(said, _OF_A_FUNCTION, strict=True):
+                code = _library().cuFuncGetAttribute(ctypes.byref(value), attribute, function)
+                _checked(code, f"reading what {call.entry} uses")
+            used[call.entry] = Resources(*(value.value for value in said))
         return Loaded(program, used, lambda values: run(values, self._stream))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
@@ -399,7 +392,7 @@ class CudaDevice:
 
     @contextmanager
     def _captured(self, run: Callable[[], None], stream: int) -> Iterator[Callable[[], None]]:
-        """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches there.
+        """What `run` launches on this stream, which is not the default one, as a CUDA graph that the call launches.
 
         Raises RunError where that cannot be captured, or is nothing.
         """
