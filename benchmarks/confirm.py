@@ -21,10 +21,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import frame
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.ops.template import Template
@@ -166,16 +166,12 @@ def main() -> None:
     if found["left_out"]:
         count = len(found["left_out"])
         print(f"{count} problems left out: {args.limit:.0f} s were up; the same command goes on with them")
-    Console(width=100).print(summary(reports))
+    print(summary(reports))
 
 
-def summary(reports: list[tuple[str, Report]]) -> Table:
+def summary(reports: list[tuple[str, Report]]) -> str:
     """Geometric means by kind of problem, over those of which any of the first k ran; how many did not, beside it."""
-    from carver.evaluate.summary import geometric_mean
-
-    table = Table(title="Slowdown of the first k picks over the best of all measured, and speed against the library")
-    for name in ("kind", "problems", "slowdown@1", "slowdown@3", "slowdown@10", "library time / ours"):
-        table.add_column(name, justify="left" if name == "kind" else "right")
+    lines = []
     for kind in dict.fromkeys(k for k, _ in reports):
         mine = [r for k, r in reports if k == kind and r.ok]
         cells = []
@@ -184,9 +180,9 @@ def summary(reports: list[tuple[str, Report]]) -> Table:
             mean = f"{geometric_mean(known):.3f}" if known else "-"
             cells.append(mean + (f" ({len(mine) - len(known)} none ran)" if len(known) < len(mine) else ""))
         ratios = [r.library_ratio for r in mine if r.library_ratio]
-        ratio = f"{geometric_mean(ratios):.2f}" if ratios else "-"
-        table.add_row(kind, str(len(mine)), *cells, ratio)
-    return table
+        lines.append((kind, len(mine), *cells, f"{geometric_mean(ratios):.2f}" if ratios else "-"))
+    heads = ("problems", "slowdown@1", "slowdown@3", "slowdown@10", "library time / ours")
+    return frame.table(("kind", *heads), lines)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import random
 import time
@@ -800,13 +800,12 @@ def test_concrete_programs_name_all_tensors() -> None:
     assert program.output.shape == reference.output_shape(template.problem)
 
 
-def test_confirm_measures_what_the_rules_leave_out_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_confirm_measures_what_the_rules_leave_out_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """benchmarks/confirm.py: configurations that are no hints count for the best of all, and not as picks."""
-    path = Path(__file__).parent.parent / "benchmarks" / "confirm.py"
-    spec = importlib.util.spec_from_file_location("confirm", path)
-    assert spec is not None and spec.loader is not None
-    confirm = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(confirm)
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    confirm = importlib.import_module("confirm")
     op = carver.ElementwiseTemplate((64, 64), dtype="float32")
     space = list(op.with_arch(carver.CPU("auto")).recommend_hints(1000))
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True, budget_s=0.1)) as b:
