@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray
 from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel
@@ -110,9 +110,9 @@ class Columns(Mapping[str, IntArray]):
         self.scope = scope
         self._made: dict[str, IntArray] = {}
 
-    def of(self, rows: IntArray) -> Columns:
+    def of(self, rows: BoolArray | IntArray) -> Columns:
         """The columns of some of the rows."""
-        return Columns(self.fixed, self.rows.take(rows), self.scope)
+        return Columns(self.fixed, self.rows[rows], self.scope)
 
     @property
     def ascending(self) -> bool:

@@ -69,7 +69,8 @@ class Space:
 
     def where(self, rows: BoolArray | IntArray) -> Space:
         """The space of these rows, by a flag for each row or by position."""
-        columns = {name: column[rows] for name, column in self.columns.items()}
+        lazy = getattr(self.columns, "of", None)
+        columns = lazy(rows) if lazy else {name: column[rows] for name, column in self.columns.items()}
         return replace(self, columns=columns, index=self.index[rows])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.model import constants_of
 from ..cost.pricing import Priced, roofline_seconds, shown
-from ..kernels.enumeration import Columns
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
@@ -28,6 +27,9 @@ from .uncertainty import trust
 if TYPE_CHECKING:
     from .profile import Given, Part
 
+
+Column: TypeAlias = Callable[[str, int], list[int]]
+"""Of the rows that are shown, a column by its name, or so many defaults."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +129,8 @@ def make_hints(
     notes: tuple[str, ...] = (),
 ) -> list[Hint]:  # fmt: skip
     """The hints of some rows of a space, of which `told` are the columns of `pricing.shown`."""
-    arch, kernel = space.arch, space.kernel
-    col = _Picked(space, rows)
+    arch, kernel, space = space.arch, space.kernel, space.where(rows)
+    col = partial(_whole, space)
 
     def of(values: Any) -> list[float]:
         if isinstance(values, np.ndarray) and values.ndim:
@@ -161,7 +163,7 @@ def make_hints(
     tiles, stages = _tiles(space, col), _stages(space, col)
     vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(told["grid"]), split)
     inputs = tuple(t.name for t in problem.statement.inputs[:2])
-    indices, configs = space.index[rows].tolist(), _configs(space, col)
+    indices, configs = space.index.tolist(), _configs(space, col)
     plans: list[RasterizationPlan] = [
         Rasterization2DColumn(g) if problem.contracts and g > 1 else NoRasterization for g in group
     ]
@@ -189,29 +191,12 @@ def _limit(arch: Arch, warps: int, smem_bytes: int, registers: int) -> str:
     return LIMITS[int(np.argmin(limits))]
 
 
-class _Picked:
-    """The columns of a space in some of its rows. A size of the scope stands in every row."""
-
-    def __init__(self, space: Space, rows: IntArray) -> None:
-        columns = space.columns
-        self._rows: IntArray | None = None if isinstance(columns, Columns) else rows
-        self._columns = columns.of(rows) if isinstance(columns, Columns) else columns
-        self._scope, self.rows = space.scope, rows
-
-    def __call__(self, name: str, default: int) -> list[int]:
-        """The column as numbers, or so many defaults."""
-        value = self.value(name, default)
-        if not isinstance(value, np.ndarray):
-            return [int(value)] * len(self.rows)
-        return value.tolist() if value.dtype == np.int64 else list(map(int, value.tolist()))
-
-    def value(self, name: str, default: int = 0) -> Any:
-        """The column as an array, or what stands for all rows."""
-        try:
-            column = self._columns[name]
-            return column if self._rows is None else column[self._rows]
-        except KeyError:
-            return self._scope.get(name, default)
+def _whole(space: Space, name: str, default: int) -> list[int]:
+    """A column as whole numbers; a size of the scope, or else the default, stands in every row."""
+    value = space.get(name, default)
+    if not isinstance(value, np.ndarray):
+        return [int(value)] * len(space)
+    return value.tolist() if value.dtype == np.int64 else list(map(int, value.tolist()))
 
 
 def _records(columns: Mapping[str, Sequence[float]], n: int) -> list[FrozenDict[float]]:
@@ -221,7 +206,7 @@ def _records(columns: Mapping[str, Sequence[float]], n: int) -> list[FrozenDict[
     return made or [FrozenDict()] * n
 
 
-def _configs(space: Space, col: _Picked) -> list[FrozenDict[int]]:
+def _configs(space: Space, col: Column) -> list[FrozenDict[int]]:
     """`Space.config` of the chosen rows."""
     kernel = space.kernel
     columns = {name: col(name, 0) for name in kernel.tunables}
@@ -234,10 +219,10 @@ def _configs(space: Space, col: _Picked) -> list[FrozenDict[int]]:
             if name not in options or value != kernel.defaults[name]
         })
         for row in zip(*columns.values(), strict=True)
-    ] or [FrozenDict()] * len(col.rows)  # fmt: skip
+    ] or [FrozenDict()] * len(space)  # fmt: skip
 
 
-def _tiles(space: Space, col: _Picked) -> dict[str, list[Any]]:
+def _tiles(space: Space, col: Column) -> dict[str, list[Any]]:
     """The fields of hints for the tiles of a block, a warp, a thread and a step, from a declaration's columns.
 
     These are `tile_m tile_n tile_k` for a contraction; `tile_r tile_c` for a matrix as stored in memory;
@@ -271,7 +256,7 @@ def _tiles(space: Space, col: _Picked) -> dict[str, list[Any]]:
     return {name: column for name, column in found.items() if column is not None}
 
 
-def _stages(space: Space, col: _Picked) -> list[int] | None:
+def _stages(space: Space, col: Column) -> list[int] | None:
     """Pipeline stages as declared; otherwise, for a contraction, one more than the steps that its loads run ahead."""
     if "stages" in space.columns:
         return col("stages", 1)
@@ -287,7 +272,7 @@ def _bound(terms: Mapping[str, float], loop: str) -> str:
     return loop if in_loop or largest in ("main loop", "tail wave") else largest
 
 
-def _vectorize(problem: Problem, space: Space, col: _Picked) -> list[FrozenDict[int]]:
+def _vectorize(problem: Problem, space: Space, col: Column) -> list[FrozenDict[int]]:
     """For each input, the elements that one load moves; empty if the declaration does not say."""
     inputs = [t.name for t in problem.statement.inputs]
     copies: dict[str, list[float]] = {}
@@ -301,17 +286,17 @@ def _vectorize(problem: Problem, space: Space, col: _Picked) -> list[FrozenDict[
     for name, column in copies.items():
         align, itemsize = problem.align_bytes[name], problem.itemsize(name)
         widths[name] = [max(1, int(min(n, align) / itemsize)) for n in column]
-    return _records(widths, len(col.rows))  # type: ignore[return-value]
+    return _records(widths, len(space))  # type: ignore[return-value]
 
 
-def _grids(space: Space, col: _Picked, tiles: list[float], split: list[int]) -> list[tuple[int, int, int]]:
+def _grids(space: Space, col: Column, tiles: list[float], split: list[int]) -> list[tuple[int, int, int]]:
     """Grid of the launch that is made for every candidate, as declared. For another tool's kernel, which declares no
     launch: (tiles, parts of the reduction, 1)."""
     always = [launch.grid for launch in space.kernel.launches if not launch.when.names]
     if not always:
         return [(int(count) // max(parts, 1), parts, 1) for count, parts in zip(tiles, split, strict=True)]
     names = frozenset[str]().union(*(extent.names for extent in always[0]))
-    env = {name: col.value(name) for name in names}
+    env = {name: space.get(name, 0) for name in names}
     extents = [extent(env) for extent in always[0]]
     columns = [list(map(int, e.tolist())) if np.ndim(e) else [int(e)] * len(split) for e in extents]
     ones = [1] * len(split)
