@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,16 @@ def test_a_time_is_of_the_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert frame.median_ms(run, clock, 9) == 2.0 and clock.slept_clk == 0
     found = frame.queued(run, [0.5, 0.0, 1.0])
     assert found == [2.0, 2.0, 3.0] and clock.slept_clk >= 5 * 100_000
+
+
+def test_what_pages_ask_a_program_to_do_is_what_it_does() -> None:
+    """The word after a program's name, where that is no file: one of its commands."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "data").glob("*/README.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    text = re.sub(r"benchmarks/\w+\.py[^`|]*`?\s+(?:of|at)\s+commit\s+[0-9a-f]{7}", "", text)
+    asked = set(re.findall(r"python benchmarks/(\w+)\.py\s([a-z_]+)(?=[\s`])", text))
+    assert len(asked) > 20 and {("heldout", "bands"), ("winners", "space"), ("zoo", "score")} <= asked
+    of_carver = {("tables", command) for command in ("evaluate", "calibrate", "simulate")}
+    for name, word in asked - of_carver:
+        source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+        assert f'"{word}"' in source or f"def {word}(" in source, f"{name}.py {word}"
