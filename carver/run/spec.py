@@ -115,7 +115,7 @@ def param_of(name: str, value: Any) -> Param | None:
 def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -> dict[str, int]:
     """What symbolic sizes are in these arrays, which come in the order of `params`; None is one that is not there.
 
-    Raises ConfigError for an array that is not as described `by` what. Axes of extent 1 may lack, bits stand for types.
+    Raises ConfigError for one not as described `by` what. Axes of 1 may be left out; types that NumPy lacks are bits.
     """
     sizes: dict[str, int] = {}
     for p, given in zip(params, arrays, strict=True):
