@@ -13,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import overlap
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
-from carver.compiled.footprint import Footprint, Stretch, Touched, filled, lanes_bytes
+from carver.compiled.footprint import Footprint, Stretch, Touched, filled, lanes_bytes, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
@@ -121,14 +121,35 @@ def test_places_that_are_known_tell_how_neighbours_lie(ids: np.ndarray, piece: t
 
 @pytest.mark.parametrize("ids", [np.arange(1024) // 4, RUNS.ravel(), RUNS.T.ravel()], ids=["sorted", "runs", "random"])
 def test_sectors_of_known_places_are_counted(ids: np.ndarray) -> None:
-    """Of the same places: bytes of the sectors of eight numbers in which a tile of 64 lies. Anywhere in a large tensor
-    tiles meet by chance, and nothing is said of one."""
+    """Of the same places: bytes of the sectors of eight numbers in which a tile of 64 lies. Where they are drawn at
+    random, tiles meet by chance; where each is 800,024 numbers beyond the one before, they do not."""
     given = [("ids", None), ("x", None)]
     trace = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": ids.astype(np.int32)})
     each = [32 * len(np.unique(tile * 2 // 8)) for tile in ids.reshape(16, 64)]
     assert trace.accesses[1].sector_bytes == pytest.approx(np.mean(each), rel=0.1)
-    far = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": (ids * 100_003 % 2**25).astype(np.int32)})
-    assert far.accesses[1].sector_bytes == 0.0 or len(np.unique(np.diff(ids))) == 2
+    drawn = np.random.default_rng(1).integers(0, 2**25, 1024).astype(np.int32)
+    for far, chance in ((drawn, True), (np.arange(1024, dtype=np.int32) * 400_012 % 2**25, False)):
+        found = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": far}).accesses[1]
+        assert (found.sector_bytes, found.by_chance) == (2048.0, chance)
+
+
+@pytest.mark.parametrize("table", [3_000, 30_000, 10**9])
+def test_parts_that_are_looked_at_tell_of_the_others(table: int) -> None:
+    """Eight parts of 1,000 places drawn from a table, of which two are looked at; parts that are one and the same."""
+    drawn = np.random.default_rng(2).integers(0, table, (8, 1000))
+    apart = np.array([sum(len(np.unique(part)) for part in drawn[:2])])
+    found = of_more(apart, np.array([len(np.unique(drawn[:2]))]), 2, 4.0)
+    assert found[0] == pytest.approx(len(np.unique(drawn)), rel=0.05)
+    assert of_more(np.array([2000.0]), np.array([1000.0]), 2, 1e9)[0] == pytest.approx(1000.0)
+
+
+def test_a_tile_of_pieces_touches_no_more_than_lies_between_its_ends() -> None:
+    """64 tiles whose numbers lie over 256 bytes each, and that begin a sector apart."""
+    starts = np.arange(64) * 8
+    tile = tiles(starts.astype(float), (8,), (np.nan,))
+    tile = replace(tile, sector_bytes=256.0, reach_bytes=256.0, program=np.zeros(64), beside=np.full(64, np.nan))
+    trace = Trace((1, 1, 1), 1, ((0, 1),), accesses=[tile])
+    assert Footprint(trace, ("load",), {"x": 1e9}).distinct()["x"] == 63 * 32 + 256
 
 
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:

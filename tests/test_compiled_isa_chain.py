@@ -334,3 +334,20 @@ def test_s_nop_and_issue_of_a_wave() -> None:
 def test_unknown_instruction_sets_are_refused() -> None:
     with pytest.raises(ArchError, match="no rates of instructions for 'sm_91'; did you mean 'sm_90'"):
         rates.table("sm_91")
+
+
+def test_an_atomic_that_acquires_and_releases_waits_twice_and_empties_l1() -> None:
+    """As ptxas writes `atom.acq_rel.gpu` for an H100: a fence, the atomic, and L1 emptied when it is back. Its earlier
+    value comes back; that of a relaxed one does not."""
+    acquires = code(
+        (control(), "MEMBAR.ALL.GPU"),
+        (control(), "ERRBAR"),
+        (control(write=2), "ATOMG.E.ADD.STRONG.GPU PT, RZ, desc[UR4][R2.64], R5"),
+        (control(wait=1 << 2), "CCTL.IVALL"),
+    )
+    relaxed = code((control(), "REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5"))
+    table = rates.table("sm_90")
+    work = [summary.demand(found, found.straight, table) for found in (acquires, relaxed)]
+    assert [(each.invalidations, each.atomic_returned) for each in work] == [(1, 32), (0, 0)]
+    taken = [chain.chain(found, found.straight, table, FREE, {"atomic": 1000}).clk for found in (acquires, relaxed)]
+    assert 2000 <= taken[0] < 2020 and taken[1] < 20

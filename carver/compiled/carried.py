@@ -69,11 +69,9 @@ def staying(body: Block, names: list[str], iv: str) -> list[Op]:
 
 
 def steps(body: Block, names: list[str], iv: str, wanted: Collection[str] = ()) -> list[tuple[str, str]]:
-    """How each carried value changes from one iteration to the next, and by which name.
-
-    "same", "linear" by something that stays, "lost" for what no address or bound needs, "odd" otherwise; "later" for
-    numbers that are among the `wanted` of the function, but only behind the loop.
-    """
+    """How each carried value changes from one iteration to the next, and by which name. "same", "linear" by something
+    that stays, "lost" for what no address or bound needs, "odd" otherwise; "later" for numbers that are among the
+    `wanted` of the function, but only behind the loop."""
     made = {op.results[i]: op for op in body.ops for i in range(len(op.results))}
     inside = set(made) - {r for op in staying(body, names, iv) for r in op.results}
     last = body.ops[-1] if body.ops and body.ops[-1].name == "scf.yield" else None

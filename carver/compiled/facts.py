@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
 from typing import Any
 
@@ -31,75 +31,30 @@ from .match import matched, shallow, unfused
 from .trace import Access, LoopTrace, Trace
 from .values import SECTOR_BYTES
 
-SAMPLED, RUN_BYTES, SURE, APART = 2048, 512, 3.0, 64
-"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; standard deviations of a count
-that may be chance; elements from one piece of places that were loaded to the next, at least a sector."""
+SAMPLED, RUN_BYTES, APART = 2048, 512, 64
+"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; elements from one piece of places
+that were loaded to the next, at least a sector."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
+SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
 
 
-@dataclass(frozen=True)
-class Total:
-    """What the code of one program asks for, all passes together. FLOPs, bytes and clocks of pipes are of one warp."""
+def added(loops: Sequence[tuple[float, Span]], outside: Sequence[tuple[float, Span]] = ()) -> Span:
+    """The sum of spans, each taken so many times: of loops, and of code outside of them. Only of loops it is known
+    which loads an earlier pass had L1 fetch."""
 
-    passes: float
-    pipe_clk: Mapping[str, float]
-    matrix: Mapping[str, float]
-    block_matrix: Mapping[str, float]
-    factor_bytes: float
-    block_factor_bytes: float
-    bytes: Mapping[str, float]
-    instructions: float
-    barriers: float
-    atomic_sectors: float
-    atomic_words: float
-    atomic_floats: float
-    unplaced_bytes: float
-    alone_clk: tuple[float, ...]
-    cached_clk: tuple[float, ...]
-    tensor_clk: float
+    def of(name: str) -> Any:
+        parts = [(n, getattr(span, name)) for n, span in loops]
+        parts += [(n, getattr(span, "alone_clk" if name == "cached_clk" else name)) for n, span in outside]
+        if isinstance(parts[0][1], tuple):
+            return tuple(sum(times * column[i] for times, column in parts) for i in range(len(LATENCIES_CLK)))
+        if not isinstance(parts[0][1], Mapping):
+            return float(sum(times * n for times, n in parts))
+        keys = dict.fromkeys(key for _, held in parts for key in held)
+        return {key: sum(times * held[key] for times, held in parts if key in held) for key in keys}
 
-    def alone(self, latency_clk: float, cached: float = 0.0) -> float:
-        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`; `cached`: share of the plain
-        loads of loops that L1 answers."""
-        plain, found = (between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
-        return plain + cached * (found - plain)
-
-
-def between(column: Sequence[float], latency_clk: float) -> float:
-    """Clocks at a latency, from those at LATENCIES_CLK."""
-    rising = (column[-1] - column[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
-    return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
-
-
-def added(loops: Sequence[tuple[float, Span]], outside: Sequence[tuple[float, Span]] = ()) -> Total:
-    """The sum of spans, each taken so many times: of loops, and of code outside of them."""
-    parts = [*loops, *outside]
-
-    def over(name: str) -> dict[str, float]:
-        out: dict[str, float] = {}
-        for times, span in parts:
-            for key, n in getattr(span, name).items():
-                out[key] = out.get(key, 0.0) + times * n
-        return out
-
-    def of(name: str) -> float:
-        return float(sum(times * getattr(span, name) for times, span in parts))
-
-    def at_each_latency(name: str) -> tuple[float, ...]:
-        """Only of loops it is known which loads an earlier pass had L1 fetch."""
-        columns = [(n, getattr(span, name)) for n, span in loops] + [(n, span.alone_clk) for n, span in outside]
-        return tuple(sum(times * column[i] for times, column in columns) for i in range(len(LATENCIES_CLK)))
-
-    return Total(
-        passes=sum(times for times, _ in parts), instructions=of("instructions"), barriers=of("barriers"),
-        atomic_sectors=of("atomic_sectors"), atomic_words=of("atomic_words"),
-        atomic_floats=of("atomic_floats"), unplaced_bytes=of("unplaced_bytes"),
-        pipe_clk=over("pipe_clk"), bytes=over("bytes"), matrix=over("matrix"), block_matrix=over("block_matrix"),
-        factor_bytes=of("factor_bytes"), block_factor_bytes=of("block_factor_bytes"),
-        alone_clk=at_each_latency("alone_clk"), cached_clk=at_each_latency("cached_clk"), tensor_clk=of("tensor_clk"),
-    )  # fmt: skip
+    return Span(**{name: of(name) for name in SUMMED})
 
 
 @dataclass(frozen=True)
@@ -231,6 +186,10 @@ class Facts:
         parents = {loop.parent for loop in self.loops}
         return sum(loop.trips for i, loop in enumerate(self.loops) if i not in parents)
 
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.straight, *(loop.span for loop in self.loops), *(span for _, span in self.asides)
+
     def bytes_of(self, *kinds: str) -> float:
         """Bytes that the mean program asks for by accesses of these kinds: "load", "store", "atomic"."""
         return sum(a.program_bytes for a in self.accesses if a.kind in kinds)
@@ -309,10 +268,9 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
 
 def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tuple[float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which those
-    that lie anywhere would have to spread evenly for the busiest run of RUN_BYTES to have as many.
-
-    Where the first place of each program's tile is known, these are taken for all; else all places are alike.
-    """
+    that lie anywhere would have to spread evenly for the busiest run of RUN_BYTES to have as many: the busiest of one
+    half of a sample, as often as the other half has it. Where the first place of each program's tile is known, these
+    are taken for all; else all places are alike."""
     drawn, means, weights, busy = np.random.default_rng(0), [], [], math.inf
     for access in accesses:
         if access.kind != "atomic":
@@ -324,7 +282,9 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
             places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
         lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
-        if lost:
+        if len(access.drawn):
+            places, within, run = access.drawn.astype(np.int64).reshape(-1, lanes), np.zeros(1, np.int64), 1
+        elif lost:
             places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run]
             within = np.arange(run)
         else:  # lanes of a warp go on from the tile's first place
@@ -340,11 +300,11 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
         np.maximum.at(most, sector, times)
         means.append(float(most.sum()) / max(words.size, 1))
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
-        if lost and len(access.start) >= SAMPLED and np.isfinite(access.start).all():
-            runs = (lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES).ravel()
-            met = float(np.unique(runs, return_counts=True)[1].max())
-            least = met - SURE * math.sqrt(met)  # of a few that meet by chance nothing follows
-            busy = min(busy, RUN_BYTES * runs.size / least) if least > 0 else busy
+        if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
+            runs = lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES
+            each, times = np.unique(runs[::2], return_counts=True)
+            met = int((runs[1::2] == each[np.argmax(times)]).sum())  # how often others meet there is no selection
+            busy = min(busy, RUN_BYTES * runs[1::2].size / met) if met else busy
     return (float(np.average(means, weights=weights)) if means else 1.0), busy
 
 

@@ -17,13 +17,15 @@ from .overlap import Rectangles, rectangles, runs
 from .trace import Access, Trace
 from .values import SECTOR_BYTES, Piece
 
-WALK = ("start", "stride", "count", "program", "round")
+WALK = ("start", "stride", "count", "times", "program", "round")
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
 LANES = 32
 """Of a warp."""
+SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
+"""Shares of a set that another has."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -113,10 +115,8 @@ def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float
 
 def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: float) -> float:
     """Share of a stretch's bytes that a program reads in all its iterations, the first one as an example: those that
-    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration.
-
-    Of stretches within a sector each, as a field of structs is: the times what it asks for that are read of a sector.
-    """
+    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration. Of stretches
+    within a sector each, as a field of structs is: the times what it asks for that are read of a sector."""
     if access.kind != "load":
         return once
     if once == 1:
@@ -146,10 +146,9 @@ def _starts(access: Access, others: Sequence[Access], steps: float) -> FloatArra
 
 def scattered(access: Access) -> bool:
     """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine."""
-    return not access.sector_bytes and any(
-        n > 1 and math.isnan(c) and piece is None
-        for n, c, piece in zip(access.shape, access.coef, access.pieces, strict=True)
-    )
+    steps = zip(access.shape, access.coef, access.pieces, strict=True)
+    lost = not access.sector_bytes and any(n > 1 and math.isnan(c) and piece is None for n, c, piece in steps)
+    return access.by_chance or lost
 
 
 def anywhere(access: Access) -> bool:
@@ -190,6 +189,8 @@ class _Walks:
     start: FloatArray
     stride: FloatArray
     count: FloatArray
+    times: FloatArray
+    """Walks elsewhere that each stands for, where places were loaded; neighbours of others overlap."""
     program: FloatArray
     round: FloatArray
     loop: Any
@@ -202,25 +203,60 @@ class _Walks:
     item_bytes: float
     beside: FloatArray
     """Of starts that are not known: what is."""
+    reach_bytes: float
+    """From the first to the last byte of a tile that is not affine; else inf."""
 
     def bytes_by(self, group: Any, times: float = 1.0) -> FloatArray:
-        """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on.
-
-        Of n bytes at random places of a tensor of N bytes, N (1 - exp(-n / N)) are different.
-        """
+        """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on. Of n
+        bytes at random places of a tensor of N bytes, N (1 - exp(-n / N)) are different."""
         lost = self.anywhere
         count = int(group.max(initial=0)) + 1
-        if self.overlapping is not None and not lost.any():
-            found = self.overlapping.touched(group) * self.item_bytes
-            out: FloatArray = np.concatenate([found, np.zeros(count - len(found))])
-        else:
-            out = self.tile_bytes * _distinct_by(self, group, ~lost, count)
+        out = self._known_bytes(group, count)
+        if (sampled := ~lost & (self.times > 1.0)).any():
+            of_each = self.place.max() + 1
+            apart = self._known_bytes(group * of_each + self.place, count * of_each).reshape(count, -1).sum(1)
+            every = np.bincount(group[sampled], minlength=count)
+            times_each = np.bincount(group[sampled], self.times[sampled], count) / np.maximum(every, 1)
+            out = of_more(apart, out, of_each, np.maximum(times_each, 1.0))
         if lost.any():
-            asked = times * self.tile_bytes * np.bincount(group[lost], self.count[lost], count)
+            asked = times * self.tile_bytes * np.bincount(group[lost], (self.count * self.times)[lost], count)
             if math.isfinite(self.size_bytes):
                 asked = self.size_bytes * -np.expm1(-asked / max(self.size_bytes, 1.0))
             out = out + asked
         return np.minimum(out, self.size_bytes, out=out)
+
+    def _known_bytes(self, group: Any, count: int) -> FloatArray:
+        """Of the walks whose places are known."""
+        if self.overlapping is not None and not self.anywhere.any():
+            found = self.overlapping.touched(group) * self.item_bytes
+            return np.concatenate([found, np.zeros(count - len(found))])
+        out = self.tile_bytes * _distinct_by(self, group, ~self.anywhere, count)
+        if math.isfinite(self.reach_bytes) and not self.anywhere.any():  # no more than lies between the first and last
+            low, high = np.full(count, np.inf), np.full(count, 0.0)
+            np.minimum.at(low, group, self.start)
+            np.maximum.at(high, group, self.start + self.stride * (self.count - 1))
+            out = np.minimum(out, np.maximum(high - low, 0.0) * self.item_bytes + self.reach_bytes)
+        return out
+
+    @cached_property
+    def place(self) -> Any:
+        """Of each walk, how many of its program come before it."""
+        order = np.argsort(self.program, kind="stable")
+        first = np.searchsorted(self.program[order], self.program)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return place - first
+
+
+def of_more(apart: FloatArray, together: FloatArray, parts: int, times: Any) -> FloatArray:
+    """Distinct bytes of `times` as many parts as were looked at. Those have `together`, or `apart` where each counts
+    for itself. Parts that share nothing add up. Others are taken for sets of a size that are drawn at random: k of them
+    that have a share y of N bytes each have N (1 - (1 - y)^k), which gives N of those that were looked at."""
+    shares = -np.expm1(parts * np.log1p(-SHARE)) / (parts * SHARE)
+    found = together / np.maximum(apart, 1e-9)
+    share = np.interp(-found, -shares, SHARE)
+    grown: FloatArray = apart / (parts * share) * -np.expm1(parts * times * np.log1p(-share))
+    return np.where(found < shares[0], grown, together * times)
 
 
 class Waves(NamedTuple):
@@ -277,9 +313,10 @@ class Footprint:
 
     def _walks_of(self, accesses: Sequence[Access], size_bytes: float) -> _Walks:
         first, item = accesses[0], accesses[0].item_bytes
-        start, stride, count, program, round_ = (np.concatenate([getattr(a, name) for a in accesses]) for name in WALK)
+        start, stride, count, times, program, round_ = (np.concatenate([getattr(a, n) for a in accesses]) for n in WALK)
         kept = np.concatenate([a.kept for a in accesses])
         beside = np.concatenate([a.beside if len(a.beside) else np.full(len(a.start), np.nan) for a in accesses])
+        times = np.where(np.isfinite(beside) | ~np.isfinite(start), times, 1.0)
         loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
         mean = _mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
@@ -289,12 +326,12 @@ class Footprint:
             start = np.floor(start / (SECTOR_BYTES / item)) * (SECTOR_BYTES / item)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
         if together is None:  # else it knows its walks by their places
-            start, stride, count, program, round_, loop, lost, beside = (
-                column[here] for column in (start, stride, count, program, round_, loop, lost, beside)
+            start, stride, count, times, program, round_, loop, lost, beside = (
+                column[here] for column in (start, stride, count, times, program, round_, loop, lost, beside)
             )
         return _Walks(
-            size * mean, start, stride, count, program, round_, loop, lost, size_bytes, together, item, beside
-        )
+            size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
+            first.reach_bytes)  # fmt: skip
 
     @property
     def scale(self) -> float:
@@ -307,8 +344,11 @@ class Footprint:
         for argument, groups in self.walks.items():
             total = 0.0
             for g in groups:
-                whole = float(g.bytes_by(np.zeros(len(g.start), np.int64), self.scale).sum())
-                total += whole if g.anywhere.any() else whole * self.scale
+                whole = g.bytes_by(np.zeros(len(g.start), np.int64), self.scale)
+                if self.scale > 1.0 and not g.anywhere.any():
+                    run = np.searchsorted([end for _, end in self.trace.ranges], g.program, side="right")
+                    whole = of_more(g.bytes_by(run).sum(), whole, len(self.trace.ranges), self.scale)
+                total += float(whole.sum())
             out[argument] = min(total, self.sizes.get(argument, math.inf))
         return out
 
@@ -393,13 +433,11 @@ class Touched:
 
     def reuse(self, at_once: int, of: Footprint | None = None) -> tuple[tuple[float, float], ...]:
         """Bytes that later waves read again, and the bytes that are touched meanwhile, the nearest first, but for those
-        that lie anywhere. `of`: what they read, if not all that programs do.
-
-        Where n waves touch f(n) bytes, those that one more adds, f(n + 1) - f(n), were not touched in the n before it.
-        As n grows, it adds fewer by those that come back after n waves, when f(n) bytes were touched. Source: Xiang et
-        al., HOTL: a higher order theory of locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come
-        back are taken to do so evenly over the grid; after one wave, where runs are shorter than ENOUGH_WAVES.
-        """
+        that lie anywhere. `of`: what they read, if not all that programs do. Where n waves touch f(n) bytes, those that
+        one more adds, f(n + 1) - f(n), were not touched in the n before it. As n grows, it adds fewer by those that
+        come back after n waves, when f(n) bytes were touched. Source: Xiang et al., HOTL: a higher order theory of
+        locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come back are taken to do so evenly over
+        the grid; after one wave, where runs are shorter than ENOUGH_WAVES."""
         reads = of or self.reads
         every = reads.waves(at_once)
         longest = max(-(-(end - begin) // at_once) for begin, end in reads.trace.ranges) * reads.rounds
@@ -451,10 +489,8 @@ def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: F
 
 
 def _distinct_by(walks: _Walks, group: Any, which: Any, least: int = 0) -> FloatArray:
-    """Distinct tiles of each group of walks, of `which` of them; groups are whole numbers from 0 on.
-
-    Walks of one stride whose starts differ by a multiple of it lie on one line, where they are intervals: their union.
-    """
+    """Distinct tiles of each group of walks, of `which` of them; groups are whole numbers from 0 on. Walks of one
+    stride whose starts differ by a multiple of it lie on one line, where they are intervals: their union."""
     count = max(int(group.max(initial=0)) + 1, least)
     moving = (walks.count > 1) & (walks.stride != 0) & which
     tiles: FloatArray = np.zeros(count)

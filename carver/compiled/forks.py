@@ -38,13 +38,11 @@ SLACK_S = 30.0
 
 
 class Copies:
-    """Has each request answered in a copy of this process: by `answer`, so many at a time.
-
-    One copy is made of this process, whose threads may hold locks that no copy of theirs would release; it has none of
-    them, and makes a copy of its own for each request. `warm` is done in it once a request was answered well, for later
-    copies to inherit. `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than
-    the rest of the requests is given up.
-    """
+    """Has each request answered in a copy of this process: by `answer`, so many at a time. One copy is made of this
+    process, whose threads may hold locks that no copy of theirs would release; it has none of them, and makes a copy of
+    its own for each request. `warm` is done in it once a request was answered well, for later copies to inherit.
+    `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the
+    requests is given up."""
 
     def __init__(
         self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: bool = False,
@@ -103,10 +101,8 @@ class Copies:
 
 
 class Forks(Copies):
-    """As `pool.Pool`, for one list of configurations of one kernel of this process.
-
-    `build` compiles the configuration of a place in the list; `beside` does what else a launch needs.
-    """
+    """As `pool.Pool`, for one list of configurations of one kernel of this process. `build` compiles the configuration
+    of a place in the list; `beside` does what else a launch needs."""
 
     def __init__(
         self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: bool = False,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+import numpy as np
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
@@ -67,8 +69,29 @@ class Span:
     """Words that lanes of the others work on."""
     atomic_floats: float = 0.0
     """Words to which atomics add floating-point numbers."""
+    atomic_returned: float = 0.0
+    """Words whose earlier values atomics give back."""
     unplaced_bytes: float = 0.0
     """That loads read from places that are not known."""
+    invalidations: int = 0
+    """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
+
+    def alone(self, latency_clk: float, cached: float = 0.0) -> float:
+        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`; `cached`: share of the plain
+        loads of loops that L1 answers."""
+        plain, found = (between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
+        return plain + cached * (found - plain)
+
+
+def between(column: Sequence[float], latency_clk: float) -> float:
+    """Clocks at a latency, from those at LATENCIES_CLK."""
+    rising = (column[-1] - column[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
+    return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
+
+
+ALIKE = {each.name for each in fields(Span)} & {each.name for each in fields(summary.Demand)} - {
+    "accesses", "matrix", "block_matrix", "bulk",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,9 +216,7 @@ def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
     return any(group.role in MULTIPLIES for group in groups) or (bool(loads) and not stores)
 
 
-def read_span(
-    code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates
-) -> Span:
+def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again."""
     demand = summary.demand(code, indices, table)
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
@@ -209,15 +230,11 @@ def read_span(
     accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
     return Span(
-        instructions=demand.instructions, pipe_clk=demand.pipe_clk, bytes=demand.bytes, accesses=accesses,
+        **{name: getattr(demand, name) for name in ALIKE}, bytes=demand.bytes, accesses=accesses,
         matrix={" ".join(kind): flops for kind, flops in demand.matrix.items()},
         block_matrix={" ".join(kind): flops for kind, flops in demand.block_matrix.items()},
-        factor_bytes=demand.factor_bytes, block_factor_bytes=demand.block_factor_bytes, bulk=sum(demand.bulk.values()),
-        barriers=demand.barriers, unknown=demand.unknown, exponentials=demand.exponentials,
-        float_flops=demand.float_flops,
-        alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached), tensor_clk=tensor,
+        bulk=sum(demand.bulk.values()), tensor_clk=tensor,
+        alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached),
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
-        exposed_products=waits.serial_matrix_waits, atomic_sectors=demand.atomic_sectors,
-        atomic_words=demand.atomic_words, atomic_floats=demand.atomic_floats,
-        unplaced_bytes=demand.unplaced_bytes,
+        exposed_products=waits.serial_matrix_waits,
     )  # fmt: skip

@@ -35,11 +35,9 @@ class Passes:
 
 
 def shallow(machine: Machine, trace: Trace) -> Machine:
-    """The machine's code without loops that nest deeper than the program's.
-
-    They are of mathematical functions, for arguments that are rare: sines of large numbers, remainders of far larger
-    dividends; or wait for other programs, or never run for these arguments.
-    """
+    """The machine's code without loops that nest deeper than the program's. They are of mathematical functions, for
+    arguments that are rare: sines of large numbers, remainders of far larger dividends; or wait for other programs, or
+    never run for these arguments."""
     running = [i for i, loop in enumerate(trace.loops) if loop.trips.sum() > 0]
     deepest = max((len(_ancestors(trace.loops, i)) for i in running), default=-1)
     places = [j for j in range(len(machine.loops)) if len(_ancestors(machine.loops, j)) <= deepest]
@@ -60,11 +58,9 @@ def shallow(machine: Machine, trace: Trace) -> Machine:
 
 def unfused(machine: Machine, trace: Trace, warps: int) -> Machine:
     """The machine's code, in which what a loop does once for each iteration of the loop around it is apart from it.
-
     Triton makes one loop of a program's two where it flattens them, and puts what the outer one does beside the inner
     one behind branches. The machine's loop then multiplies with fewer loops around it than any of the program's, and
-    does less in a pass than a whole run of the inner loop.
-    """
+    does less in a pass than a whole run of the inner loop."""
     flops = dot_flops(trace)
     entered = [i for i, loop in enumerate(trace.loops) if _is_leaf(trace, i) and loop.entries.sum() > 0]
     ours = [i for i in entered if flops[i] > 0]
@@ -81,13 +77,11 @@ def unfused(machine: Machine, trace: Trace, warps: int) -> Machine:
 
 def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = ()) -> Passes:
     """Innermost loops that multiply are matched in order with those of the program that do, others with others.
-
     Iterations that the compiler peeled off are taken off: products add up to the program's. Where it does several
     iterations in one pass, what is left over is done by the stretches behind the loop that a branch may pass by. Where
     it unrolled a whole inner loop, the loop around that is the innermost one. A loop inside one that it unrolled stands
     in the machine's code several times. The machine's loops nest no deeper than the program's: `shallow` takes care of
-    that. `rolled`: loops of the program that are known to be in the machine's code.
-    """
+    that. `rolled`: loops of the program that are known to be in the machine's code."""
     flops = dot_flops(trace)
     inner = [i for i, loop in enumerate(trace.loops) if _is_leaf(trace, i) and loop.trips.sum() > 0]
     none = np.zeros(trace.programs)
@@ -137,12 +131,10 @@ def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = 
 def _aligned(
     ours: Sequence[int], theirs: Sequence[int], machine: Machine, trace: Trace, rolled: Sequence[int]
 ) -> list[tuple[int, list[int]]]:
-    """Loops of the program with the machine's that stand for them, in order.
-
-    Of more loops of the program the shortest were unrolled away, none of `rolled`. Of more loops of the machine
-    neighbours that move the same kinds of bytes go together. A compiler may lay branches in another order: what loops
-    load and store tells them. So it does for those of a branch that no program takes, which stand for none.
-    """
+    """Loops of the program with the machine's that stand for them, in order. Of more loops of the program the shortest
+    were unrolled away, none of `rolled`. Of more loops of the machine neighbours that move the same kinds of bytes go
+    together. A compiler may lay branches in another order: what loops load and store tells them. So it does for those
+    of a branch that no program takes, which stand for none."""
     if not ours or not theirs:
         return []
     longest = sorted(sorted(ours, key=lambda i: (i not in rolled, -float(trace.loops[i].trips.mean())))[: len(theirs)])
@@ -236,10 +228,8 @@ def _alike(machine: Machine, a: int, b: int, warps: int) -> bool:
 
 
 def _around(machine: Machine, trace: Trace, copies: Sequence[int], i: int) -> int:
-    """The program's loop that the machine has around those that stand for the program's loop i and others.
-
-    Not the next one, if the machine has fewer loops around them, and as many copies of them as that has iterations.
-    """
+    """The program's loop that the machine has around those that stand for the program's loop i and others. Not the next
+    one, if the machine has fewer loops around them, and as many copies of them as that has iterations."""
     outer, depth = trace.loops[i].parent, len(_ancestors(machine.loops, copies[0]))
     if outer >= 0 and len(_ancestors(trace.loops, i)) > depth and len(copies) > 1:
         loop = trace.loops[outer]
@@ -251,12 +241,10 @@ def _around(machine: Machine, trace: Trace, copies: Sequence[int], i: int) -> in
 def _multiplied(
     machine: Machine, trace: Trace, products: Sequence[tuple[int, int, int]], warps: int
 ) -> tuple[dict[int, FloatArray], float]:
-    """Passes of the machine's loops that multiply, and of what else multiplies behind a branch.
-
-    `products`: the program's loop, the machine's, and how many copies it has of that. What the code around them
-    multiplies beyond the program's products there are iterations that were peeled off, as many of each loop; a branch
-    passes by what is more than all of them.
-    """
+    """Passes of the machine's loops that multiply, and of what else multiplies behind a branch. `products`: the
+    program's loop, the machine's, and how many copies it has of that. What the code around them multiplies beyond the
+    program's products there are iterations that were peeled off, as many of each loop; a branch passes by what is more
+    than all of them."""
     flops, total = dot_flops(trace), sum(dot.flops for dot in trace.dots)
     own = {j: _flops(machine.loops[j].span, warps) for _, j, _ in products}
     every = {j: own[j] * copies for _, j, copies in products}

@@ -53,10 +53,8 @@ class Rectangles:
 
     def touched(self, group: Any) -> FloatArray:
         """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
-
         Rows are cut where a rectangle begins or ends. Within a strip of rows each is an interval, and a union of
-        intervals is what they add in order, each beyond those before it.
-        """
+        intervals is what they add in order, each beyond those before it."""
         strips, rows, which = _strips(self.top, self.height)
         low: Any = np.floor(self.left / self.sector)[which]
         high: Any = np.ceil((self.left + self.width) / self.sector)[which]
@@ -83,11 +81,8 @@ def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
 
 def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectangles | None:
     """Of accesses of one geometry, whose walks follow one another; `sector`: elements that are fetched at once; `kept`:
-    share of a tile that masks let through.
-
-    None where tiles lie side by side or one on the other, so that counting different ones is enough; and where they are
-    no rectangles.
-    """
+    share of a tile that masks let through. None where tiles lie side by side or one on the other, so that counting
+    different ones is enough; and where they are no rectangles."""
     kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
     accesses, planes = _one_plane(accesses)
     tile = _tile(_covered(_straightened(accesses)), sector, kept)

@@ -37,9 +37,7 @@ Reply = dict[str, Any]
 
 class Pool:
     """Compiling processes, started when there is work and kept until the pool is closed: one `with` block, or longer.
-
-    At most `processes` at a time (as many as there are cores, unless given), each with `memory_bytes` to write to.
-    """
+    At most `processes` at a time (as many as there are cores, unless given), each with `memory_bytes` to write to."""
 
     def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
         self.processes = processes or cores_available()
@@ -113,13 +111,11 @@ def compiled(
     requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
 ) -> dict[str, Reply]:  # fmt: skip
-    """Replies by key, each with what was read off the code, or why there is none.
-
-    Replies are kept on disk by key as they come, those of a compiler that was ended excepted. What took longer than
-    `seconds` is refused for the rest of the process, unless more is allowed. `isa` and `matrix`: as
-    `machine.read_machines` takes them. Without a `pool` its processes, `processes` at most, end with this call. Raises
-    ConfigError where a kernel cannot be imported in another process, and a KeyboardInterrupt that says what is kept.
-    """
+    """Replies by key, each with what was read off the code, or why there is none. Replies are kept on disk by key as
+    they come, those of a compiler that was ended excepted. What took longer than `seconds` is refused for the rest of
+    the process, unless more is allowed. `isa` and `matrix`: as `machine.read_machines` takes them. Without a `pool` its
+    processes, `processes` at most, end with this call. Raises ConfigError where a kernel cannot be imported in another
+    process, and a KeyboardInterrupt that says what is kept."""
     if pool is None:
         with Pool(processes) as own:
             return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
@@ -163,10 +159,8 @@ def _kept(key: str, reply: Reply) -> None:
 def _read(
     replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float
 ) -> dict[str, Reply]:
-    """Replies with what is read off their codes, as many at once as keep all processes busy.
-
-    Where one of several cannot be read, or takes too long, each is read by itself: the others still can be.
-    """
+    """Replies with what is read off their codes, as many at once as keep all processes busy. Where one of several
+    cannot be read, or takes too long, each is read by itself: the others still can be."""
     keys, read = list(replies), dict[str, Reply]()
     size = max(1, min(BATCH, -(-len(keys) // pool.processes)))
     batches = {str(i): keys[i : i + size] for i in range(0, len(keys), size)}

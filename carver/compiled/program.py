@@ -25,6 +25,7 @@ from .values import (
     BINARY,
     NOWHERE,
     PRODUCTS,
+    SAMPLED_LANES,
     Column,
     Described,
     Value,
@@ -35,6 +36,7 @@ from .values import (
     compared,
     constant,
     covered,
+    drawn,
     expanded,
     first_of,
     known,
@@ -68,10 +70,8 @@ def evaluate(
 ) -> Trace:
     """`args`: names and values of the arguments that are no constants, in order: numbers, else anything for pointers;
     descriptors as `values.Described`-to-be tuples (name, shape, strides). `values`: what integer tensors hold, by
-    argument: one number for all, or an array as it lies in memory.
-
-    Raises ProblemError where a loop or a branch depends on what the kernel loads and `values` does not say.
-    """
+    argument: one number for all, or an array as it lies in memory. Raises ProblemError where a loop or a branch depends
+    on what the kernel loads and `values` does not say."""
     functions = ttir.parse(text)
     loops = any(op.name in LOOPS for function in functions.values() for op in ttir.walk(function.body))
     programs, ranges = sampled(int(np.prod(grid)), loops)
@@ -85,11 +85,9 @@ def evaluate(
 
 
 def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
-    """Parameters by position: a descriptor's are itself, its extents and its strides.
-
-    Where the target has no descriptors it is a pointer, followed by extents and strides as its accesses use them, by
-    flags, and by extents and strides once more.
-    """
+    """Parameters by position: a descriptor's are itself, its extents and its strides. Where the target has no
+    descriptors it is a pointer, followed by extents and strides as its accesses use them, by flags, and by extents and
+    strides once more."""
     params = list(entry.params)
     for name, value in args:
         if not params:
@@ -433,7 +431,7 @@ class _Evaluator:
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
             case "ceil" | "floor" | "fptosi" | "fptoui" if given and given[0].base is not None:
-                return rounded(given[0], getattr(np, "trunc" if name.startswith("fp") else name)(given[0].base))
+                return rounded(given[0], getattr(np, "trunc" if name.startswith("fp") else name))
         if (name in _SAME or name in _BARE) and given:
             return given[0]
         if name.startswith("dot"):
@@ -546,10 +544,14 @@ class _Evaluator:
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
+        loaded = kind == "load"
+        once, reach, chance = sectors(pointer, shape, frame.lanes, item) if loaded else (0.0, math.inf, False)
+        tiles = drawn(pointer, shape, frame.lanes, SAMPLED_LANES) if kind == "atomic" else []
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, covered=most,
-            sector_bytes=sectors(pointer, shape, frame.lanes, item) if kind == "load" else 0.0,
+            sector_bytes=once, reach_bytes=reach, by_chance=chance,
+            drawn=np.concatenate([np.broadcast_to(tile, shape).ravel() for tile in tiles]) if tiles else np.empty(0),
         )  # fmt: skip
         self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), []).append(access)
 

@@ -40,10 +40,8 @@ def readers() -> str:
 
 
 def load(key: str) -> dict[str, Any] | None:
-    """The entry; None where there is none, or where it is not what was written.
-
-    Raises DeviceError where others than this user can write to the cache.
-    """
+    """The entry; None where there is none, or where it is not what was written. Raises DeviceError where others than
+    this user can write to the cache."""
     return load_each([key]).get(key)
 
 
@@ -66,10 +64,8 @@ def save(key: str, entry: dict[str, Any]) -> None:
 
 
 class Used(Mapping[str, Any]):
-    """What tensors hold, as arrays, and which of them were looked at or looked for.
-
-    To look at what holds no numbers raises ConfigError.
-    """
+    """What tensors hold, as arrays, and which of them were looked at or looked for. To look at what holds no numbers
+    raises ConfigError."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values

@@ -71,6 +71,12 @@ class Access:
     """Share of each dimension that masks let through at most; empty where nothing is said."""
     sector_bytes: float = field(default=0.0, kw_only=True)
     """Of the different sectors of a tile that is not affine, in the mean; 0 where that is not known."""
+    reach_bytes: float = field(default=math.inf, kw_only=True)
+    """From the first to the last of those."""
+    by_chance: bool = field(default=False, kw_only=True)
+    """They lie as if drawn at random."""
+    drawn: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
+    """Of an atomic that is not affine: places of some tiles, element by element; empty where they are not known."""
 
     @property
     def turned(self) -> bool:
@@ -146,13 +152,10 @@ def joined(parts: Sequence[Access]) -> Access:
         begins = np.flatnonzero(moved)
         lane, times = begins // len(parts), np.diff(begins, append=len(moved)).astype(float)
         return replace(
-            first, start=starts.T.ravel()[begins], stride=first.stride[lane], count=np.ones(len(lane)),
+            first, start=starts.T.ravel()[begins], stride=np.zeros(len(lane)), count=times,
             kept=np.add.reduceat(kept.T.ravel(), begins) / times, program=first.program[lane],
-            round=first.round[lane], times=first.times[lane] * times, beside=beside.T.ravel()[begins],
+            round=first.round[lane], times=first.times[lane], beside=beside.T.ravel()[begins],
         )  # fmt: skip
     columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
-    return Access(
-        first.kind, first.path, first.argument, first.loop, first.shape, first.item_bytes, first.coef, first.pieces,
-        *columns, floors=first.floors, loads=first.loads, beside=np.concatenate([p.beside for p in parts]),
-        covered=first.covered, sector_bytes=first.sector_bytes,
-    )  # fmt: skip
+    beside = np.concatenate([p.beside for p in parts])
+    return replace(first, **dict(zip(COLUMNS, columns, strict=True)), beside=beside)

@@ -128,10 +128,8 @@ def _pruned(prune: Callable[..., Any], configs: Sequence[Any], given: Mapping[st
 
 
 def heuristics(kernel: Any, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Constants and options that `triton.heuristics` computes from the other arguments, as the caller has them.
-
-    Raises ConfigError where one of its functions fails.
-    """
+    """Constants and options that `triton.heuristics` computes from the other arguments, as the caller has them. Raises
+    ConfigError where one of its functions fails."""
     found: dict[str, Any] = {}
     inner = kernel
     while hasattr(inner, "fn") and not hasattr(inner, "params"):
@@ -153,11 +151,9 @@ def called(what: str, function: Callable[[Any], Any], known: Any) -> Any:
 
 
 def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments after the hook of a `triton.Config`, where that sets the blocks of tensor descriptors.
-
-    The hook gets copies of the descriptors, and is not called where there are none: it may do anything else. Raises
-    ConfigError where it fails.
-    """
+    """The arguments after the hook of a `triton.Config`, where that sets the blocks of tensor descriptors. The hook
+    gets copies of the descriptors, and is not called where there are none: it may do anything else. Raises ConfigError
+    where it fails."""
     described = {name: changeable(value) for name, value in args.items() if hasattr(value, "block_shape")}
     if not described or getattr(config, "pre_hook", None) is None:
         return args
@@ -182,14 +178,12 @@ def specialise(
     kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any], target: Target,
     handed: Mapping[str, Any] | None = None,
 ) -> Specialised:  # fmt: skip
-    """Bind what was given to the function's parameters, as Triton's launcher does it.
-
-    A configuration's keys are parameters, else options of the compiler, of which `args` and `constants` may have some
-    too, as a launch may. `handed`: the arguments as the caller has them, which the kernel's heuristics get. Integers
-    that are 1 become constants, of others Triton learns whether 16 divides them; pointers are taken to be aligned.
-    Raises ConfigError for what is missing, unknown or of a kind that no kernel takes, CompileError for an option that
-    another vendor's compiler has.
-    """
+    """Bind what was given to the function's parameters, as Triton's launcher does it. A configuration's keys are
+    parameters, else options of the compiler, of which `args` and `constants` may have some too, as a launch may.
+    `handed`: the arguments as the caller has them, which the kernel's heuristics get. Integers that are 1 become
+    constants, of others Triton learns whether 16 divides them; pointers are taken to be aligned. Raises ConfigError for
+    what is missing, unknown or of a kind that no kernel takes, CompileError for an option that another vendor's
+    compiler has."""
     function = function_of(kernel)
     names = list(function.arg_names)
     given = {**args, **constants}
@@ -301,13 +295,9 @@ _REPLACING = {
 
 
 def settings() -> str:
-    """What of the environment changes the code that Triton makes, empty where nothing does.
-
-    The variables of Triton's own list, as it says itself, and those that a list may lack; programs and libraries by
-    size and time of change.
-
-    Raises ConfigError for variables that put other code, or another device, in the place of what is asked for.
-    """
+    """What of the environment changes the code that Triton makes, empty where nothing does. The variables of Triton's
+    own list, as it says itself, and those that a list may lack; programs and libraries by size and time of change.
+    Raises ConfigError for variables that put other code, or another device, in the place of what is asked for."""
     from triton._C import libtriton
 
     for name, what in _REPLACING.items():
@@ -442,11 +432,9 @@ def _hashable(value: Any) -> Any:
 
 
 def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str, Any]) -> Compiled:
-    """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU.
-
-    For a process that compiles and ends: Triton's driver is replaced, since a copy of a process cannot ask the GPU.
-    Raises CompileError.
-    """
+    """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU. For a process
+    that compiles and ends: Triton's driver is replaced, since a copy of a process cannot ask the GPU. Raises
+    CompileError."""
     from triton.runtime import driver
 
     driver.set_active(Absent(target))
@@ -457,11 +445,9 @@ def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str
 
 
 def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> None:
-    """Have the C code that launches a kernel with such arguments built, into Triton's cache.
-
-    For a process that ends afterwards, as `compile_launched`. Where Triton does it in another way than it does since
-    3.0, the launch itself builds it.
-    """
+    """Have the C code that launches a kernel with such arguments built, into Triton's cache. For a process that ends
+    afterwards, as `compile_launched`. Where Triton does it in another way than it does since 3.0, the launch itself
+    builds it."""
     from triton.runtime import driver
 
     launcher, function = driver.active.launcher_cls, function_of(kernel)
@@ -582,10 +568,8 @@ def warm(target: Target) -> None:
 
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
-    """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration.
-
-    Of more than three Triton takes the first: the others may be 1.
-    """
+    """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration. Of
+    more than three Triton takes the first: the others may be 1."""
     sizes = called("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if all(isinstance(n, int) and n == 1 for n in sizes[3:]):

@@ -26,9 +26,10 @@ Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 
 SAMPLED_LANES, FEW_LANES = 32, 8
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
-SECTOR_BYTES, SPREAD, MOST_ELEMENTS = 32, 1024, 1 << 16
-"""What caches fetch at least; times what a tile fetches over which its neighbours lie, if they are any; elements of a
-tile that are looked at one by one."""
+SECTOR_BYTES, MOST_ELEMENTS = 32, 1 << 16
+"""What caches fetch at least; elements of a tile that are looked at."""
+QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
+"""Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
 NOWHERE: frozenset[str] = frozenset()
 PRODUCTS = frozenset(["products of matrices"])
 """In place of tensors that a value was loaded from: no contents of tensors would tell it."""
@@ -65,7 +66,7 @@ class Value:
     floors: tuple[Floor, ...] = ()
     """Of places that were rounded; what `coef` says is in the mean."""
     beside: Column | None = None
-    """Of a sum that is not known: those of its parts that are."""
+    """Of a sum of which parts were loaded: the other parts."""
     exact: Callable[[int], Any] | None = None
     """Every element in a lane, where they follow from what a tensor is known to hold."""
 
@@ -149,11 +150,12 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
         with np.errstate(all="ignore"):
             base = _EXACT[op](a.base, b.base)
     coef = _coefficients(op, a, b, extents)
-    known_, beside = (loads, _beside(op, a, b)) if base is None else (NOWHERE, None)
+    beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(op, a, b, coef), _floors(op, a, b)
     cut = op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))
     exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
-    return Value(base, coef, source, loads=known_, pieces=pieces, floors=floors, beside=beside, exact=exact)
+    loads = loads if base is None else NOWHERE
+    return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact)
 
 
 def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
@@ -201,13 +203,13 @@ def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
     first = first.astype(np.int64 if first.dtype.kind in "iub" else np.float64)
     coef = tuple(0.0 if _zero(c) else np.nan for c in places.coef)
     if places.uniform:
-        return Value(first, coef)
+        return Value(first, coef, beside=np.zeros(1))
 
     def exact(lane: int) -> Any:
         at = elements(places, lane, extents)
         return None if at is None else held[np.clip(at, 0, len(held) - 1).astype(np.int64)]
 
-    return Value(first, coef, loads=frozenset([places.source or ""]), exact=exact)
+    return Value(first, coef, loads=frozenset([places.source or ""]), beside=np.zeros(1), exact=exact)
 
 
 def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
@@ -224,27 +226,45 @@ def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, .
     return tuple(out)
 
 
-def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> float:
-    """Bytes of the different sectors of a tile of addresses that are not affine, in a sample of lanes. 0 where not all
-    of its elements are known, and where they lie over SPREAD times as much memory, as at random: then tiles meet by
-    chance."""
-    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
-        return 0.0
-    chosen = np.unique(np.linspace(0, lanes - 1, FEW_LANES).astype(int))
-    tiles = [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
+def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> tuple[float, float, bool]:
+    """Bytes of the different sectors of a tile of addresses that are not affine, in a sample of lanes; bytes from the
+    first to the last; whether they lie as if drawn at random, so that tiles meet by chance. 0 where none is known."""
+    tiles = drawn(v, extents, lanes, FEW_LANES)
+    if not tiles:
+        return 0.0, math.inf, False
     places = [np.unique(np.floor(tile * (item_bytes / SECTOR_BYTES))) for tile in tiles]
-    most = SPREAD * sum(map(len, places))
-    near = places and sum(float(each[-1] - each[0]) for each in places) <= most
-    return SECTOR_BYTES * float(np.mean([len(each) for each in places])) if near else 0.0
+    reach = max(each[-1] - each[0] + 1.0 for each in places)
+    mean = np.mean([len(each) for each in places])
+    return SECTOR_BYTES * float(mean), SECTOR_BYTES * float(reach), _by_chance(list(map(np.diff, places)))
+
+
+def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[Any]:
+    """All elements of a tile that is not affine, in a sample of lanes, in the middle of equal parts since the last may
+    lie beyond the end of its tensors; none where they are not known."""
+    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
+        return []
+    chosen = np.unique((2 * np.arange(count) + 1) * lanes // (2 * count))
+    return [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
+
+
+def _by_chance(gaps: Sequence[Any]) -> bool:
+    """Whether the gaps between runs of sectors are those of places drawn at random: of several tiles, each over its own
+    mean, since they may choose from more or fewer places."""
+    apart = [each[each > 1] for each in gaps]
+    found = np.concatenate([each / each.mean() for each in apart if len(each)] or [np.empty(0)])
+    if len(found) < FEWEST:
+        return False
+    ratios = np.quantile(found, (0.25, 0.5, 0.75)) / QUARTILES
+    return bool(ratios.max() < LIKE * ratios.min())
 
 
 def _beside(op: str, a: Value, b: Value) -> Column | None:
-    """What is known of a result that is not."""
-    one, other = (v.beside if v.base is None else v.base for v in (a, b))
+    """What of a result was not loaded."""
+    one, other = (v.base if v.beside is None else v.beside for v in (a, b))
     if op in ("addi", "subi"):
         other = -other if other is not None and op == "subi" else other
         return other if one is None else one if other is None else one + other
-    factor, part = _factor(op, a, b), a.beside if a.base is None else b.beside
+    factor, part = _factor(op, a, b), b.beside if a.beside is None else a.beside
     return None if factor is None or part is None else part * factor
 
 
@@ -348,8 +368,8 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
     return tuple(x if _zero(x) and _zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
 
 
-def rounded(v: Value, base: Column) -> Value:
-    """A number that was rounded to `base`, as an address is computed from a scaled place: neighbours share it as far as
+def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
+    """A number that is rounded, as an address is computed from a scaled place: neighbours share it as far as
     they are less than 1 apart."""
     steps = [abs(float(c)) if np.ndim(c) == 0 else np.nan for c in v.coef]
     own = v.pieces or (None,) * len(steps)
@@ -357,7 +377,8 @@ def rounded(v: Value, base: Column) -> Value:
     cut = tuple(p or q for p, q in zip(own, same, strict=True))
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
-    return replace(v, base=base, pieces=cut if any(cut) else (), floors=v.floors + here, exact=None)
+    cut = cut if any(cut) else ()
+    return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v.exact, by))
 
 
 def _scalar(column: Column) -> Column:
@@ -535,11 +556,8 @@ def transposed(v: Value, text: str) -> Value:
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
-    """`a` where the test is true, else `b`.
-
-    Of the elements of a tensor some may come from `a` and some from `b`: it steps as those do that are more, or as both
-    do where they step alike, as if one had wrapped around.
-    """
+    """`a` where the test is true, else `b`. Of the elements of a tensor some may come from `a` and some from `b`: it
+    steps as those do that are more, or as both do where they step alike, as if one had wrapped around."""
     rank = len(out.shape)
     if not all(isinstance(v, Value) for v in (test, a, b)):
         return unknown(rank)

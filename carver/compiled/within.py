@@ -18,10 +18,8 @@ class _Taken(BaseException):
 
 
 def compile_within(call: Callable[[], Any], target: Target) -> Compiled:
-    """What `call` has `triton.compile` make first, with Triton's caches, and without a GPU.
-
-    For a process that compiles and ends, since it replaces Triton's driver and compiler. Raises CompileError.
-    """
+    """What `call` has `triton.compile` make first, with Triton's caches, and without a GPU. For a process that compiles
+    and ends, since it replaces Triton's driver and compiler. Raises CompileError."""
     import triton
     from triton.runtime import driver
 

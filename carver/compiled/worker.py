@@ -172,10 +172,8 @@ def request(kernel: Any, given: Specialised, arch: Arch, numbers: Sequence[int |
 
 
 def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, Any]:
-    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses.
-
-    `made` is what came out, where that is known already.
-    """
+    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses. `made`
+    is what came out, where that is known already."""
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
         return {"machines": read_machines(codes, asked["isa"], asked["matrix"], numbers=asked.get("numbers", ()))}

@@ -434,6 +434,10 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             value = a
         case "VIADD":
             value = a + b
+        case "IMNMX" | "VIMNMX":
+            value = _inside(a, b)
+        case "VIADDMNMX":
+            value = _inside(a + b, c)
         case "IABS":
             value = np.abs(a)
         case "HFMA2" if parts[1].lstrip("-") == parts[2].lstrip("-") == "RZ" and len(parts) == 5:
@@ -484,6 +488,11 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
                 value = compare(given[2], given[3]).astype(np.int64)
     return value if value is None else (value + 2**31) % 2**32 - 2**31
+
+
+def _inside(a: Lanes, b: Lanes) -> Lanes:
+    """A bound of what lanes differ in, as an image's edge is, away from which all of them are."""
+    return b if a is not None and _same(a) else a if b is not None and _same(b) else None
 
 
 def _halves(high: str, low: str) -> Lanes:

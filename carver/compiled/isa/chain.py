@@ -153,9 +153,7 @@ def _in_order(loop: Loop) -> list[int]:
     return [i for i in loop.own if i >= loop.header] + [i for i in loop.own if i < loop.header]
 
 
-def _ops(
-    code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float]
-) -> list[Op]:
+def _ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float]) -> list[Op]:
     indices = _in_order(where) if isinstance(where, Loop) else where
     if code.isa.startswith("gfx"):
         return [_amd(code, i, table, flops_per_clk) for i in indices]
@@ -187,6 +185,10 @@ def _nvidia(
     waits: list[tuple[tuple[str, ...], int]] = [((f"sb{n}",), 0) for n in range(6) if control.wait_mask >> n & 1]
     if each.predicate in NEVER:
         return Op(i, stall, waits=tuple(waits))
+    if each.opcode.startswith("MEMBAR") and not each.opcode.endswith(".CTA"):  # its warp goes on after a round trip
+        return Op(i, stall, waits=tuple(waits), signals=(("fence", "atomic"),))
+    if each.mnemonic == "ERRBAR":  # follows each such
+        waits.append((("fence",), 0))
     busy = _busy(code, i, table)
     signals = []
     closes, beside_clk = None, 0.0

@@ -46,7 +46,9 @@ class Demand:
     atomic_sectors: sectors of global memory that atomics touch, where addresses are known
     atomic_words: words that lanes of atomics work on whose addresses are not known
     atomic_floats: words to which atomics add floating-point numbers
+    atomic_returned: words whose earlier values atomics give back
     unplaced_bytes: bytes that loads read from places that are not known
+    invalidations: instructions that empty L1, as an atomic has behind it that acquires what others released
     unknown: opcodes that no table lists; each is priced as one issue
     """
 
@@ -65,7 +67,9 @@ class Demand:
     atomic_sectors: float
     atomic_words: float
     atomic_floats: float
+    atomic_returned: float
     unplaced_bytes: float
+    invalidations: int
     unknown: dict[str, int]
 
     @property
@@ -125,7 +129,7 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
             port = ("lsu", "lds") if group.access and group.access[1] == "shared" else ("lsu", "vmem")
             for pipe, clk in pipe_clk(group, opcode, code.warp_size):
                 pipes[pipe] += (passes - 1.0) * clk if pipe in port else 0.0
-    sectors = words = floats = unplaced = 0.0
+    sectors = words = floats = returned = unplaced = 0.0
     for i in indices:
         opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
         access = table.group(opcode).access
@@ -134,6 +138,7 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
             every = code.warp_size * max(width_bytes(opcode) // 4, 1)
             words += every if i not in code.sectors else 0
             floats += every if FLOAT.search(opcode) else 0
+            returned += every if opcode.startswith("ATOM") else 0
         elif i in code.unplaced and access in (("load", "global"), ("copy", "global")) and not never:
             unplaced += width_bytes(opcode) * code.warp_size
         elif access == ("store", "local") and i in code.sectors and not never:
@@ -157,7 +162,8 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
         bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials,
         float_flops=code.warp_size * flops, atomic_sectors=sectors, atomic_words=words, atomic_floats=floats,
-        unplaced_bytes=unplaced, unknown=dict(unknown),
+        atomic_returned=returned, unplaced_bytes=unplaced, unknown=dict(unknown),
+        invalidations=sum(n for opcode, n in counted.items() if opcode.startswith("CCTL.IVALL")),
     )  # fmt: skip
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ...arch.descriptor import TMEM_COLUMNS, Arch
 from ...base.types import FloatArray, IntArray
-from ...compiled.facts import AccessFacts, Facts, Total, added, between
+from ...compiled.facts import AccessFacts, Facts, added
 from ...compiled.isa.matrix import Matrix, rate
-from ...compiled.machine import LATENCIES_CLK, Span, matrix_rates
+from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..constants import CONSTANTS
 from ..estimate import READS, Estimate, Phase, estimate, loaded_latency
 from ..traffic import reused_share, sector_waste
@@ -91,6 +91,7 @@ L2 moves 5,000 bytes a clock (`atomics.txt`). NVIDIA's A100 whitepaper has 64 by
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
+WORD_BYTES = 4
 SLICE_RUN_BYTES = 512
 """Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
@@ -134,7 +135,7 @@ class Shape:
     pipes_clk: float
     port_clk: float
     issue_clk: float
-    total: Total
+    total: Span
     outside: tuple[tuple[float, Span], ...]
     """Code outside of loops, and how often it runs."""
     between_clk: float
@@ -152,6 +153,8 @@ class Shape:
     store_bytes: float
     atomic_sectors: float
     """Sectors of which L2 works off atomics, those of each warp instruction for themselves."""
+    returned_bytes: float
+    """Of those that it gives back as they were."""
 
 
 def shape_of(facts: Facts, arch: Arch) -> Shape:
@@ -178,6 +181,8 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
             row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
             rows = LINE_BYTES / min(row, LINE_BYTES)
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
+    sectors = _atomic_sectors(facts, total, moved, arch)
+    returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
     issue = pipes(("issue",))[0]
     valu, lds = pipes(("valu", "lds"))
     between = _between(total, tensor, issue, turns + 1.0)
@@ -190,12 +195,12 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         port_clk=sum(pipes(PORT)) + factors + passes, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
-        atomic_sectors=_atomic_sectors(facts, total, moved, arch),
+        atomic_sectors=sectors, returned_bytes=sectors * arch.sector_bytes * returned,
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
 
 
-def _atomic_sectors(f: Facts, total: Total, moved: Mapping[str, float], arch: Arch) -> float:
+def _atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arch) -> float:
     """Of the sectors that the code touches, the share that masks let through; the program knows the runs of addresses
     that the code computes from loaded numbers. Where each lane's word lies anywhere, `Facts.atomic_turns` are asked."""
     coded = total.bytes.get("atomic global", 0.0)
@@ -209,31 +214,27 @@ def _atomic_sectors(f: Facts, total: Total, moved: Mapping[str, float], arch: Ar
     return max(spread + turns, lost if not f.atomic_turns else 0.0)
 
 
-def _between(total: Total, tensor_clk: float, issue_clk: float, turns: float) -> float:
+def _between(total: Span, tensor_clk: float, issue_clk: float, turns: float) -> float:
     """Issue slots of a block's instructions that run between products, so that their time adds to that of the products.
-    At most the time for which a lone warp leaves the tensor cores idle.
-
-    In attention, the softmax waits for one product, and the next product waits for the softmax. Barriers, and the
-    copies that they guard, keep the warps of an SM in step: all of them compute, then all multiply. Only kernels that
-    order their warps explicitly overlap the two (FlashAttention-3, arXiv 2407.08608, section 3.1). Where a loop only
-    copies and multiplies, products run on while the next ones are prepared, and the result is near 0.
-    """
+    At most the time for which a lone warp leaves the tensor cores idle. In attention, the softmax waits for one
+    product, and the next product waits for the softmax. Barriers, and the copies that they guard, keep the warps of an
+    SM in step: all of them compute, then all multiply. Only kernels that order their warps explicitly overlap the two
+    (FlashAttention-3, arXiv 2407.08608, section 3.1). Where a loop only copies and multiplies, products run on while
+    the next ones are prepared, and the result is near 0."""
     idle_clk = max(total.alone(0.0) - tensor_clk / turns, 0.0)
     return min(issue_clk, idle_clk * turns) if tensor_clk else 0.0
 
 
-def _beside_products(total: Total, tensor_clk: float, valu_clk: float, lds_clk: float, turns: float) -> float:
+def _beside_products(total: Span, tensor_clk: float, valu_clk: float, lds_clk: float, turns: float) -> float:
     """The same where products run on the vector units, as on RDNA: all vector instructions, and the reads of shared
-    memory that a lone warp waits for.
-
-    Source for the reads: a flash attention written for an RX 9070 XT takes 1.30 times as long where values are read
-    from shared memory against the order of their rows as where they were transposed before (carlushuang/gcnasm 24).
-    """
+    memory that a lone warp waits for. Source for the reads: a flash attention written for an RX 9070 XT takes 1.30
+    times as long where values are read from shared memory against the order of their rows as where they were transposed
+    before (carlushuang/gcnasm 24)."""
     idle_clk = max(total.alone(0.0) * turns - tensor_clk, 0.0)
     return max(valu_clk, min(valu_clk + lds_clk, idle_clk)) if tensor_clk else 0.0
 
 
-def tensor_clk(total: Total, listed: Sequence[Sequence[Any]], warps: int) -> float:
+def tensor_clk(total: Span, listed: Sequence[Sequence[Any]], warps: int) -> float:
     """Clocks of a block on an SM's tensor cores, of these rates (`matrix_rates`)."""
     rates = {Matrix(*kind): flops for *kind, flops in listed}
     warp, block = (
@@ -260,11 +261,9 @@ def fits(facts: Facts, arch: Arch) -> str:
 
 
 def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) -> Work:
-    """Work of candidates that fit, from their facts.
-
-    All instructions of a block, inside and outside of loops, are spread evenly over its steps. Other blocks of the SM
-    fill the time that a block leaves idle; a lone block is exposed to all its waits.
-    """
+    """Work of candidates that fit, from their facts. All instructions of a block, inside and outside of loops, are
+    spread evenly over its steps. Other blocks of the SM fill the time that a block leaves idle; a lone block is exposed
+    to all its waits."""
     shapes = [shape_of(f, arch) for f in candidates]
 
     def fact(name: str) -> FloatArray:
@@ -278,9 +277,13 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         column: FloatArray = np.array([getattr(s, name) for s in shapes]) / steps * uneven
         return column
 
-    spilled, loads, stores = each("local_bytes"), each("load_bytes"), each("store_bytes")
-    beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes)
-    read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes)) if arch.l3_bytes else beyond_l2
+    spilled, loads, stores, returned = map(each, ("local_bytes", "load_bytes", "store_bytes", "returned_bytes"))
+    missed_l1 = np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
+    again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
+    beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
+    read = beyond_l2
+    if arch.l3_bytes:
+        read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes, again))
     written = np.array([_written(f, arch, k) for f in candidates])
     turned = TURNED if arch.dram_reach == 1.0 else 0.0
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
@@ -290,7 +293,6 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     )
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
-    missed_l1 = np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
     loads *= missed_l1
     lookups = np.array([_lookups(f, arch, k) for f in candidates])
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
@@ -306,7 +308,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         chain_clk=np.ones(len(shapes)),
         smem_clk=each("port_clk") / k["smem_efficiency"],
         issue_clk=each("issue_clk"),
-        fill_bytes=loads + spilled,
+        fill_bytes=loads + spilled + returned,
         l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) * lookups + spilled + stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=(moved + out_of_l3) / (grid * steps),
@@ -322,7 +324,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
-        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics, alone_overlap=k["pipeline_overlap"] / beside,
+        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics + returned,
+        alone_overlap=k["pipeline_overlap"] / beside,
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
     )  # fmt: skip
 
@@ -334,7 +337,7 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
     slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
     runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
-    adds = any(span.atomic_floats for span in (f.straight, *(loop.span for loop in f.loops), *(s for _, s in f.asides)))
+    adds = any(span.atomic_floats for span in f.spans)
     chain = CHAIN_CLK / max(f.atomic_bytes / arch.sector_bytes, 1.0) if adds and f.atomic_turns == 1.0 else 0.0
     return max(ATOMIC_CLK * (1 / runs + 1 / slices), chain) * rate
 
@@ -342,11 +345,8 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float, found: float) -> float:
     """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes; `cached`: the
     share of plain loads of loops that an earlier iteration had L1 fetch; `found`: of those outside, that others had it
-    fetch.
-
-    Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the
-    first clock on, they are for loads of the same step, and add to the products.
-    """
+    fetch. Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with latency
+    from the first clock on, they are for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
         """Of code outside of loops, a pass waits for what is beyond L1 once at least."""
@@ -370,24 +370,29 @@ def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
     return np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
 
 
-def _missed_bytes(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float) -> FloatArray:
-    """Bytes read from beyond a cache that all programs share: L2, or the one behind it.
-
-    Bytes that later waves or the same program read again hit it, as far as what is touched meanwhile fits it.
-    """
+def _missed_bytes(
+    candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float, again: FloatArray
+) -> FloatArray:
+    """Bytes read from beyond a cache that all programs share: L2, or the one behind it. Bytes that later waves or the
+    same program read again hit it, as far as what is touched meanwhile fits it. `again`: what each reads again of its
+    own since L1 has lost it."""
     usable = float(reused_share(arch, k)) * cache_bytes
-    out: FloatArray = np.array([_missed(f, arch, k, usable) for f in candidates])
+    out: FloatArray = np.array([_missed(f, arch, k, usable, own) for f, own in zip(candidates, again, strict=True)])
     return out
 
 
-def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> float:
+def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
     once = sum(_different(*each) for *each, _ in f.anywhere)
-    even = f.read_bytes - once + f.again_bytes * _lost(f.live_bytes, usable_bytes) + _again(f.reuse, usable_bytes)
+    again = (f.again_bytes + own_bytes) * _lost(f.live_bytes, usable_bytes) + _again(f.reuse, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
-    return max(even, 0.0) * _pages([a for a in loads if not a.anywhere], arch, k) + sum(
-        _beyond(*each, usable_bytes) for each in f.anywhere
-    ) * _pages([a for a in loads if a.anywhere], arch, k)
+    pages = _pages([a for a in loads if a.anywhere], arch, k)
+    lost = 0.0
+    for asked, size, live in f.anywhere:  # where all of it fits, pages are read before they are closed
+        found = _beyond(asked, size, live, usable_bytes) * pages
+        lost += min(found, size) if live <= usable_bytes else found
+    even = max(f.read_bytes - once + again, 0.0)
+    return even * _pages([a for a in loads if not a.anywhere], arch, k) + lost
 
 
 def _different(asked_bytes: float, size_bytes: float) -> float:
@@ -453,9 +458,10 @@ def _rewritten(f: Facts, arch: Arch) -> float:
 def _not_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
     """Share of loaded bytes that do not hit L1, where another load of the SM's blocks fetched their sectors.
 
-    Asynchronous copies bypass L1."""
+    Asynchronous copies bypass L1, and what acquires for all of the device empties it."""
     moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
-    if not moved["load"] or any(a.path != "pointer" for a in f.accesses if a.kind == "load"):
+    others = any(a.path != "pointer" for a in f.accesses if a.kind == "load")
+    if not moved["load"] or others or any(span.invalidations for span in f.spans):
         return 1.0
     held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0)) * moved["load"] / (moved["load"] + moved["copy"])
     asked = f.fetched_bytes("load") * f.programs
@@ -482,10 +488,8 @@ def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
 
 
 def _l1_bytes(f: Facts, arch: Arch) -> float:
-    """Size of L1 besides shared memory, which NVIDIA carves out of it in steps of CARVED_BYTES.
-
-    That of AMD is an array of its own.
-    """
+    """Size of L1 besides shared memory, which NVIDIA carves out of it in steps of CARVED_BYTES. That of AMD is an array
+    of its own."""
     if arch.vendor != "nvidia":
         return float(arch.l1_bytes)
     taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
@@ -494,10 +498,8 @@ def _l1_bytes(f: Facts, arch: Arch) -> float:
 
 def _cached(f: Facts, arch: Arch, loops: bool) -> float:
     """Share of the plain loads in loops, or outside of them, that hit L1 because an earlier load of the program fetched
-    their sector. L1 fetches sectors, not whole lines.
-
-    Where loops also copy asynchronously, the loads of fewest bytes are taken as the plain ones.
-    """
+    their sector. L1 fetches sectors, not whole lines. Where loops also copy asynchronously, the loads of fewest bytes
+    are taken as the plain ones."""
     mine = (a for a in f.accesses if a.kind == "load" and (a.loop >= 0) == loops)
     loads, spans = sorted(mine, key=lambda a: a.program_bytes), f.loops if loops else ()
     copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in spans) * f.warps
@@ -554,7 +556,5 @@ def _side_by_side(records: Sequence[Any], counts: Sequence[int], order: IntArray
         return tuple(_side_by_side(each, counts, order) for each in zip(*records, strict=True))
     if all(record is None for record in records):
         return None
-    columns = [
-        np.broadcast_to(record, (*np.shape(record)[:-1], n)) for record, n in zip(records, counts, strict=True)
-    ]
+    columns = [np.broadcast_to(record, (*np.shape(record)[:-1], n)) for record, n in zip(records, counts, strict=True)]
     return np.concatenate(columns, axis=-1)[..., order]
