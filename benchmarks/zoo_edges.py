@@ -34,14 +34,14 @@ def subject(
     most: int = 32, **more: Any,
 ) -> Subject:  # fmt: skip
     """`constants`: names of a problem's numbers that are compile-time constants, by the same names in capitals;
-    `most`: elements a thread."""
+    `output`: of the tensors that it writes; `most`: elements a thread."""
     blocks = [n for n in space if n.startswith("BLOCK")]
     keep = more.pop("keep", lambda p, c: elements(c, math.prod(c[n] for n in blocks), most))
     fixed = constants.split()
-    output = more.pop("output", "y_ptr")
-    got = more.pop("got", lambda p, c, t: t[output])
+    outputs = tuple(more.pop("output", "y_ptr").split())
+    got = more.pop("got", lambda p, c, t: tuple(t[n] for n in outputs))
     return Subject(
-        name or kernel.fn.__name__, kernel, problems, space, lambda p, c: args(p), grid, (output,), got,
+        name or kernel.fn.__name__, kernel, problems, space, lambda p, c: args(p), grid, outputs, got,
         want, lambda p: {n.upper(): p[n] for n in fixed}, keep=keep, kind=kind, **more,
     )  # fmt: skip
 
