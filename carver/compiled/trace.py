@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -156,6 +157,5 @@ def joined(parts: Sequence[Access]) -> Access:
             kept=np.add.reduceat(kept.T.ravel(), begins) / times, program=first.program[lane],
             round=first.round[lane], times=first.times[lane], beside=beside.T.ravel()[begins],
         )  # fmt: skip
-    columns = [np.concatenate([getattr(p, name) for p in parts]) for name in COLUMNS]
-    beside = np.concatenate([p.beside for p in parts])
-    return replace(first, **dict(zip(COLUMNS, columns, strict=True)), beside=beside)
+    columns: Any = {name: np.concatenate([getattr(p, name) for p in parts]) for name in (*COLUMNS, "beside")}
+    return replace(first, **columns)
