@@ -294,10 +294,10 @@ def wrong(problem: Problem, given: dict[str, Any], tensors: dict[str, Any], expe
     """The relative error of what was written."""
     import torch
 
-    if problem.name.startswith("cuda_scan"):
+    if problem.name.startswith("cuda_scan_"):
         tile = config["BLOCK"] * config["ITEMS"]
         expected = {"out": tensors["x"].reshape(-1, tile).cumsum(-1).reshape(-1)}
-    if problem.name.startswith("cuda_ranked"):
+    if problem.name.startswith("cuda_ranked_"):
         expected = {"out": tensors["x"].reshape(-1, config["BLOCK"] * config["ITEMS"]).sort(-1).values}
     worst = 0.0
     for name, right in expected.items():

@@ -219,6 +219,14 @@ def test_what_does_not_come_back_within_four_waves_comes_back_later(at_once: int
     assert meanwhile > 10 * live if later else meanwhile == pytest.approx(live)
 
 
+def test_a_wave_longer_than_the_programs_that_are_seen_is_prolonged() -> None:
+    """Of a run of 8,448 programs the later half is taken to go on: 128 bytes of each, and 128 of a tensor that comes
+    back after 100."""
+    trace = evaluate(ROUND, [("a", None), ("b", None), ("period", 100)], (4_000_000, 1, 1))
+    touched = Touched.of(trace, {"a": 128.0 * 4_000_000, "b": 12_800.0})
+    assert touched.all.waves(20_000).live_bytes == pytest.approx(128.0 * 20_100)
+
+
 @pytest.mark.parametrize("ahead", [3, 20])
 def test_a_pipeline_is_followed_until_it_is_full(ahead: int) -> None:
     """Copies that run twenty passes ahead hide a latency of twenty passes, and no more."""

@@ -400,8 +400,27 @@ class Footprint:
     def waves(self, at_once: int, merged: int = 1) -> Waves:
         """Bytes that waves of so many consecutive programs touch; `merged`: so many waves are taken as one."""
         if (at_once, merged) not in self._waves:
-            self._waves[at_once, merged] = self._by_wave(at_once, merged)
+            longest = max(end - begin for begin, end in self.trace.ranges)
+            beyond = min(at_once, math.prod(self.trace.grid)) - longest
+            short = beyond > 0 and longest > 1 and self.rounds == 1
+            found = self._by_wave(min(at_once, longest) if short else at_once, merged)
+            self._waves[at_once, merged] = self._prolonged(found, longest, beyond) if short else found
         return self._waves[at_once, merged]
+
+    def _prolonged(self, run: Waves, programs: int, beyond: int) -> Waves:
+        """Waves of more programs than a run has: each further one adds the bytes that those of its second half do."""
+        half, total = self.waves((programs + 1) // 2), {}
+        waves = math.prod(self.trace.grid) / (programs + beyond)
+        for name, bytes_ in run.by_argument.items():
+            whole, first = bytes_ / run.waves, half.by_argument[name] / half.waves
+            more = whole + (whole - first) * beyond / (programs // 2)
+            total[name] = waves * min(more, self.sizes.get(name, math.inf))
+        return Waves(total, sum(total.values()) / waves, waves, 1.0)
+
+    def touched_by(self, group: Any) -> float:
+        """Bytes that groups of the programs that were evaluated touch, each counted once a group."""
+        walks = (g for groups in self.walks.values() for g in groups)
+        return sum(float(g.bytes_by(group[g.program.astype(np.int64)]).sum()) for g in walks)
 
     def _by_wave(self, at_once: int, merged: int) -> Waves:
         first, wave = np.zeros((2, self.trace.programs), np.int64)
@@ -437,7 +456,7 @@ class Touched:
         one more adds, f(n + 1) - f(n), were not touched in the n before it. As n grows, it adds fewer by those that
         come back after n waves, when f(n) bytes were touched. Source: Xiang et al., HOTL: a higher order theory of
         locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come back are taken to do so evenly over
-        the grid; after one wave, where runs are shorter than ENOUGH_WAVES."""
+        the grid, or by its next longer axis; after one wave, where runs are shorter than ENOUGH_WAVES."""
         reads = of or self.reads
         every = reads.waves(at_once)
         longest = max(-(-(end - begin) // at_once) for begin, end in reads.trace.ranges) * reads.rounds
@@ -452,6 +471,9 @@ class Touched:
         found = [reads.waves(at_once, n) for n in merged]
         live = [self.all.waves(at_once, n).live_bytes for n in merged]
         waves = every.waves * every.length
+        (gx, gy, gz), begun = reads.trace.grid, max(end - begin for begin, end in reads.trace.ranges)
+        across = [self.all.waves(at_once).total_bytes * step / (gx * gy * gz)
+                  for step, more in ((gx, gy), (gx * gy, gz)) if more > 1 and step > begun]  # fmt: skip
         out: defaultdict[float, float] = defaultdict(float)
         for name, bytes_ in again.items():
             touched = [each.by_argument[name] / each.waves for each in found]
@@ -459,7 +481,7 @@ class Touched:
             for (near, far), (less, more) in zip(pairwise(found), pairwise(touched), strict=True):
                 new.append(min(max((more - less) / (far.length - near.length), 0.0), new[-1]))
             parts = [(n, x - y) for n, (x, y) in zip(live, pairwise(new), strict=False)]
-            evenly = self.all.waves(at_once).total_bytes * once[name] / max(new[-1] * waves, 1.0)
+            evenly = min([self.all.waves(at_once).total_bytes * once[name] / max(new[-1] * waves, 1.0), *across])
             parts.append((evenly if longest >= ENOUGH_WAVES else live[0], max(new[-1] - once[name] / waves, 0.0)))
             share = bytes_ / max(sum(part for _, part in parts), 1e-9)
             for meanwhile, part in parts:

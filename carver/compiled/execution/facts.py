@@ -16,7 +16,7 @@ from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
-from ..footprint import Touched, fetched
+from ..footprint import Footprint, Touched, fetched
 from ..isa import elf, sass
 from ..isa.banks import mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
@@ -25,16 +25,15 @@ from ..isa.summary import width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
-from . import dispatch, mapped
+from . import dispatch
 from .lanes import Array, Column, told
 from .launch import Launch
 from .leaps import Event
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
-from .reuse import fetched_shares
 from .roles import Reader, Role
 from .run import Run
 from .sass import decoded
-from .tiles import Tile, Walks, by_instruction, spread, tiles, walks
+from .tiles import WORD_BYTES, Tile, Walks, by_instruction, fetched_shares, placed, sized, spread, tiles, walks
 
 DETAILED = 6
 """Blocks of the grid of which all threads are run."""
@@ -44,12 +43,12 @@ EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
 IDLE, MANY = 0.02, 0.1
 """Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
-OVERLAP, COVERED = 0.25, 0.99
-"""Share of a stretch by which tiles may lie apart and still count as one; share of it that earlier ones must cover."""
+COVERED, BESIDE, APART = 0.75, 64, 4
+"""Share of what so many neighbours load that those of an earlier load must cover; blocks that tell what all share."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
-WORD_BYTES, SHARING = 4, 8
+SHARING = 8
 """Lanes whose words on the stack share a sector."""
 
 
@@ -70,7 +69,7 @@ def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
-    mapped.placed(launch, code)
+    placed(launch, code)
     return Execution(code, Program(passing_by(decoded(code))), launch, arch, binary.shared_bytes)
 
 
@@ -90,7 +89,7 @@ class Execution:
         chosen = np.arange(self.count) if self.count <= DETAILED else places
         every = (*ACCESSES, *KEPT)
         self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
-        mapped.sized(launch, program, self.detail)
+        sized(launch, program, self.detail)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)
@@ -150,18 +149,33 @@ class Execution:
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
         once = {-1: (1.0, (straight.alone_clk[1] - straight.alone_clk[0]) / rise)}
         trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits, once)
-        slots = max(int(self.arch.sm_count * resident), 1)
+        slots, run = max(int(self.arch.sm_count * resident), 1), self.even or self.wide
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
-        run = self.even or self.wide
+        touched = Touched.of(trace, sizes)
+        near = footprints(touched, self.arch, resident)
+        alone, shared, live = self._shared(touched.loads, max(int(resident), 1))
+        moved = sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load") * self.count
+        near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
+        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live}
         return Facts(
             grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
-            tensor_columns=columns,
-            registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops), asides=tuple(asides),
-            straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest, resident=resident,
-            unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count), dot_flops=flops,
-            assumed=bool(self.detail.assumed), notes=tuple(self._notes(reader, roles)),
-            **footprints(Touched.of(trace, sizes), self.arch, resident),
+            tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
+            asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
+            resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
+            unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count),
+            notes=tuple(self._notes(reader, roles)),
         )  # fmt: skip
+
+    def _shared(self, loads: Footprint, resident: int) -> tuple[float, float, float]:
+        """Bytes that blocks read, each for itself; what is left of them where an SM's blocks share what they have in
+        common; and what these read. Neighbours go to different SMs, so that what blocks far apart share counts."""
+        block = np.arange(count := len(self.wide.block_ids))
+        many = min(APART, count)
+        far = block % (count // many)
+        own, together = loads.touched_by(block), loads.touched_by(far)
+        common = min(max(1.0 - together / max(own, 1.0), 0.0) * many / max(many - 1, 1), 1.0)
+        left = 1.0 - common * (1.0 - 1.0 / resident)
+        return own * loads.scale, left, own / count * resident * left
 
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
@@ -238,7 +252,8 @@ class Execution:
                 mine = self.detail.warp[lanes] == self.detail.warp[lanes[:1]]
                 words, near = address[mine] // WORD_BYTES, self.detail.lane_of[lanes[mine]] // SHARING
                 held = max(code.resources.stack_bytes // WORD_BYTES, 1)
-                count = len(np.unique(words << 5 | near)) if len(words) else 4 * differ(SHARING, held)
+                anywhere = 4 * held * (1.0 - (1.0 - 1.0 / held) ** SHARING)  # different ones of random places
+                count = len(np.unique(words << 5 | near)) if len(words) else anywhere
                 if count > LANES // SHARING:
                     found[index] = count * max(width_bytes(code.instructions[index].opcode) // WORD_BYTES, 1)
         for index, events in by_instruction(self.detail, ("global",)).items():
@@ -302,6 +317,7 @@ class Execution:
                     (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
+            exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             span_bytes = joined.get(tile.index, tile.span_bytes)
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
@@ -312,7 +328,8 @@ class Execution:
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None,
-                fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None else 1.0,
+                fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None
+                else tile.moved if exact else 1.0, placed=exact,
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
@@ -359,11 +376,6 @@ def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Itera
             yield from inner
 
 
-def differ(picks: int, places: int) -> float:
-    """How many different places so many random picks are."""
-    return places * (1.0 - (1.0 - 1.0 / places) ** picks)
-
-
 def work_of(run: Run) -> Array:
     """Instructions of each block of a run."""
     counts = np.array([len(block.places) for block in run.blocks], float)
@@ -383,23 +395,23 @@ def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> flo
 
 
 def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
-    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where earlier ones cover them but
-    for a small part, as the neighbours of a stencil do. They count as the earlier ones."""
+    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
+    small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
     out: dict[int, int] = {}
-    kept: list[tuple[Tile, Walks]] = []
+    kept: list[tuple[Any, Walks, Any]] = []
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
-        near = []
-        for other, there in kept:
-            if (other.place, other.kind) == (tile.place, tile.kind) and np.array_equal(there.slot, lies.slot):
-                apart = int(np.median(lies.start - there.start))
-                if abs(apart) <= OVERLAP * min(tile.span_bytes, other.span_bytes):
-                    near.append((abs(apart), apart, other))
-        if sum(other.density for _, _, other in near) > COVERED:
-            out[tile.index] = min(near, key=lambda each: each[0])[1]
+        form = tile.place, tile.kind, tile.tile_bytes, tile.unit_bytes
+        mine = np.unique(lies.start[lies.slot < BESIDE, None] // tile.unit_bytes + tile.units)
+        for other, there, theirs in kept:
+            if other == form and all(
+                map(np.array_equal, (there.slot, there.stride, there.count), (lies.slot, lies.stride, lies.count))
+            ) and np.isin(mine, theirs).mean() > COVERED:  # fmt: skip
+                out[tile.index] = int(np.median(lies.start - there.start))
+                break
         else:
-            kept.append((tile, lies))
+            kept.append((form, lies, mine))
     return out
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..isa.code import Code, Instruction
 from ..isa.gcn import rare
-from .gcn_arithmetic import ACCUMULATES, KEEPS_SCC, UPWARDS, function, parsed
-from .gcn_made import CARRIES, computed, made, poison
+from .gcn_arithmetic import ACCUMULATES, CARRIES, KEEPS_SCC, UPWARDS, computed, function, made, parsed, poison
 from .gcn_memory import memory
 from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, put, put_mask, registers
 from .lanes import TRUE, WORD, Array, Column, Value, applied, known_in, merged, number, settled

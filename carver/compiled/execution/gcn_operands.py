@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..isa.code import Instruction
-from .floating import floats
+from .arithmetic import floats
 from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Value, applied, known_in, number, pair
 from .ops import Thread
 

@@ -197,7 +197,8 @@ class Leaper:
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],
         walked: Sequence[tuple[Array, ...]], times: int,
     ) -> None:  # fmt: skip
-        if any(event.kind in KEPT and self.run.program.op_at(event.where).access != "load" for event in span):
+        program = self.run.program
+        if any(e.kind in KEPT and program.ops[program.index[e.where]].access != "load" for e in span):
             self.run.forget()  # what later passes store is not known
         for event, each in zip(span, walked, strict=True):
             if event.kind == "block":
@@ -269,9 +270,7 @@ def _same(bits: Array, other: Array, known: Array | None) -> bool:
     return bool((equal if known is None else equal | ~known).all())
 
 
-def repeats(
-    spans: Sequence[Sequence[Event]], steering: Set[int] | None = None
-) -> tuple[int, list[tuple[Array, ...]]]:
+def repeats(spans: Sequence[Sequence[Event]], steering: Set[int] | None = None) -> tuple[int, list[tuple[Array, ...]]]:
     """For how many passes what was recorded goes on as it did in the last ones, newest first, and by how much the
     values of each event move. 0 where they do not agree. With `steering`, only the outcomes at these addresses need go
     on: other values move as they did last."""

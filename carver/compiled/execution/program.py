@@ -64,9 +64,6 @@ class Program:
         self.heads = {m for n, out in enumerate(self.after) for m in out if m <= n}
         """Blocks that a loop may begin with: control comes to them from behind."""
 
-    def op_at(self, address: int) -> Op:
-        return self.ops[self.index[address]]
-
     def _after(self, n: int) -> tuple[int, ...]:
         last = self.ops[self.ranges[n][-1]]
         falls = [n + 1] if n + 1 < len(self.ranges) else []
@@ -173,7 +170,8 @@ class Program:
                 written, asked, guard = writes_of[i], asked_of[i], guards[i]
                 hit = wanted & written
                 if under and not hit:
-                    hit = any(mask & written and not _opposite(guard, name) for name, mask in under.items())
+                    against = guard.removeprefix("!") if guard.startswith("!") else f"!{guard}"  # holds where it fails
+                    hit = any(mask & written and name != against for name, mask in under.items())
                 if asked < 0 and not hit:
                     continue
                 kept.append(i)
@@ -254,8 +252,3 @@ def passing_by(ops: Sequence[Op]) -> list[Op]:
 
     free: dict[str, Any] = {"guard": "", "conditions": (), "reads": frozenset(), "asks": frozenset(), "rare": False}
     return [replace(op, **free) if op.rare and lost(i) else op for i, op in enumerate(ops)]
-
-
-def _opposite(guard: str, other: str) -> bool:
-    """Whether one predicate holds where the other fails."""
-    return guard != other and guard.lstrip("!") == other.lstrip("!")

@@ -15,8 +15,7 @@ from ..isa.matrix import Matrix
 from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
 from .lanes import Array
 from .leaps import Event
-from .memory import IN_BLOCK
-from .run import Run
+from .run import IN_BLOCK, Run
 
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which roles are compared."""

@@ -18,8 +18,7 @@ import numpy as np
 from ..isa import sass
 from ..isa.code import Code, Instruction
 from ..isa.summary import width_bytes
-from .arithmetic import ARITHMETIC, doubts, looked_up
-from .floating import operand
+from .arithmetic import ARITHMETIC, doubts, looked_up, operand
 from .lanes import (
     FALSE,
     TRUE,

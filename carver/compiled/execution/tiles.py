@@ -1,8 +1,11 @@
-"""What each instruction moves of global memory: the tile of one block, and where the tiles of all blocks lie."""
+"""What each instruction moves of global memory: the tile of one block, where the tiles of all blocks lie, and which
+sectors L1 does not hold. Also the tensor maps that the driver makes of other arguments, behind the parameters."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -11,17 +14,18 @@ import numpy as np
 
 from ..binary import TensorMap
 from ..footprint import ALIGN_LIMIT
-from .lanes import Array, signed
-from .launch import SPACE, Launch, Place
+from ..isa.code import Code
+from .lanes import WORD, Array, signed
+from .launch import PARAMETERS, SPACE, Launch, Place
 from .leaps import Event
-from .program import MOVES
+from .program import MOVES, Program
 from .run import Run
 
 EXACT = 4
 """So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
 MOST_POINTS = 512
 """Of a walk inside of another one."""
-SECTOR_BYTES, WARP, BULK_BYTES = 32, 32, 16
+SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""
@@ -41,7 +45,8 @@ class Tile:
     start: the first byte, as an example; offsets: of threads that stand for all, how far each is from the first byte
     whole, part: bytes of a mean tile over `tile_bytes`, of those that hold all threads of `offsets` and of the others,
         at the edges of a tensor
-    sectors: that a warp touches; executions: in the mean of the blocks that were run
+    units: of `unit_bytes` that the tile covers, from that of its first byte on
+    moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
     anywhere: the addresses are not known, at most of which tensor they are
     """
 
@@ -58,7 +63,9 @@ class Tile:
     align_bytes: float = ALIGN_LIMIT
     start: int = 0
     offsets: Mapping[int, int] = field(default_factory=dict)
-    sectors: float = 0.0
+    units: Array = None
+    unit_bytes: int = WORD_BYTES
+    moved: float = 0.0
     executions: float = 0.0
     anywhere: bool = False
 
@@ -114,12 +121,13 @@ def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launc
     run_bytes = box[0] * size
     if box[0] == place.map.dims[0] and len(box) > 1 and not place.map.lower:
         run_bytes *= box[1]
-    blocks = sum(times(event) * len(np.unique(run.slot[spread_box(event)])) for event in known)
-    first = int(run.tid[spread_box(known[0])[0]])
+    issued = sum(times(event) * len(np.unique(run.warp[spread_box(event)])) for event in known)  # by each warp once
+    here = spread_box(known[0])
+    firsts = run.tid[here[np.flatnonzero(np.diff(run.warp[here], prepend=-1))]]
     return Tile(
         index, kind, "descriptor", place, count, 1.0, 1.0, run_bytes, run_bytes,
         align_bytes=math.gcd(ALIGN_LIMIT, run_bytes),
-        offsets={first: 0}, executions=blocks / len(run.block_ids),
+        offsets=dict.fromkeys(firsts.tolist(), 0), executions=issued / len(run.block_ids),
     )  # fmt: skip
 
 
@@ -130,7 +138,7 @@ def spread_box(event: Event) -> Array:
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     path, width = _form(index, events, run)
     seen: list[tuple[Array, Array]] = []  # threads and addresses of one execution by one block
-    sectors = warps = lanes_of_exact = lanes_of_all = executions = 0.0
+    sectors = lanes_of_exact = lanes_of_all = executions = 0.0
     place, outside = None, False
     for event in events:
         lanes, address = spread(event)
@@ -143,10 +151,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
             continue
         where = launch.place_of(int(address[0]))
         place, outside = place or where, outside or where is None
-        warp = run.warp[lanes]
-        first, last = address // SECTOR_BYTES, (address + width - 1) // SECTOR_BYTES
-        pairs = np.unique(np.concatenate([warp * SPACE + first % SPACE, warp * SPACE + last % SPACE]))
-        sectors, warps = sectors + len(pairs), warps + len(np.unique(warp))
+        sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
         lanes_of_exact += len(lanes)
         for slot in np.unique(slots):
             mine = slots == slot
@@ -160,6 +165,8 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     threads, tile = seen[int(np.argmax(sizes))]
     size = max(sizes)
     tile = tile[np.diff(tile, prepend=tile[0] - 1) > 0]
+    unit = min(width, WORD_BYTES)
+    units = np.unique((tile[:, None] + np.arange(0, width, unit)) // unit) - tile[0] // unit
     gaps = np.diff(tile)
     edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
     spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
@@ -172,7 +179,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
-            align_bytes=width, sectors=sectors / warps, executions=executions / len(run.block_ids), anywhere=True,
+            align_bytes=width, executions=executions / len(run.block_ids), anywhere=True,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     shares = np.array(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
@@ -182,8 +189,21 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
-        sectors=sectors / warps, executions=executions / len(run.block_ids),
+        units=units, unit_bytes=unit,
+        moved=SECTOR_BYTES * sectors / sum(sizes), executions=executions / len(run.block_ids),
     )  # fmt: skip
+
+
+def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: int) -> int:
+    """Sectors that the lanes of a block touch together, or of a warp, as L1 holds no stores. A copy asks for a sector
+    once for each 32 bytes of shared memory that it goes to. Source: counters of a product on an H200, whose padded rows
+    begin in the middle of such (`tests/data/h200/languages_third.jsonl.gz`): 1.50 times the bytes."""
+    first, last = address // SECTOR_BYTES, (address + width - 1) // SECTOR_BYTES
+    inner = event.places[0] if event.places else None
+    if inner is not None and inner.known is None:
+        to = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)] // SECTOR_BYTES
+        _, group = np.unique(group << 32 | to, return_inverse=True)
+    return len(np.unique(np.concatenate([group * SPACE + each % SPACE for each in (first, last)])))
 
 
 def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
@@ -284,8 +304,9 @@ def _rows(tile: Tile, event: Event, rounds: Array | None, run: Run, head: int) -
         return
     lanes, start, kept, steps = found
     slot = run.slot[lanes]
-    order = np.lexsort((start, slot))
-    cut = order[np.flatnonzero(np.diff(slot[order], prepend=-1))]
+    one = run.warp[lanes] if tile.path == "descriptor" else slot
+    order = np.lexsort((start, one))
+    cut = order[np.flatnonzero(np.diff(one[order], prepend=-1))]
     slot, start, kept = slot[cut], start[cut], kept[cut]
     at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
     ones = np.ones(len(cut), np.int64)
@@ -362,3 +383,110 @@ def _corner(of: TensorMap, coordinates: Sequence[Array]) -> tuple[Array, Array]:
             box, size = of.box[axis], of.dims[axis]
             kept = kept * np.clip(np.minimum(at + box, size) - np.maximum(at, 0), 0, box) / box
     return start, kept
+
+
+PAST_L1 = ("BYPASS", "STRONG", "CONSTANT_SYS")
+"""Parts of opcodes that go by L1."""
+
+
+def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
+    """Share of the sectors of a load that L1 asks L2 for, by instruction, in a block that goes on evenly. `room_bytes`:
+    of L1, for one block. Sectors are gone that so many others were fetched after, and in a loop those from before it.
+    Source: rows of 44 KB that four blocks of an SM go over twice, on an H200 with L1 for all: 5 % of the second pass
+    hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
+
+    Only loads whose addresses are known are counted, but for their first execution and those behind a leap, as the pass
+    before these is not known.
+    """
+    since: dict[int, int] = {}
+    loop_of = {i: n for n, loop in enumerate(code.all_loops()) for i in loop.own}
+    entered: dict[int, int] = {}
+    leapt = set[int]()
+    keys, times, starts, owners = [], [], [], []
+    block = len(run.block_ids) // 2
+    for now, event in enumerate(run.log):
+        index = run.program.index[event.where] if event.kind == "global" else -1
+        if index < 0 or run.program.ops[index].access not in ("load", "copy"):
+            continue
+        if event.walks:
+            leapt.add(index)
+            continue
+        lanes, address = spread(event)
+        mine = address[run.slot[lanes] == block]
+        if not len(mine) or not set(code.instructions[index].opcode.split(".")).isdisjoint(PAST_L1):
+            continue
+        sectors = np.unique(mine // SECTOR_BYTES)
+        begun = entered.setdefault(loop_of[index], now) if index in loop_of else -1
+        keys.append(sectors)
+        times.append(np.full(len(sectors), now))
+        starts.append(np.full(len(sectors), since.get(index, begun)))
+        owners.append(np.full(len(sectors), index if index in since and index not in leapt else -1 - index))
+        since[index] = now
+        leapt.discard(index)
+    if not keys:
+        return {}
+    key, time, start, owner = (np.concatenate(each) for each in (keys, times, starts, owners))
+    order = np.lexsort((time, key))
+    again = np.zeros(len(key), bool)
+    before = np.full(len(key), -1)
+    again[order[1:]] = key[order[1:]] == key[order[:-1]]
+    before[order[1:]] = np.where(again[order[1:]], time[order[:-1]], -1)
+    fresh = ~again | (before < start)
+    # what was fetched until each event, in bytes: how much came between two uses
+    until = np.cumsum(np.bincount(time, fresh * float(SECTOR_BYTES), minlength=int(time.max()) + 1))
+    fresh |= until[time] - until[np.maximum(before, 0)] > room_bytes
+    out = {}
+    for index in since:
+        mine, first = owner == index, owner == -1 - index
+        if mine.sum() < first.sum():  # those after the first are of few lanes
+            mine |= first
+        out[index] = float(fresh[mine].mean())
+    return out
+
+
+WORDS = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
+"""A place in constant bank 0 that an instruction reads."""
+
+
+def placed(launch: Launch, code: Code) -> None:
+    """Give the maps to tensors whose addresses the code does not read, in their order, where there are as many."""
+    if not launch.maps_at:
+        return
+    read = {int(at, 16) // 4 for each in code.instructions for at in WORDS.findall(each.operands)}
+    unread = (launch.words[at] + (launch.words.get(at + 1, 0) << 32) for at in sorted(launch.words.keys() - read))
+    addresses = [address for address in unread if address % SPACE == 0 and address // SPACE in launch.places]
+    if len(addresses) == len(launch.maps_at):
+        for offset, address in zip(launch.maps_at, addresses, strict=True):
+            launch.map(PARAMETERS + offset, address)
+
+
+def sized(launch: Launch, program: Program, detail: Run) -> None:
+    """Set their boxes. Tiles of one tensor do not overlap: a box is as long as the coordinates of its copies lie apart,
+    in neighbouring blocks and in later passes of loops, and as the tensor along an axis where they do not differ."""
+    issues = {int(tid) for event in detail.log if event.kind == "box"
+              for tid in detail.tid[event.lanes[np.broadcast_to(event.detail, len(event.lanes))]]}  # fmt: skip
+    if not launch.unsized or not issues:
+        return
+    across, down, _ = launch.grid
+    near = [n for n in (0, 1, 2, across, 2 * across, across * down) if n < math.prod(launch.grid)]
+    run = Run(program, launch, np.unique(near), np.array(sorted(issues)), warp=detail.warp_size)
+    found: defaultdict[int, list[set[int]]] = defaultdict(lambda: [set() for _ in range(5)])
+    for base, coordinates in _copies(run):
+        for values, at in zip(found[base], coordinates, strict=False):
+            values |= set(at.tolist())
+    for base in [base for base in launch.unsized if base in found]:
+        apart = [math.gcd(*(value - min(values) for value in values)) for values in found[base] if values]
+        launch.size(base, apart)
+
+
+def _copies(run: Run) -> Iterator[tuple[int, list[Array]]]:
+    """Of each copy of a box: the map's address and the coordinates, in this pass and in the next of loops around it."""
+    for event in run.log:
+        if event.kind != "box" or any(value is None for value in event.values):
+            continue
+        which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
+        base, *at = [np.broadcast_to(v.bits, len(event.lanes))[which] for v in event.values if v is not None]
+        yield int(base[0]), [signed(each) for each in at]
+        for walk in event.walks:
+            steps = [np.broadcast_to(step, len(event.lanes))[which] for step in walk.steps[1:]]
+            yield int(base[0]), [signed((each + step) & WORD) for each, step in zip(at, steps, strict=True)]
