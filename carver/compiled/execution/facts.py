@@ -405,7 +405,7 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
         form = tile.place, tile.kind, tile.tile_bytes, tile.unit_bytes
         mine = np.unique(lies.start[lies.slot < BESIDE, None] // tile.unit_bytes + tile.units)
         for other, there, theirs in kept:
-            if other == form and all(
+            if mine.size and other == form and all(
                 map(np.array_equal, (there.slot, there.stride, there.count), (lies.slot, lies.stride, lies.count))
             ) and np.isin(mine, theirs).mean() > COVERED:  # fmt: skip
                 out[tile.index] = int(np.median(lies.start - there.start))
