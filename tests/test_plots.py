@@ -21,8 +21,6 @@ from carver.evaluate.summary import plot as plot_summary
 from carver.evaluate.summary import score, summarise
 from carver.evaluate.tables import Case
 from carver.ranking.ranking import Ranking
-from carver.run.records import Measurement
-from carver.run.report import LIBRARY, Report
 from carver.view import plots
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -53,7 +51,8 @@ def case() -> Case:
     seconds = hints.seconds.copy()
     seconds[0] *= 2
     seconds[[5, 6, 7]] = np.nan
-    return Case("t", hints.problem, hints.arch, "triton", [h.config for h in hints], seconds)
+    return Case("t", hints.problem, hints.arch, "triton", [h.config for h in hints], seconds,
+                reference_s=float(seconds[1]))  # fmt: skip
 
 
 def bars(ax: Any) -> dict[int, list[tuple[float, float]]]:
@@ -219,24 +218,8 @@ def test_explanation_has_terms_resources_and_changes(ranking: Ranking) -> None:
     assert "[ms]" in top.get_xlabel() and "[%]" in bottom.get_xlabel()
 
 
-def reported(case: Case) -> Report:
-    """Prediction against measurement of a case, and its second time as the library's."""
-
-    def measured(seconds: float, kernel: str, **what: Any) -> Measurement:
-        ran = bool(np.isfinite(seconds))
-        return Measurement(
-            "run", f"{kernel}{what.get('rank', '')}", "ok" if ran else "crash", case.problem.operator,
-            case.problem.to_dict(), kernel, backend=what.pop("backend", case.backend), config={}, arch=case.arch.name,
-            device=case.arch.title, host="", median_ms=seconds * 1e3 if ran else None, **what,
-        )  # fmt: skip
-
-    rows = [measured(float(case.seconds[h.index]), h.kernel, rank=h.rank, predicted_ms=h.predicted_ms, bound=h.bound)
-            for h in case.ranked() or ()]  # fmt: skip
-    return Report(case.problem, [*rows, measured(float(case.seconds[1]), LIBRARY, backend=LIBRARY)])
-
-
-def test_report_and_its_points(case: Case) -> None:
-    report = reported(case)
+def test_report_of_a_case_and_its_points(case: Case) -> None:
+    report = case.report()
     assert len(report.ok) == 37 and report.outcomes == {"ok": 37, "crash": 3}
     assert report.slowdown(1) == pytest.approx(2 * case.ranked().seconds[0] / case.seconds[1])  # type: ignore[union-attr]
     assert report.library_ratio == pytest.approx(1.0)

@@ -45,7 +45,7 @@ class Column:
         return max(map(len, self.cells), default=0)
 
     def wide(self, heading: str) -> int:
-            return max(self._room, *map(len, heading.split("\n")))
+        return max(self._room, *map(len, heading.split("\n")))
 
 
 def screen_width() -> int:
@@ -238,13 +238,19 @@ def progress_bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
     if not wanted:
         yield Bars()
         return
-    from importlib.util import find_spec
-
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     # in a notebook rich draws by ipywidgets; without them it warns and shows empty boxes, where plain text would do
-    on = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)  # None: rich finds out
-    with Progress(*columns, console=on, transient=transient) as shown:
+    with Progress(*columns, console=Console(stderr=True, force_jupyter=_draws_widgets()), transient=transient) as shown:
         yield Bars(shown)
+
+
+def _draws_widgets() -> bool | None:
+    """What rich asks: None leaves it to find out whether this is a notebook. What is installed may fail to import."""
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return None

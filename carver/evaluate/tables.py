@@ -39,7 +39,7 @@ from ..ranking.hint import Hint
 from ..ranking.rank import rank, spellings
 from ..ranking.ranking import Ranking
 from ..run.records import Measurement, Records
-from ..run.report import LIBRARY
+from ..run.report import LIBRARY, Report
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,27 @@ class Case:
             return rank(self.problem, self.arch, self.configs, self.backend)
         except NoCandidates:
             return None
+
+    def report(self) -> Report:
+        """Prediction against measurement, candidate by candidate; the model's refusals are left out."""
+        shared = {
+            "run_id": self.table, "operator": self.problem.operator, "problem": self.problem.to_dict(),
+            "backend": self.backend, "arch": self.arch.name, "device": self.arch.title, "host": "",
+        }  # fmt: skip
+        rows = [
+            self._measured(float(self.seconds[h.index]), candidate=str(h.index), kernel=h.kernel, config=dict(h.config),
+                           rank=h.rank, predicted_ms=h.predicted_ms, bound=h.bound, hint=h.to_dict(), **shared)
+            for h in self.ranked() or ()
+        ]  # fmt: skip
+        if self.reference_s:
+            library = {**shared, "backend": LIBRARY}
+            rows.append(self._measured(self.reference_s, candidate=LIBRARY, kernel=LIBRARY, config={}, **library))
+        return Report(self.problem, rows, device=self.arch.title)
+
+    @staticmethod
+    def _measured(seconds: float, **what: Any) -> Measurement:
+        ran = bool(np.isfinite(seconds))
+        return Measurement(outcome="ok" if ran else "crash", median_ms=seconds * 1e3 if ran else None, **what)
 
 
 def device(name: str, isa: str = "") -> tuple[Arch, str]:
