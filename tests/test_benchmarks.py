@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import itertools
 import random
 import re
@@ -24,6 +26,11 @@ import report  # noqa: E402
 from carver.cost.constants import CONSTANTS  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
+OTHERS = {
+    "cuda", "cutlass", "fla", "gemlite", "helion", "kernel_tuner", "liger_kernel", "numba", "sglang", "tilelang",
+    "torch", "triton", "tvm", "vllm", "warp",
+}  # fmt: skip
+"""Packages that programs measure, which need not be installed."""
 TIMES = random.Random(1).sample([1.0, 1.1, 1.3, 1.7, 2.0, 2.2, 3.1, 4.0, 4.9], 9)
 
 
@@ -54,6 +61,28 @@ def test_what_did_not_run_or_was_not_predicted_is_no_pick() -> None:
 def test_both_halves_have_kernels_and_a_name_stays_in_its_half() -> None:
     halves = [frame.half(f"kernel {i}") for i in range(100)]
     assert 35 <= sum(halves) <= 65 and halves == [frame.half(f"kernel {i}") for i in range(100)]
+
+
+def test_programs_import_what_is_there() -> None:
+    """Those that need a GPU or a package too, which no test runs."""
+    folder = ROOT / "benchmarks"
+    trees = {}
+    for path in folder.rglob("*.py"):
+        dotted = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        trees[dotted] = ast.parse(path.read_text(encoding="utf-8"))
+    stems = {each.split(".")[-1] for each in trees}
+    for name, tree in trees.items():
+        for node in [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]:
+            module, first = str(node.module), str(node.module).split(".")[0]
+            if module not in trees:
+                there = first in {*OTHERS, "kernels", *stems} or importlib.util.find_spec(first)
+                assert there, f"{name}.py imports {module}, which is nowhere"
+                continue
+            named = {n.id if isinstance(n, ast.Name) else getattr(n, "asname", None) or n.name
+                     for n in ast.walk(trees[module])
+                     if isinstance(n, ast.Name | ast.FunctionDef | ast.ClassDef | ast.alias)}  # fmt: skip
+            missing = {alias.name for alias in node.names} - named - stems
+            assert not missing, f"{name}.py imports {sorted(missing)} of {module}, which does not have it"
 
 
 @holds_for_each(heldout.TERMS)
