@@ -72,7 +72,7 @@ def test_programs_import_what_is_there() -> None:
         trees[dotted] = ast.parse(path.read_text(encoding="utf-8"))
     stems = {each.split(".")[-1] for each in trees}
     for name, tree in trees.items():
-        for node in [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]:
+        for node in [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]:
             module, first = str(node.module), str(node.module).split(".")[0]
             if module not in trees:
                 there = first in {*OTHERS, "kernels", *stems} or importlib.util.find_spec(first)
