@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -42,12 +43,11 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_one_bad_job_costs_one_reply(keep: bool) -> None:
+def test_one_bad_job_costs_one_reply() -> None:
     """Of twelve jobs six end badly, each in its own way: the others get their own replies, by their tokens."""
     jobs = {f"{i}": {"n": i, "do": fault} for i, fault in enumerate(FAULTS)}
     jobs |= {f"{i}": {"n": i} for i in range(len(FAULTS), 12)}
-    crew = Crew(started, 3, keep)
+    crew = Crew(started, 3)
     found = {key: reply for key, reply, _ in crew.replies(jobs, 2.0, "done")}
     crew.close()
     assert found.keys() == jobs.keys()
@@ -57,8 +57,9 @@ def test_one_bad_job_costs_one_reply(keep: bool) -> None:
 
 
 def test_what_hides_in_a_session_of_its_own_ends_with_its_child() -> None:
-    crew = Crew(started, 1, keep=False)
+    crew = Crew(started, 1)
     assert [reply.outcome for _, reply, _ in crew.replies({"0": {"n": 0, "do": "leave"}}, 10.0, "done")] == ["ok"]
+    crew.close()
     deadline = time.monotonic() + 10
     while left("sleep 54321") and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -97,6 +98,19 @@ def test_copies_answer_from_many_threads_at_once() -> None:
     busy.set()
     holder.join()
     assert found == {n: {f"{i}": {"refused": f"{n * 10 + i}"} for i in range(4)} for n in range(4)}
+
+
+def test_copies_of_a_block_answer_again() -> None:
+    """Each takes request after request, and one that died is replaced."""
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["n"] == 1:
+            os._exit(3)
+        return {"refused": f"{os.getpid()}"}
+
+    with Copies(answer, 1) as copies:
+        one, two = (dict(copies.replies({f"{n}": {"n": n} for n in some}, 20.0)) for some in ((0, 2), (3, 1, 4)))
+    assert one["0"] == one["2"] == two["3"] != two["4"]
+    assert "status 3" in two["1"]["refused"]
 
 
 def test_a_copy_that_hangs_is_one_refusal() -> None:

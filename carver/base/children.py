@@ -23,12 +23,12 @@ LOG_BYTES = 1 << 20
 class Crew:
     """Children that answer jobs, at most `processes` at a time.
 
-    `start` makes one. With `keep` it answers another job after the first, until the crew is closed; else it ends with
-    its reply. One that dies, says what is no reply, or takes too long is replaced.
+    `start` makes one. It answers job after job until the crew is closed; one that dies, says what is no reply, or takes
+    too long is replaced.
     """
 
-    def __init__(self, start: Callable[[], Child], processes: int, keep: bool = True) -> None:
-        self.start, self.processes, self.keep = start, processes, keep
+    def __init__(self, start: Callable[[], Child], processes: int) -> None:
+        self.start, self.processes = start, processes
         self._idle: list[Child] = []
         self._busy: dict[Child, str] = {}
 
@@ -41,11 +41,10 @@ class Crew:
     def replies(
         self, jobs: Mapping[str, Mapping[str, Any]], seconds: float, doing: str,
         bound: Callable[[Sequence[float]], float] = lambda took: float("inf"),
-        meanwhile: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[str, Reply, str]]:  # fmt: skip
         """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
-        times that others took. [s] `meanwhile` is called again and again once a job ended well."""
-        waiting, took, well = list(jobs)[::-1], list[float](), False
+        times that others took. [s]"""
+        waiting, took = list(jobs)[::-1], list[float]()
 
         def give() -> None:
             if waiting:
@@ -57,8 +56,6 @@ class Crew:
             for _ in range(self.processes):
                 give()
             while self._busy:
-                if well:
-                    meanwhile()
                 limit = min(seconds, bound(took))
                 due = min(child.since for child in self._busy) + limit - time.monotonic()
                 of = {pipe: child for child in self._busy for pipe in child.pipes}
@@ -68,8 +65,7 @@ class Crew:
                         continue
                     said, key = child.printed(), self._busy.pop(child)
                     took.append(time.monotonic() - child.since)
-                    well = well or (reply.outcome == "ok" and "refused" not in reply.data.get("reply", {}))
-                    if self.keep and child.pid:
+                    if child.pid:
                         self._idle.append(child)
                     else:
                         child.kill()

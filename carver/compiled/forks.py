@@ -1,11 +1,7 @@
 """Compile in parallel in copies of this process, which need to import nothing: for kernels that are loaded already.
 
-A copy is made for each request and ends with its reply. A compiler that hangs, dies or uses too much memory is
-therefore only one refused candidate. Copies never touch the GPU. For kernels that are not loaded, and for systems
-without fork, there is `pool`.
-
-The first compilation of a process takes some tenths of a second longer than others: it is done once (`warm`), and
-copies inherit the result.
+A copy that hangs, dies or uses too much memory is only one refused candidate: another takes its place. Copies never
+touch the GPU. For kernels that are not loaded, and for systems without fork, there is `pool`.
 """
 
 from __future__ import annotations
@@ -14,10 +10,9 @@ import math
 import os
 import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler
@@ -26,7 +21,7 @@ from ..base.host import cores_available
 from .isa.rates import table
 from .machine import matrix_rates
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, told, transient
-from .triton import Compiled, Target, hashed, warm
+from .triton import Compiled, Target, hashed
 from .worker import answer, limited, replied
 
 LATE, LATE_S = 4.0, 4.0
@@ -38,29 +33,42 @@ SLACK_S = 30.0
 
 
 class Copies:
-    """Has each request answered in a copy of this process: by `answer`, so many at a time. One copy is made of this
-    process, whose threads may hold locks that no copy of theirs would release; it has none of them, and makes a copy of
-    its own for each request. `warm` is done in it once a request was answered well, for later copies to inherit.
-    `beside` does what else is needed, in a copy of its own. With `hurry`, what takes far longer than the rest of the
-    requests is given up."""
+    """Has each request answered in a copy of this process: by `answer`, in so many at a time. One copy is made of this
+    process, whose threads may hold locks that no copy of theirs would release; it has none of them, and makes the
+    copies that answer, of which each takes request after request. `beside` does what else is needed, at the same time.
+    With `hurry`, what takes far longer than the rest of the requests is given up.
+
+    Within a `with` block all copies stay for the next requests: of a process of a gigabyte each costs a tenth of a
+    second.
+    """
 
     def __init__(
         self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: bool = False,
-        beside: Callable[[], None] | None = None, warm: Callable[[], None] = lambda: None,
+        beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.answer = answer
         self.processes = processes or cores_available()
         self.hurry = hurry
         self.beside = beside
-        self.warm = warm
+        self._kept: Child | None = None
+
+    def __enter__(self) -> Self:
+        self._kept = Child(self._relay)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        kept, self._kept = self._kept, None
+        if kept:
+            kept.close()
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
         left = dict(requests)
         if not left:
             return
-        with Child(lambda: self._relayed) as copy:
-            for reply in copy.stream({"stream": {"requests": left, "seconds": seconds}}, seconds + SLACK_S):
+        with nullcontext(self._kept) if self._kept else Child(self._relay) as relay:
+            asked = {"requests": left, "beside": self.beside is not None, "seconds": seconds}
+            for reply in relay.stream({"stream": asked}, seconds + SLACK_S):
                 if reply.outcome != "ok":
                     for key in left:
                         yield key, told(reply)
@@ -71,22 +79,28 @@ class Copies:
                     yield key, reply.data["reply"]
             self.beside = None  # it is done
 
-    def _relayed(self, job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """In the one copy: replies of its copies, each as it comes."""
-        requests = {**({BESIDE: {}} if self.beside else {}), **job["stream"]["requests"]}
-        crew = Crew(lambda: Child(self._one), self.processes + (self.beside is not None), keep=False)
-        count = len(job["stream"]["requests"])
+    def _relay(self) -> Handler:
+        """In the one copy."""
+        crew = Crew(lambda: Child(self._one), self.processes + (self.beside is not None))
 
-        def bound(took: Sequence[float]) -> float:
-            done = sorted(took)
-            late = self.hurry and 2 * len(done) >= count
-            return max(LATE_S, LATE * done[(count - 1) // 2]) if late else math.inf
+        def relayed(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+            """Replies of its copies, each as it comes."""
+            asked = job["stream"]
+            count = len(asked["requests"])
 
-        for key, reply, said in crew.replies(requests, job["stream"]["seconds"], "compiled", bound, self.warm):
-            yield {"key": key, "reply": told(reply, said)}
+            def bound(took: Sequence[float]) -> float:
+                done = sorted(took)
+                late = self.hurry and 2 * len(done) >= count
+                return max(LATE_S, LATE * done[(count - 1) // 2]) if late else math.inf
+
+            requests = {**({BESIDE: {}} if asked["beside"] else {}), **asked["requests"]}
+            for key, reply, said in crew.replies(requests, asked["seconds"], "compiled", bound):
+                yield {"key": key, "reply": told(reply, said)}
+
+        return relayed
 
     def _one(self) -> Handler:
-        """In a copy that answers one request."""
+        """In a copy that answers requests."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         limited(_mapped_bytes() + MEMORY_BYTES)
         lacking = transient("the compiler ran out of memory")
@@ -109,7 +123,7 @@ class Forks(Copies):
         beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         target = Target.of(arch)
-        super().__init__(self._compiled, processes, hurry, beside, partial(warm, target))
+        super().__init__(self._compiled, processes, hurry, beside)
         hashed(target)
         table(arch.isa)
         self.build = build

@@ -432,9 +432,8 @@ def _hashable(value: Any) -> Any:
 
 
 def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str, Any]) -> Compiled:
-    """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU. For a process
-    that compiles and ends: Triton's driver is replaced, since a copy of a process cannot ask the GPU. Raises
-    CompileError."""
+    """Have Triton compile what a launch with these arguments would, its own caches filled, without a GPU. For a copy of
+    a process, which cannot ask the GPU: Triton's driver is replaced. Raises CompileError."""
     from triton.runtime import driver
 
     driver.set_active(Absent(target))
@@ -445,16 +444,18 @@ def compile_launched(run: Callable[..., Any], target: Target, given: Mapping[str
 
 
 def build_launcher(kernel: Any, target: Target, given: Mapping[str, Any]) -> None:
-    """Have the C code that launches a kernel with such arguments built, into Triton's cache. For a process that ends
-    afterwards, as `compile_launched`. Where Triton does it in another way than it does since 3.0, the launch itself
-    builds it."""
+    """Have the C code that launches a kernel with such arguments built, into Triton's cache. For a process without a
+    GPU, as `compile_launched`. Where Triton does it in another way than it does since 3.0, the launch builds it."""
     from triton.runtime import driver
 
     launcher, function = driver.active.launcher_cls, function_of(kernel)
     driver.set_active(Absent(target))
     function.device_caches[0]  # the first look makes them, and sets what compiles
     function.compile = lambda source, **_: launcher(source, SimpleNamespace(metadata=None))
-    kernel.run(**given, grid=(1,), warmup=True)
+    try:
+        kernel.run(**given, grid=(1,), warmup=True)
+    finally:
+        function.device_caches.clear()  # and the next look makes them anew
 
 
 class Absent:
@@ -550,21 +551,6 @@ def hashed(target: Target) -> None:
     (getattr(cache, "triton_key", None) or compiler.triton_key)()
     with suppress(Exception):  # of tools that are missing, which each compilation says
         _backend(target).hash()
-
-
-@lru_cache(maxsize=4)
-def warm(target: Target) -> None:
-    """Have all that Triton's compiler sets up at its first kernel in a process, for copies of this one to inherit."""
-    try:
-        from triton import knobs
-    except ImportError:  # before 3.4
-        return
-    from .smallest import add
-
-    given = Specialised({"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 16}, ("x",), ())
-    with suppress(CompileError, OSError, MemoryError), knobs.compilation.scope():
-        knobs.compilation.always_compile = True
-        compile_triton(add, given, target)
 
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:

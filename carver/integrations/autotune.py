@@ -217,16 +217,15 @@ def ranked(
     Raises CarverError for what cannot be ranked.
     """
     launched = _of_kernel(given)
-    compilers = copies(kernel, configs, given, arch)
-    if not worth(len(configs), topk, compilers.processes, timing_s):
-        return [configs[i] for i in compilers.filled(len(configs))], {}
-    grid, values = given["grid"], Values(launched)
     feedback = feedback or Feedback()
     profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
-    ranking = rank_kernel(
-        kernel, configs, args=launched, grid=grid, arch=arch, values=values, pool=compilers, profile=profile,
-        compile=in_turns(len(configs), compilers.processes),
-    )
+    with copies(kernel, configs, given, arch) as compilers:
+        if not worth(len(configs), topk, compilers.processes, timing_s):
+            return [configs[i] for i in compilers.filled(len(configs))], {}
+        ranking = rank_kernel(
+            kernel, configs, args=launched, grid=given["grid"], arch=arch, values=Values(launched), pool=compilers,
+            profile=profile, compile=in_turns(len(configs), compilers.processes),
+        )  # fmt: skip
     feedback.ranked(tuner, ranking, configs)
     picks = [configs[hint.index] for hint in sorted(ranking[:topk], key=least)]
     if topk > 1:  # the list's own first is left only for a gain

@@ -389,10 +389,11 @@ class HelionKernels:
                 found[place] = refused
         if bound:
             target = Target.of(self._arch)
-            forks = Forks(lambda i: compile_triton(kernels[i], bound[i].given, target), self._arch, self._processes)
+            build = lambda i: compile_triton(kernels[i], bound[i].given, target)  # noqa: E731
             try:
-                how: dict[str, Any] = {"pool": forks, "seconds": seconds}
-                told: Sequence[Any] = facts_of(next(iter(kernels.values())), bound, self._arch, **how)
+                with Forks(build, self._arch, self._processes) as forks:
+                    how: dict[str, Any] = {"pool": forks, "seconds": seconds}
+                    told: Sequence[Any] = facts_of(next(iter(kernels.values())), bound, self._arch, **how)
             except CarverError as lost:  # of all of these, whose programs cannot be followed
                 told = [lost] * len(bound)
             found |= dict(zip(bound, told, strict=True))

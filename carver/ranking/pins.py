@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -182,11 +183,11 @@ def pick(
     if margin is not None:
         number("margin", margin, ConfigError, 0.0, 10.0)
     ordered, plain = listed(configs)
-    more = {"pool": pool(ordered)} if pool else {}
-    ranking = rank_kernel(
-        kernel, ordered, args=args, grid=grid, arch=arch, values=values, seconds=LIMIT_S, compile="all", **more,
-        **bounds,
-    )
+    with pool(ordered) if pool else nullcontext() as compilers:
+        ranking = rank_kernel(
+            kernel, ordered, args=args, grid=grid, arch=arch, values=values, seconds=LIMIT_S, compile="all",
+            pool=compilers, **bounds,
+        )  # fmt: skip
     if lost := ranking.undecided:
         why = f"{len(lost)} of {len(ordered)} configurations: {ranking.reasons[lost[0]]}"
         raise PinsError(f"{name_of(kernel)} is not pinned: {why}")
