@@ -120,8 +120,8 @@ def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
     size = 1 << 20 if tuned == "double" else "n"
     made = [getattr(tuned_triton, tuned).fn(n=size, **config) for config in configs]
     values = [Value(name, "numpy", "float32", np.zeros(1 << 20, np.float32)) for name in "XY"]
-    entries = [Entry(i, config) for i, config in enumerate(configs)]
-    kept, rejected = ranked_by_code(entries, made, values, H100, 4)
+    entries = [Entry(i, config, made=each) for i, (config, each) in enumerate(zip(configs, made, strict=True))]
+    kept, rejected = ranked_by_code(entries, values, H100, 4)
     assert {entry.index for entry in kept} == {0, 2} and sum(rejected.values()) == 2
     assert all(entry.predicted_ms for entry in kept)
     with carver.set_autotune_inputs(np.zeros(8)), pytest.raises(ConfigError, match="compiled="):

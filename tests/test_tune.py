@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -231,6 +232,13 @@ def test_slow_candidates_are_given_up() -> None:
     fast, slow = result.table
     assert len(fast.samples_ms) == 40 and len(slow.samples_ms) <= 5
     assert "slower than the best" in slow.message and slow.median_ms and slow.median_ms > 4.9
+
+
+def test_a_slow_factor_without_limit_is_read_back() -> None:
+    run_id = tuner(scale, [{"ways": 1}], slow_factor=math.inf).run().env["run_id"]
+    with Records() as records:
+        (run,) = (run for run in records.runs() if run.run_id == run_id)
+    assert run.settings["slow_factor"] == math.inf
 
 
 def test_a_result_says_where_its_seconds_went(tmp_path: Path) -> None:

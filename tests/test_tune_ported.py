@@ -259,9 +259,11 @@ def test_hooks_of_all_and_of_one_before_and_after(tmp_path: Path, monkeypatch: p
 def test_hooks_stay_with_a_kernel_of_source() -> None:
     called: list[str] = []
     configs: list[Any] = [{"ways": 1, "post_hook": lambda given: called.append(str(given["ways"]))}]
-    work = carver.autotune(configs=configs, **QUICK)(tuned.scale)
+    work = carver.autotune(configs=configs, bucket="pow2", **QUICK)(tuned.scale)
     np.testing.assert_array_equal(work(100)(X), 2 * X)
     assert called == ["1"]
+    work(120)(np.zeros(120, np.float32))
+    assert called == ["1", "1"], "another size of the same bucket has them too"
 
 
 def test_hooks_stay_where_a_template_ranks() -> None:

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from itertools import zip_longest
 from typing import Any
@@ -308,15 +308,15 @@ def measure(
     for c in every[:1]:
         bench.settings.fit(c.problem)
     keyed = {c.key(bench.compiler): c for c in every}
-    identity = [_identity(bench.settings), sorted(keyed), machine.name, machine.state.get("driver"), versions()]
-    run_key = digest(identity)
+    how = asdict(bench.settings)
+    limits = {name: how.pop(name) for name in ("budget_s", "timeout_s")}  # a run that is resumed may have had less
+    run_key = digest([_SCHEMA, how, sorted(keyed), machine.name, machine.state.get("driver"), versions()])
     waiting = f"waiting for {{}}, which measures on {machine.name}"
     with (
         progress_bars(progress) as shown,
         lease(machine.lease, shared=True, wait_s=float("inf"), waiting=lambda who: shown.say(waiting.format(who))),
     ):
-        limits = {"budget_s": bench.settings.budget_s, "timeout_s": bench.settings.timeout_s}
-        run = store.begin(run_key, machine.name, _identity(bench.settings) | limits, fresh=fresh)
+        run = store.begin(run_key, machine.name, how | limits, fresh=fresh)
         runner = Runner(store)
         known = {m.candidate: m for m in store.find(run_id=run.run_id)}
         if grown := {name: limit for name, limit in limits.items() if limit > run.settings[name]}:
@@ -333,14 +333,6 @@ def measure(
     if runner.unrecorded:
         warnings.warn(f"measurements were not recorded: {runner.unrecorded}", stacklevel=2)
     return [predicted(runner.known[key], c.hint) for key, c in keyed.items()]
-
-
-def _identity(s: Settings) -> dict[str, Any]:
-    """What makes a run another run; of `budget_s` and `timeout_s` one that is resumed may have had less."""
-    return {
-        "schema": _SCHEMA, "cold": not s.warm, "check": s.check, "seed": s.seed, "rounds": s.rounds,
-        "reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value), "timer": s.timer,
-    }  # fmt: skip
 
 
 def _rounds(bench: Bench, run: Run, every: Mapping[str, Candidate], runner: Runner, shown: Bars) -> bool:

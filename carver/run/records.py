@@ -324,9 +324,6 @@ class Records(ExitStack):
         where, values = _where(equal, since=since)
         if problem is not None:
             where, values = f"{where} AND problem = ?", [*values, _dumps(problem)]
-        return self._select(where, values)
-
-    def _select(self, where: str, values: Sequence[str]) -> list[Measurement]:
         with self._store.reading() as db:
             query = f"SELECT * FROM measurements WHERE {where} ORDER BY rowid"
             rows = db.execute(query, values).fetchall()
@@ -335,7 +332,7 @@ class Records(ExitStack):
             try:
                 found.append(_measurement(row))
             except RecordsError as e:
-                warnings.warn(f"{self.path}: left out {row['uuid']}: {e}", stacklevel=3)
+                warnings.warn(f"{self.path}: left out {row['uuid']}: {e}", stacklevel=2)
         return found
 
     def show(self, prefix: str) -> Measurement:
@@ -351,7 +348,7 @@ class Records(ExitStack):
 
     def export(self, to: TextIO, **equal: str | None) -> int:
         """Write the measurements as JSON lines, oldest first; `equal` as in `find`. Returns how many."""
-        measurements = self._select(*_where(equal))
+        measurements = self.find(**equal)  # type: ignore[arg-type]
         lines = (json.dumps({"carver_record": _EXPORT_VERSION, **m.to_dict()}) + "\n" for m in measurements)
         to.write("".join(lines))  # of none too: a file that opens when it is written is there then
         return len(measurements)
@@ -403,7 +400,7 @@ def _measurement(row: sqlite3.Row) -> Measurement:
 
 
 def _run(row: sqlite3.Row) -> Run:
-    return Run(**{**dict(row), "settings": json_of(row["settings"], "settings", RecordsError)})
+    return Run(**{**dict(row), "settings": json_of(row["settings"], "settings", RecordsError, finite=False)})
 
 
 def _where(

@@ -105,11 +105,8 @@ class Param:
 
 def param_of(name: str, value: Any) -> Param | None:
     """The description of an array; None for anything else."""
-    if is_torch(value):
-        return Param(name, tuple(value.shape), dtypes.of_array(value.dtype))
-    if isinstance(value, np.ndarray) or is_gpuarray(value):
-        return Param(name, tuple(value.shape), str(value.dtype))
-    return None
+    is_array = is_torch(value) or isinstance(value, np.ndarray) or is_gpuarray(value)
+    return Param(name, tuple(value.shape), value.dtype) if is_array else None
 
 
 def sizes_of(params: Sequence[Param], arrays: Sequence[Param | None], by: str) -> dict[str, int]:

@@ -7,19 +7,22 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.errors import ConfigError, NoCandidates, RunError, nearest
 from ..base.given import asked
 from ..compiled.triton import plain_config
 from ..ops.template import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
 from ..ranking.space import SearchSpace
+from ..run.spec import HintKernel, Kernel
 
 Config = dict[str, Any]
 Hooks = tuple[Callable[..., Any] | None, Callable[..., Any] | None]
 HOOKS = ("pre_hook", "post_hook")
+Made: TypeAlias = Kernel | HintKernel | RunError | None
+"""What a function returned for a config; None where that is Python code, which a worker makes anew."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Entry:
     predicted_ms: float | None = None
     hooks: Hooks = (None, None)
     """What is called before and after each run of this candidate alone."""
+    made: Made = None
 
     @property
     def recorded(self) -> Config:

@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from ..arch import detect
 from ..arch import devices as archs
@@ -27,14 +27,12 @@ from ..run.inputs import Inputs, PythonCode, TensorSupplyType, Value, from_user,
 from ..run.records import Measurement
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
-from .configs import Entry, check_bound, expand, takes_config
+from .configs import Entry, Made, check_bound, expand, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
 from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
 _SCHEMA = 4  # of the keys of tunings and candidates
-Made: TypeAlias = Kernel | HintKernel | RunError | None
-"""What a function returned for a config; None where that is Python code, which a worker makes anew."""
 
 
 def names_of(given: Any) -> tuple[Any, ...]:
@@ -159,8 +157,6 @@ class Plan:
     jit: JIT
     bound: Mapping[str, Any]
     entries: list[Entry]
-    kernels: list[Made]
-    """Of each config."""
     device: str
     arch: Arch
     out: tuple[int, ...]
@@ -209,7 +205,7 @@ class Plan:
 
     def trial(self, index: int) -> Trial | RunError:
         """A candidate for a lane, its key included."""
-        entry, kernel = self.entries[index], self.kernels[index]
+        entry, kernel = self.entries[index], self.entries[index].made
         if isinstance(kernel, RunError):
             return kernel
         program = known = None
@@ -259,8 +255,8 @@ def make_plan(
             f"{', '.join(open_names)} of {name} get a value neither from the call nor from the configs: give sizes "
             "with from_kernel(..., args=(...)), and arrays that it works on itself with carver.set_autotune_inputs(...)"
         )
-    kernels: list[Made] = [None] * len(entries) if direct else _kernels(jit, fixed, entries)
-    made = next((k for k in kernels if isinstance(k, Kernel | HintKernel)), None)
+    entries = entries if direct else _described(jit, fixed, entries)
+    made = next((e.made for e in entries if isinstance(e.made, Kernel | HintKernel)), None)
     python = made is None or made.is_triton
     interpreted = python and jit.target == "cpu"  # a Triton function, too, under TRITON_INTERPRET=1
     device = choose_device(jit.target, "python" if made is None or interpreted else made.kind, given or ())
@@ -284,9 +280,9 @@ def make_plan(
         if made is None or not made.is_triton:
             raise ConfigError("compiled= takes a function that returns carver.Kernel(triton function, ...)")
         listed, last = (entries[:-1], entries[-1:]) if settings.baseline else (entries, [])
-        own = [_made(jit, fixed, entry) for entry in listed]
-        listed, rejected = ranked_by_code(listed, own, inputs.values, arch, settings.compiled)
-        entries, ranking, kernels = [*listed, *last], None, [made] * (len(listed) + len(last))
+        own = [replace(entry, made=_made(jit, fixed, entry)) for entry in listed]
+        listed, rejected = ranked_by_code(own, inputs.values, arch, settings.compiled)
+        entries, ranking = [*listed, *last], None
         notes = tuple(f"{n} not measured: {why}" for why, n in rejected.items())
     hooks = tuple(dict.fromkeys(hook for e in entries for hook in e.hooks if hook is not None))
     code = PythonCode(
@@ -294,7 +290,7 @@ def make_plan(
         takes_config(jit.signature),
     )  # fmt: skip
     return _keyed(Plan(
-        name, jit, fixed, entries, kernels, device, arch, out, inputs, settings, code, "", notes, described, True,
+        name, jit, fixed, entries, device, arch, out, inputs, settings, code, "", notes, described, True,
         ranking=ranking,
     ))  # fmt: skip
 
@@ -358,18 +354,18 @@ def _baseline(entries: list[Entry], given: Mapping[str, Any] | bool, jit: JIT) -
     return Entry(len(entries), config)
 
 
-def _kernels(jit: JIT, fixed: Mapping[str, Any], entries: list[Entry]) -> list[Made]:
-    """What the function returns for each config, as far as that is a description; None for all where it is code."""
-    found: list[Made] = []
+def _described(jit: JIT, fixed: Mapping[str, Any], entries: list[Entry]) -> list[Entry]:
+    """The candidates with what the function returns for each, as far as that is a description and no code."""
+    found: list[Entry] = []
     for entry in entries:
         made = _made(jit, fixed, entry)
         if not isinstance(made, Kernel | HintKernel | RunError):
-            return [None] * len(entries)
+            return entries
         if not isinstance(made, RunError) and made.is_triton:
-            return [made] * len(entries)
-        found.append(made)
-    if all(isinstance(each, RunError) for each in found):
-        raise RunError(f"{jit.name} fails for every config; the first: {found[0]}")
+            return [replace(e, made=made) for e in entries]
+        found.append(replace(entry, made=made))
+    if all(isinstance(e.made, RunError) for e in found):
+        raise RunError(f"{jit.name} fails for every config; the first: {found[0].made}")
     return found
 
 
@@ -468,7 +464,7 @@ def _keyed(plan: Plan) -> Plan:
     except Unstable as e:
         identity, every, objective, kept = {"once": uuid.uuid4().hex}, [], None, False
         notes = (*notes, f"not kept beyond this process: {e}",)
-    programs = [_program_identity(kernel, plan) for kernel in plan.kernels]
+    programs = [_program_identity(e.made, plan) for e in plan.entries]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
     search = {
         "search": s.search, "early_stop": s.early_stop, "trials": s.trials, "seconds": s.seconds, "seed": s.seed,
@@ -494,22 +490,22 @@ def _program_identity(kernel: Made, plan: Plan) -> Any:
 
 
 def ranked_by_code(
-    entries: Sequence[Entry], kernels: Sequence[Any], values: Sequence[Value], arch: Arch, count: int
+    entries: Sequence[Entry], values: Sequence[Value], arch: Arch, count: int
 ) -> tuple[list[Entry], Mapping[str, int]]:
     """The first `count` candidates compiled for the device, best first, and why others of them fell out.
 
-    First are those that are predicted fastest, else those first in the list. `kernels`: what the tuned function made
-    for each, or how it failed. `values`: arguments before the scalars. NoCandidates where none compiles and fits.
+    First are those that are predicted fastest, else those first in the list. `values`: arguments before the scalars.
+    Raises NoCandidates where none compiles and fits.
     """
     from ..ranking.kernel import rank_kernel
 
-    made = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Kernel)]
-    first = sorted(made, key=lambda i: entries[i].predicted_ms or math.inf)[:count]
-    configs = [dict(kernels[i].defines) for i in first]
-    launches = [kernels[i].numbers([value.param for value in values]) for i in first]
+    made = [(e, e.made) for e in entries if isinstance(e.made, Kernel)]
+    first = sorted(made, key=lambda each: each[0].predicted_ms or math.inf)[:count]
+    configs = [dict(kernel.defines) for _, kernel in first]
+    launches = [kernel.numbers([value.param for value in values]) for _, kernel in first]
     by_config = {tuple(config.items()): launch for config, launch in zip(configs, launches, strict=True)}
     given = [value.given if value.form == "plain" else Tensor(value.dtype, value.given.shape) for value in values]
-    source = kernels[first[0]].source
+    source = first[0][1].source
     names = function_of(source).arg_names
 
     def args(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -520,5 +516,5 @@ def ranked_by_code(
         return blocks(known) if callable(blocks) else blocks
 
     ranking = rank_kernel(source, configs, args=args, grid=grid, arch=arch, progress=False)
-    kept = [replace(entries[first[hint.index]], predicted_ms=hint.predicted_ms) for hint in ranking]
+    kept = [replace(first[hint.index][0], predicted_ms=hint.predicted_ms) for hint in ranking]
     return kept, ranking.rejected

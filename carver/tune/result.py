@@ -58,20 +58,18 @@ class AutotuneResult:
     notes: tuple[str, ...] = ()
     built: Built | None = None
     make: Callable[[], Any] | None = None
-    wrap: Callable[[Any], Any] | None = None
-    """What puts the hooks of its config around the kernel."""
 
     @cached_property
     def kernel(self) -> Any:
         """The winner, callable: `result.kernel(a, b)`."""
-        if self.built is not None:
-            return self.built if self.wrap is None else self.wrap(self.built)
-        if self.make is None:
+        if self.make is not None:
+            return self.make()
+        if self.built is None:
             raise ConfigError(
                 f"{self.name} is Python code, of which only the configuration is kept: call the function with "
                 f"{dict(self.config)}"
             )
-        return self.make()
+        return self.built
 
     def __getattr__(self, name: str) -> Any:
         """Says what stands in place of what results of other tuners have."""

@@ -380,7 +380,7 @@ class _Attempt:
 
     def _store(self, index: int, found: Mapping[str, Any]) -> None:
         plan, entry = self.plan, self.plan.entries[index]
-        hint, own = entry.hint, isinstance(plan.kernels[index], HintKernel)
+        hint, own = entry.hint, isinstance(entry.made, HintKernel)
         sizes = {name: n for name, n in plan.bound.items() if isinstance(n, int) and not isinstance(n, bool)}
         m = Measurement(
             run_id=self.run_id, candidate=self._key(index), outcome="ok", config=entry.recorded, arch=plan.arch.name,
@@ -454,16 +454,13 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
     if best is None and (best := next(same, None)) is None:
         return found
     entry = plan.entries[best]
-    wrap = functools.partial(_hooked, entry=entry, plan=plan) if entry.hooks != (None, None) else None
-    if found.built is not None:
-        return replace(found, wrap=wrap)
-    if plan.python:
-        return replace(found, make=lambda: _hooked(build(plan, entry), entry, plan))
-    return replace(found, built=build(plan, entry), wrap=wrap)
+    built = found.built if found.built is not None or plan.python else _build(plan, entry)
+    return replace(found, built=built, make=lambda: callable_of(plan, entry, built))
 
 
-def _hooked(kernel: Any, entry: Entry, plan: Plan) -> Any:
-    """The kernel with the hooks of its own config before and after each call, as in Triton."""
+def callable_of(plan: Plan, entry: Entry, built: Built | None = None) -> Any:
+    """The kernel of a config, with its own hooks before and after each call, as in Triton."""
+    kernel = _build(plan, entry) if built is None else built
     pre, post = entry.hooks
     if pre is None and post is None:
         return kernel
@@ -481,7 +478,7 @@ def _hooked(kernel: Any, entry: Entry, plan: Plan) -> Any:
     return run
 
 
-def build(plan: Plan, entry: Entry) -> Any:
+def _build(plan: Plan, entry: Entry) -> Any:
     """What a config makes of the function in this process: a kernel of source with the arrays of the plan, or code."""
     options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
     if plan.code.direct:
