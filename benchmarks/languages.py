@@ -40,6 +40,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
+from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
@@ -53,7 +54,7 @@ MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfl
 
 
 def problems() -> list[Problem]:
-    return [*first_problems(), *more_problems(), *third_problems(), *fourth_problems()]
+    return [*first_problems(), *more_problems(), *third_problems(), *fourth_problems(), *fifth_problems()]
 
 
 # ------------------------------------------------------------------------------------------------------ with no GPU
