@@ -296,7 +296,7 @@ class Run:
         unsure = at is None or at.known is not None or (guard is not None and guard.known is not None)
         if op.access != "load" and (unsure or not op.stored):
             self.forget()
-        if at is None or unsure:
+        if at is None or unsure or op.kind not in self.kept:
             return {}
         memory, count = self.kept[op.kind], len(fiber.lanes)
         if op.access == "load" and memory.empty:
