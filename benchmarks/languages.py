@@ -74,7 +74,7 @@ def build(folder: Path, only: str, arch_name: str) -> None:
         began = time.time()
         tensors = {name: carver.Tensor(dtype, shape) for name, (dtype, shape, _) in problem.tensors.items()}
         configs = []
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             many = problem.configs()
             found = pool.map if problem.language == "cuda" else map
             for config, binary in zip(many, found(partial(compiled, problem, tensors, arch), many), strict=True):

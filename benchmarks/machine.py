@@ -1,6 +1,6 @@
 """Kernels of several languages, ranked from their machine code, against their measured times and the chip's counters.
 
-    python benchmarks/machine.py predict FOLDER --out FILE.jsonl [--arch h100] [--only NAME] [--every N]
+    python benchmarks/machine.py predict FOLDER --out FILE.jsonl [--arch h100] [--only NAME] [--every N] [--jobs N]
     python benchmarks/machine.py score FILE.jsonl [--half even|odd] [--measured TABLE.jsonl.gz]
     python benchmarks/machine.py triton --out FILE.jsonl [--arch h100] [--only NAME,...] [--configs 1] [--limit 540]
 
@@ -26,6 +26,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,33 +99,41 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     return {"dram read": dram, "l2": read + dram * (1.0 - 0.5**readers) + CROSSING * written}
 
 
-def predict(folder: Path, out: Path, arch: Any, only: str, every: int, blind: bool) -> None:
+def predict(folder: Path, out: Path, arch: Any, only: str, every: int, blind: bool, jobs: int) -> None:
     done = {(row["problem"], row["config"]) for row in read(out)} if out.exists() else set()
     held = codes(folder)
+    wanted = []
     for place, problem in enumerate(problems(folder)):
         ran = [config for config in problem["configs"] if "ms" in config or blind]
         chosen = [c for i, c in enumerate(ran) if i % every == 0 or "ncu" in c]
         for config in chosen if only in problem["problem"] else []:
-            if (problem["problem"], json.dumps(config["config"])) in done:
-                continue
-            begun = time.process_time()
-            row = {"problem": problem["problem"], "place": place, "config": json.dumps(config["config"]),
-                   "ms": config.get("ms")}  # fmt: skip
-            try:
-                of = execution(binary(problem, config, held[config["cubin"]]), arch, values(problem))
-                facts = of.facts()
-                row["cpu_s"] = time.process_time() - begun
-                estimate = price_compiled([facts], arch)[1]
-                row |= {"predicted_ms": float(estimate.seconds[0]) * 1e3, "assumed": facts.assumed,
-                        "notes": [n for n in facts.notes if "not known" in n]}  # fmt: skip
-                if "ncu" in config:
-                    row["said"] = {**executed(of), **moved_bytes(facts, arch)}
-                    row["counted"] = counted(config["ncu"])
-            except CarverError as error:
-                row["error"] = str(error)
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            if (problem["problem"], json.dumps(config["config"])) not in done:
+                wanted.append((place, problem, config, held[config["cubin"]], arch))
+    with ProcessPoolExecutor(jobs) as pool, out.open("a", encoding="utf-8") as file:
+        for row in pool.map(predicted, *zip(*wanted, strict=True)) if wanted else []:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
             print(row["problem"], row["config"], row["ms"] or "", row.get("error") or row["predicted_ms"], flush=True)
+
+
+def predicted(place: int, problem: dict[str, Any], config: dict[str, Any], code: bytes, arch: Any) -> dict[str, Any]:
+    """One configuration's row."""
+    begun = time.process_time()
+    row = {"problem": problem["problem"], "place": place, "config": json.dumps(config["config"]),
+           "ms": config.get("ms")}  # fmt: skip
+    try:
+        of = execution(binary(problem, config, code), arch, values(problem))
+        facts = of.facts()
+        row["cpu_s"] = time.process_time() - begun
+        estimate = price_compiled([facts], arch)[1]
+        row |= {"predicted_ms": float(estimate.seconds[0]) * 1e3, "assumed": facts.assumed,
+                "notes": [n for n in facts.notes if "not known" in n]}  # fmt: skip
+        if "ncu" in config:
+            row["said"] = {**executed(of), **moved_bytes(facts, arch)}
+            row["counted"] = counted(config["ncu"])
+    except CarverError as error:
+        row["error"] = str(error)
+    return row
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -262,6 +271,7 @@ def main() -> None:
     each.add_argument("--arch", default="h100")
     each.add_argument("--only", default="")
     each.add_argument("--every", type=int, default=1)
+    each.add_argument("--jobs", type=int, default=1, help="processes")
     each.add_argument("--blind", action="store_true", help="configurations that were not timed as well")
     each = commands.add_parser("score")
     each.add_argument("file", type=Path)
@@ -275,7 +285,7 @@ def main() -> None:
     each.add_argument("--limit", type=float, default=540.0, metavar="SECONDS")
     given = parser.parse_args()
     if given.command == "predict":
-        predict(given.folder, given.out, load(given.arch), given.only, given.every, given.blind)
+        predict(given.folder, given.out, load(given.arch), given.only, given.every, given.blind, given.jobs)
     elif given.command == "triton":
         names = set(filter(None, given.only.split(",")))
         triton(given.out, load(given.arch), names, given.configs, given.limit)
