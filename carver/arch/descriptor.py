@@ -120,7 +120,8 @@ class Arch:
 
     def __post_init__(self) -> None:
         for name, kind in SCALARS.items():
-            object.__setattr__(self, name, scalar(name, kind, getattr(self, name)))
+            label = f"[{section_of[name]}] {name}" if name in section_of else name
+            object.__setattr__(self, name, scalar(label, kind, getattr(self, name), name))
         for name, kind in _LISTS.items():
             given = getattr(self, name)
             rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given

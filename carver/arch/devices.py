@@ -30,7 +30,6 @@ from .descriptor import (
     OPTIONAL,
     PLAUSIBLE,
     RATE,
-    SCALARS,
     SECTIONS,
     VENDORS,
     Arch,
@@ -457,10 +456,7 @@ def build(raw: dict[str, Any]) -> Arch:
         table = _table(section, raw[section])
         required = [name for name in SECTIONS[section] if name not in OPTIONAL]
         _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in OPTIONAL])
-        for name, value in table.items():
-            values[name] = scalar(f"[{section}] {name}", SCALARS[name], value, name)
-            if name in PLAUSIBLE:
-                plausible(f"[{section}] {name}", value, *PLAUSIBLE[name])
+        values |= table
     for name, default in OPTIONAL.items():
         values.setdefault(name, values[default] if isinstance(default, str) else default)
     values["vector"] = tuple(_table("vector", raw["vector"]).items())
@@ -471,7 +467,10 @@ def build(raw: dict[str, Any]) -> Arch:
     values["fitted"] = _fitted(_table("fitted", raw.get("fitted", {})))
     sourced = [section for section in (*sections, "vector", "matrix", "datasheet") if section in raw]
     values["source"] = _sources(_table("source", raw["source"]), sourced)
-    return Arch(**values)
+    arch = Arch(**values)
+    for name, bounds in PLAUSIBLE.items():
+        plausible(f"[{section_of[name]}] {name}", values[name], *bounds)
+    return arch
 
 
 def _matrix_row(row: dict[str, Any]) -> Matrix:
@@ -484,7 +483,7 @@ def _matrix_row(row: dict[str, Any]) -> Matrix:
     one_of("matrix instruction", row["instruction"], INSTRUCTIONS)
     rate = scalar("matrix flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
     plausible("matrix flops_per_clk_per_sm", rate, *RATE)
-    return Matrix(row["dtype"], row["accumulate"], row["instruction"], (shape[0], shape[1], shape[2]), rate)
+    return Matrix(**row | {"shape": tuple(shape), "flops_per_clk_per_sm": rate})
 
 
 def _fitted(table: dict[str, Any]) -> Pairs:

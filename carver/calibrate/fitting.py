@@ -164,19 +164,16 @@ class Fit:
     """Share of the held-out measured times near the best that the band fitted on the other folds holds."""
 
     @property
-    def helps(self) -> bool:
-        """Whether the held-out ranking gets better, or stays as good with better times."""
+    def helps(self) -> str:
+        """What gets better on held-out problems: the order, by more than the standard error of the mean of what it
+        costs, or the times where the order stays as good; empty for nothing."""
         if self.after is None or len(self.group.cases) < LEAST_PROBLEMS or self.after.worse_than(self.before):
-            return False
-        return self.orders_better or self.after.log_error < CLOSER * self.before.log_error
-
-    @property
-    def orders_better(self) -> bool:
-        """Whether the order of held-out problems costs less, by more than the standard error of that mean."""
-        if self.after is None:
-            return False
+            return ""
         gains = np.subtract(self.before.losses, self.after.losses)
-        return bool(gains.mean() > max(SAME, gains.std(ddof=1) / np.sqrt(len(gains))))
+        if gains.mean() > max(SAME, gains.std(ddof=1) / np.sqrt(len(gains))):
+            return "the fit helps"
+        times_only = "the order is as good as before, the times are better, so the fit helps"
+        return times_only if self.after.log_error < CLOSER * self.before.log_error else ""
 
     @property
     def verdict(self) -> str:
@@ -188,15 +185,13 @@ class Fit:
             f"{now.slowdown[1]:.3f} of the best time, {was.slowdown[1]:.3f} before, and predicted times are off by "
             f"{100 * now.log_error:.0f} %, {100 * was.log_error:.0f} % before"
         )
-        if self.helps and self.orders_better:
-            return f"{told}: the fit helps."
-        if self.helps:
-            return f"{told}: the order is as good as before, the times are better, so the fit helps."
+        if said := self.helps:
+            return f"{told}: {said}."
         # the constants in force may have been fitted to these very problems, which no held-out fit can beat
         here = {"same kind": "the shipped constants were fitted on this kind of device",
                 "this device": "the constants in your descriptor were fitted on this device"}  # fmt: skip
-        said = here.get(trust(self.group.kernel, self.group.arch).kind) if self.start != "priors" else None
-        flattered = f" ({said}, perhaps to these problems)" if said else ""
+        known = here.get(trust(self.group.kernel, self.group.arch).kind) if self.start != "priors" else None
+        flattered = f" ({known}, perhaps to these problems)" if known else ""
         return f"{told}: the fit does not help{flattered}."
 
     @property
@@ -211,7 +206,7 @@ class Fit:
             "kernel": self.group.name, "backend": self.group.kernel.backend, "arch": self.group.arch.name,
             "problems": len(self.group.cases), "candidates": self.group.candidates, "folds": self.folds,
             "start": self.start, "before": self.before.to_dict(), "after": self.after.to_dict() if self.after else None,
-            "helps": self.helps, "verdict": self.verdict, "at_bound": self.at_bound, "band": list(self.band),
+            "helps": bool(self.helps), "verdict": self.verdict, "at_bound": self.at_bound, "band": list(self.band),
             "covered": self.covered if isfinite(self.covered) else None, "constants": dict(self.constants),
         }  # fmt: skip
 

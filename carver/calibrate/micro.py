@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch, Matrix
-from ..base.dtypes import CODES
+from ..base.dtypes import BYTES, CODES
 from ..base.errors import CompileError, RunError
 from ..base.host import cores_available, folder
 from ..run.device import Buffer, Call, CpuDevice, Device, Program, Source, TensorSpec
@@ -309,23 +309,13 @@ class Gpu(Launcher):
         for _, source in self._wgmmas():
             yield source
 
-    def _counted(self, run: Run) -> list[int]:
-        """Most clocks of any block, for each run after the first."""
+    def _counted(self, run: Run, *, cold: bool = False) -> list[tuple[int, float]]:
+        """Most clocks of any block, and the time [s], of each run."""
         found = []
-        for i in range(self.repeats + 1):
-            run()
-            self.device.synchronize()
-            if i:
-                found.append(int(self.device.download(self.clocks).max()))
-        return found
-
-    def _hz(self, run: Run) -> list[float]:
-        """Most clocks of any block over the time, for each run."""
-        samples = []
         for _ in range(self.repeats):
-            took = self.device.time(run, 1, cold=False)[0]
-            samples.append(int(self.device.download(self.clocks).max()) / took)
-        return samples
+            took = self.device.time(run, 1, cold=cold)[0]
+            found.append((int(self.device.download(self.clocks).max()), took))
+        return found
 
     def _busy(self, source: Source, rounds: int, blocks: int, threads: int, smem_bytes: int = 0) -> Run:
         """A kernel that takes (clocks, out, rounds)."""
@@ -339,7 +329,7 @@ class Gpu(Launcher):
         run = self._busy(self.source("vector", KIND=CODES["float32"]), 40_000, self.sms, 1024)
         for _ in range(30):
             run()
-        samples = self._hz(run)
+        samples = [clk / took for clk, took in self._counted(run)]
         self.hz = float(np.median(samples))
         yield reading("clock_hz", "SM clock under vector load", "Hz", samples, self.arch.clock_hz)
 
@@ -365,15 +355,15 @@ class Gpu(Launcher):
 
     def stream(
         self, source: Source, data: Buffer, to: Buffer, size: int, passes: int, lanes: tuple[int, int],
-        sharers: int = 1, apart: int = 1,
+        sharers: int = 1,
     ) -> tuple[Run, int]:  # fmt: skip
         """A run that reads the first `size` bytes about `passes` times, and the bytes that all its threads ask for."""
         blocks, threads = lanes[0] * self.sms, lanes[1]
-        readers = ceil(blocks / (sharers * apart)) * apart * threads
+        readers = ceil(blocks / sharers) * threads
         rounds = max(round(passes * size / (VECTOR_BYTES * UNROLL * readers)), 1)
         run = self.launch(
             source, {"data": data.pointer, "to": to.pointer},
-            "data", "to", size // VECTOR_BYTES, rounds, sharers, apart, grid=blocks, block=threads,
+            "data", "to", size // VECTOR_BYTES, rounds, sharers, 1, grid=blocks, block=threads,
         )  # fmt: skip
         return run, rounds * UNROLL * VECTOR_BYTES * blocks * threads
 
@@ -429,24 +419,22 @@ class Gpu(Launcher):
             chase = self.launch(
                 self.source("chase", "carver_chase"), pointers, "data", "clocks", warm * min(slots, 1 << 16), hops
             )
+            self.device.fill(self.clocks, 0)
             chain()
-            samples = []
-            for _ in range(self.repeats):
-                self.device.time(chase, 1, cold=not warm)
-                samples.append(float(self.device.download(self.clocks)[0]) / hops / self.hz)
-            yield reading(name, what, "s", samples, said)
+            counted = self._counted(chase, cold=not warm)
+            yield reading(name, what, "s", [clk / hops / self.hz for clk, _ in counted], said)
 
     def _rate(self, source: Source, work: int, threads: int, smem_bytes: int = 0) -> list[float]:
         """What a block on each SM does a clock, if `work` is what it does in a round."""
         counted = self._counted(self._busy(source, ROUNDS, self.sms, threads, smem_bytes))
-        return [work * ROUNDS / clk for clk in counted]
+        return [work * ROUNDS / clk for clk, _ in counted]
 
     def shared(self) -> Iterator[Reading]:
         rate = self._rate(self.source("shared"), 1024 * SHARED_BYTES_PER_ROUND, 1024)
         yield reading("smem_bytes_per_clk", "shared memory, an SM", "B/clk", rate, self.arch.smem_bytes_per_clk)
         if self.has_fragments:
             counted = self._counted(self._busy(self.source("shared", "carver_fragment"), ROUNDS, self.sms, 32))
-            latency = [clk / ROUNDS for clk in counted]
+            latency = [clk / ROUNDS for clk, _ in counted]
             yield reading("fragment_latency_clk", "a fragment from shared memory (ldmatrix), latency", "clk", latency)
 
     def _vectors(self) -> Iterator[tuple[str, int, Source]]:
@@ -464,7 +452,7 @@ class Gpu(Launcher):
         for row in self.arch.matrix:
             if row.instruction == "mma" and self.has_fragments:
                 half = int(row.accumulate == "float16")
-                k = MMA_K_BYTES // {"float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
+                k = MMA_K_BYTES // BYTES.get(row.dtype, 1)
                 yield row, 2 * 16 * 8 * k, self.source("mma", KIND=CODES[row.dtype], HALF_SUMS=half)
 
     def mma(self) -> Iterator[Reading]:
@@ -483,14 +471,14 @@ class Gpu(Launcher):
 
     def wgmma(self) -> Iterator[Reading]:
         for row, source in self._wgmmas():
-            k = 32 // {"tf32": 4, "float16": 2, "bfloat16": 2}.get(row.dtype, 1)
-            flops = 2 * 64 * 256 * k * WGMMA_STEPS * WGMMA_GROUPS
+            flops = 2 * 64 * 256 * (MMA_K_BYTES // BYTES.get(row.dtype, 1)) * WGMMA_STEPS * WGMMA_GROUPS
             yield _matrix_reading(row, self._rate(source, flops, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES))
         halves = next((source for row, source in self._wgmmas() if row.dtype == "float16"), None)
         if halves is None:
             return
         long = self._busy(halves, 10 * ROUNDS, self.sms, 128 * WGMMA_GROUPS, WGMMA_SMEM_BYTES)
-        yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", self._hz(long), self.arch.matrix_clock_hz)
+        samples = [clk / took for clk, took in self._counted(long)]
+        yield reading("matrix_clock_hz", "SM clock under matrix load", "Hz", samples, self.arch.matrix_clock_hz)
 
     def atomics(self) -> Iterator[Reading]:
         size = self.arch.l2_bytes // 4

@@ -9,7 +9,8 @@ import inspect
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp2, isqrt, log2, prod, sqrt
 from types import SimpleNamespace
@@ -31,17 +32,15 @@ Verdict = tuple[str, str, float | None]
 """Outcome, what was seen, and the share of mismatched elements over what is allowed."""
 
 
-class guarded:
+@contextmanager
+def guarded(what: str) -> Iterator[None]:
     """Whatever the user's own function raises in this block leaves it as a RunError that says where from."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, AssertionError | RunError):
-            raise RunError(f"{self.what} raised {type(error).__name__}: {error}") from error
+    try:
+        yield
+    except (AssertionError, RunError):
+        raise
+    except Exception as error:
+        raise RunError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)

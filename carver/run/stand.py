@@ -12,7 +12,8 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -69,15 +70,16 @@ class Failed(CarverError):
         super().__init__(message)
 
 
-class _candidate:
+@contextmanager
+def _candidate() -> Iterator[None]:
     """Whatever a candidate's Python code raises in this block is its outcome, `sys.exit` included."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, Failed):
-            said = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-            raise Failed(outcome_of(error), said) from error
+    try:
+        yield
+    except Failed:
+        raise
+    except (Exception, SystemExit) as error:
+        said = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
+        raise Failed(outcome_of(error), said) from error
 
 
 class Stand:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import given, store
-from ..base.errors import ConfigError, DeviceError, Foreign, StoreError
+from ..base.errors import ConfigError, DeviceError, Foreign, StoreError, nearest
 from ..base.folders import below, cache_folder, check_owner, kept, private, publish
 from ..base.given import content, fits, in_words, json_of, shown
 from ..ranking.profile import Profile
@@ -53,6 +53,17 @@ def all_off() -> bool:
 def disk_off() -> bool:
     """Tuned results stay in this process."""
     return all_off() or is_set("CARVER_DISABLE_TUNE_CACHE")
+
+
+MODES = ("on", "cached", "off")
+
+
+def mode() -> str:
+    """CARVER_TUNING: "on" measures, "cached" takes what was tuned, else the nearest size, "off" the ranking's first."""
+    chosen = os.environ.get("CARVER_TUNING") or "on"
+    if chosen not in MODES:
+        raise ConfigError(f"CARVER_TUNING must be on, cached or off, got {chosen!r}; {nearest(chosen, MODES)}")
+    return chosen
 
 
 KINDS = {

@@ -26,7 +26,7 @@ from .configs import expand, frozen, once, takes_config
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
 from .result import AutotuneResult
-from .tuner import AutoTuner, callable_of
+from .tuner import AutoTuner
 
 MANY_KEYS = 64
 """Tunings of one function in one process after which it is probably keyed on too much."""
@@ -164,7 +164,7 @@ class Autotuned:
             plan = self._tuner(args, kwargs).plan(Tuning(**self.settings))
             same = next((e for e in plan.entries if dict(e.config) == dict(found.config)), None)
             entry = replace(plan.entries[0], config=dict(found.config)) if same is None else same
-            self._kernels[key] = callable_of(plan, entry)
+            self._kernels[key] = plan.kernel(entry)
         return self._kernels[key]
 
 

@@ -319,10 +319,8 @@ _MOST_LINES = 8
 
 def parts_of(key: str) -> tuple[str, dict[str, Any]]:
     """The whole key of the entry that begins with `key`, and what entered it. Raises ConfigError."""
-    every = [e for e in cache.entries() if e.key.startswith(key)]
-    if len(every) != 1:
-        count = f"{len(every)} entries begin with" if every else "no entry"
-        raise ConfigError(f"{count} {key!r}; 'carver cache list' lists them")
+    if len(every := cache.chosen([key])) != 1:
+        raise ConfigError(f"{len(every)} entries begin with {key!r}; 'carver cache list' lists them")
     if (entry := every[0]).problem:
         raise ConfigError(entry.problem)
     if not isinstance(parts := entry.found.get("parts"), Mapping):

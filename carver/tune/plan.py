@@ -20,10 +20,21 @@ from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..run.built import JIT, device_name
+from ..run.built import JIT, Built, device_name
 from ..run.check import Checker, OperatorReference, guarded, namespace
 from ..run.cuda import check_timer
-from ..run.inputs import Inputs, PythonCode, TensorSupplyType, Value, from_user, given_inputs, sent, supplied, supply
+from ..run.inputs import (
+    Inputs,
+    PythonCode,
+    TensorSupplyType,
+    Value,
+    call_by_name,
+    from_user,
+    given_inputs,
+    sent,
+    supplied,
+    supply,
+)  # fmt: skip
 from ..run.records import Measurement
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
@@ -189,12 +200,20 @@ class Plan:
     def python(self) -> bool:
         return self.code.function is not None
 
+    @property
+    def names(self) -> list[str]:
+        """Of the arguments of every run."""
+        return [v.name for v in self.inputs.values]
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Their places among them."""
+        return places(self.out, len(self.inputs.values))
+
     def spec(self, device: str) -> Spec:
-        count = len(self.inputs.values)
-        out = places(self.out, count)
-        names = [v.name for v in self.inputs.values]
-        known = [*names, *range(-count, count)]
-        restored = [n for n in names_of(self.settings.restore_value) if n in known]
+        names, out = self.names, self.outputs
+        count = len(names)
+        restored = [n for n in names_of(self.settings.restore_value) if n in (*names, *range(-count, count))]
         kept = {n % count if isinstance(n, int) else names.index(n) for n in restored}
         return Spec(
             device, self.settings.settings(), digest([self.key, self.inputs.checksum]), self.inputs,
@@ -220,6 +239,52 @@ class Plan:
         key = digest([self.identity, known, _known_by(entry) if self.kept else [self.key, entry.index]])
         pre, post = (self.code.hooks.index(hook) if hook is not None else -1 for hook in entry.hooks)
         return Trial(key, config, program, hooks=(pre, post))
+
+    def kernel(self, entry: Entry, built: Built | None = None) -> Any:
+        """The kernel of a config, with its own hooks before and after each call, as in Triton."""
+        kernel = self.build(entry) if built is None else built
+        pre, post = entry.hooks
+        if pre is None and post is None:
+            return kernel
+
+        def run(*arrays: Any) -> Any:
+            given = {**entry.config, **dict(zip(self.names, arrays, strict=False)), "config": dict(entry.config)}
+            if pre is not None:
+                pre(given)
+            returned = kernel(*arrays)
+            if post is not None:
+                post(given)
+            return returned
+
+        return run
+
+    def build(self, entry: Entry) -> Any:
+        """What a config makes of the function in this process: a kernel of source with these arrays, or code."""
+        fn, names = self.jit.fn, self.names
+        options = {**self.bound, **({"config": dict(entry.config)} if self.code.whole else entry.config)}
+        if self.code.direct:
+
+            def run(*arrays: Any) -> Any:
+                if len(arrays) != len(names):
+                    raise RunError(f"{self.name} takes {', '.join(names)}; got {len(arrays)} arrays")
+                return call_by_name(fn, {**dict(zip(names, arrays, strict=True)), **options})()
+
+            return run
+        made = fn(**options)
+        if self.python:
+            return self.jit.build(made, self.bound)
+        tuned = tuple(replace(v.param, is_output=i in self.outputs) for i, v in enumerate(self.inputs.values))
+        params = self.jit.params_of(made, self.bound) if self.described else None
+        return Built(made, self.device, params or tuned, self.out, tuned_for=tuned)
+
+    @property
+    def taken(self) -> str:
+        """What a kernel that does not describe its arrays was called with, in a line."""
+        if self.described or self.python:
+            return ""
+        said = ", ".join(f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in self.outputs)}"
+                         for i, v in enumerate(self.inputs.values))  # fmt: skip
+        return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
 
 
 def _known_by(entry: Entry) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import math
 import os
 import platform
@@ -25,16 +26,16 @@ from ..base.table import words
 from ..ops.template import Template
 from ..ranking.learn import with_profile
 from ..ranking.ranking import Ranking
+from ..ranking.ties import TIED, size
 from ..run.bench import Runner, versions
-from ..run.built import JIT, Built
+from ..run.built import JIT
 from ..run.check import OperatorReference, guarded
 from ..run.device import lease_name
-from ..run.inputs import call_by_name
-from ..run.records import Measurement, Records, now, tied, undecided
+from ..run.records import Measurement, Records, RecordsError, now, tied, undecided
 from ..run.session import BUSY, Trial, digest
-from ..run.spec import HintKernel, places
-from . import cache, untimed
-from .configs import Entry, once
+from ..run.spec import HintKernel
+from . import cache
+from .configs import Entry, frozen, once
 from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
 from .result import AutotuneResult, RunLog, outcomes
@@ -141,7 +142,7 @@ class AutoTuner:
             whole("parallel", parallel, ConfigError, 1)
         if other := [each for each in devices or () if each.partition(":")[0] != plan.kind]:
             raise ConfigError(f"{plan.name} is tuned on {plan.device}; {other[0]!r} is a device of another kind")
-        on_disk, mode = plan.kept and not cache.disk_off(), untimed.mode()
+        on_disk, mode = plan.kept and not cache.disk_off(), cache.mode()
         if mode == "off":
             return self.choose(plan, "CARVER_TUNING=off")
         if on_disk and not fresh and (found := self._cached(plan)) is not None:
@@ -180,7 +181,7 @@ class AutoTuner:
 
     def choose(self, plan: Plan, why: str, from_cache: bool = False, pinned: bool = False) -> AutotuneResult:
         """Choose a candidate without measuring: by a tuning at the nearest size, else the first of the ranking."""
-        for place, reason, expected_ms in untimed.pinned(plan) if pinned else untimed.choices(plan, from_cache):
+        for place, reason, expected_ms in _pinned(plan) if pinned else _choices(plan, from_cache):
             if not isinstance(plan.trial(place), Trial):
                 continue
             note = f"not measured ({why}): {reason}"
@@ -406,7 +407,7 @@ class _Attempt:
             first = next((f"{words(m.config)}: {m.message.strip()}" for m in table if m.message), "")
             raise RunError(
                 f"no configuration of {plan.name} works on {plan.arch.title}: {outcomes(table)}; the first, {first}\n"
-                f"{_taken(plan)}log: {self.log.path}"
+                f"{plan.taken}log: {self.log.path}"
             )
         best = min(right, key=lambda i: (self._cost(i), _seconds(self.tried[i]), words(self.tried[i].config)))
         if plan.settings.objective == "time" and (alike := tied([self.tried[i] for i in right])):
@@ -454,62 +455,107 @@ def _finished(found: AutotuneResult, plan: Plan, best: int | None = None) -> Aut
     if best is None and (best := next(same, None)) is None:
         return found
     entry = plan.entries[best]
-    built = found.built if found.built is not None or plan.python else _build(plan, entry)
-    return replace(found, built=built, make=lambda: callable_of(plan, entry, built))
-
-
-def callable_of(plan: Plan, entry: Entry, built: Built | None = None) -> Any:
-    """The kernel of a config, with its own hooks before and after each call, as in Triton."""
-    kernel = _build(plan, entry) if built is None else built
-    pre, post = entry.hooks
-    if pre is None and post is None:
-        return kernel
-    names = [v.name for v in plan.inputs.values]
-
-    def run(*arrays: Any) -> Any:
-        arguments = {**entry.config, **dict(zip(names, arrays, strict=False)), "config": dict(entry.config)}
-        if pre is not None:
-            pre(arguments)
-        returned = kernel(*arrays)
-        if post is not None:
-            post(arguments)
-        return returned
-
-    return run
-
-
-def _build(plan: Plan, entry: Entry) -> Any:
-    """What a config makes of the function in this process: a kernel of source with the arrays of the plan, or code."""
-    options = {"config": dict(entry.config)} if plan.code.whole else dict(entry.config)
-    if plan.code.direct:
-        names = [v.name for v in plan.inputs.values]
-
-        def run(*arrays: Any) -> Any:
-            if len(arrays) != len(names):
-                raise RunError(f"{plan.name} takes {', '.join(names)}; got {len(arrays)} arrays")
-            return call_by_name(plan.jit.fn, {**dict(zip(names, arrays, strict=True)), **plan.bound, **options})()
-
-        return run
-    made = plan.jit.fn(**{**plan.bound, **options})
-    if plan.python:
-        return plan.jit.build(made, plan.bound)
-    values = plan.inputs.values
-    out = places(plan.out, len(values))
-    tuned = tuple(replace(v.param, is_output=i in out) for i, v in enumerate(values))
-    params = plan.jit.params_of(made, plan.bound) if plan.described else None
-    return Built(made, plan.device, params or tuned, plan.out, tuned_for=tuned)
-
-
-def _taken(plan: Plan) -> str:
-    """What a kernel that does not describe its arrays was called with, in a line."""
-    if plan.described or plan.python:
-        return ""
-    out = places(plan.out, len(plan.inputs.values))
-    said = ", ".join(
-        f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in out)}" for i, v in enumerate(plan.inputs.values)
-    )
-    return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
+    built = found.built if found.built is not None or plan.python else plan.build(entry)
+    return replace(found, built=built, make=lambda: plan.kernel(entry, built))
 
 
 def _seconds(m: Measurement) -> float:
     return m.median_ms * 1e-3 if m.ok and m.median_ms else float("inf")
+
+
+# without measuring
+
+_ALIKE = ("schema", "function", "outputs", "device")
+"""Parts of a key that a tuning at another size has to share."""
+_SIZES = ("arguments", "arrays")
+"""Parts that may differ, in their numbers alone."""
+
+
+Choice = tuple[int, str, float | None]
+"""The place of a candidate, why it was taken, and the time that is expected of it. [ms]"""
+
+
+def _choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
+    """Candidates, best first: the same in every process with the same cache."""
+    if from_cache:
+        yield from _nearest(plan)
+    first = "the first of the ranking" if any(e.predicted_ms for e in plan.entries) else "the first candidate"
+
+    def order(candidate: tuple[int, Entry]) -> tuple[float, int, str]:
+        e = candidate[1]
+        if not e.predicted_ms:
+            return math.inf, 0, ""
+        return e.predicted_ms, (e.hint.rank if e.hint else None) or 0, frozen(e.recorded)
+
+    for place, e in sorted(enumerate(plan.entries), key=order):
+        yield place, first, e.predicted_ms
+
+
+def _pinned(plan: Plan) -> Iterator[Choice]:
+    """Candidates by prediction alone, ties resolved by the stated order (`ranking.ties`): the same in every process,
+    whatever its cache and the order of the list. Raises ConfigError where nothing is predicted."""
+    left = [(place, e) for place, e in enumerate(plan.entries) if e.predicted_ms]
+    if not left:
+        raise ConfigError(
+            f"{plan.name}: pinned=True takes the predicted fastest, and nothing predicts these configurations: give "
+            "hints, or a template="
+        )
+
+    def least(candidate: tuple[int, Entry]) -> tuple[Any, ...]:
+        launch = candidate[1].hint.launch if candidate[1].hint else None
+        used = (launch.registers, launch.smem_bytes) if launch else (0, 0)
+        return *used, size(candidate[1].recorded)
+
+    while left:
+        best = min(e.predicted_ms or math.inf for _, e in left)
+        alike = [each for each in left if (each[1].predicted_ms or math.inf) <= best * (1 + TIED)]
+        taken = min(alike, key=least)
+        left.remove(taken)
+        several = f"the smallest of {len(alike)} within {TIED:.0%} of the fastest"
+        why = several if alike[1:] else "the predicted fastest"
+        yield taken[0], why, taken[1].predicted_ms
+
+
+def _nearest(plan: Plan) -> list[Choice]:
+    """From the tuning of the same function here whose sizes are nearest: its times, scaled by what the model says."""
+    found, own = [], json.loads(json.dumps(plan.parts, default=str))  # as it is on disk
+    for entry in cache.entries() if plan.kept else ():
+        with contextlib.suppress(KeyError, TypeError):  # damaged, or of another version
+            parts = entry.found["parts"]
+            far = sum(_distance(parts[name], own[name]) for name in _SIZES)
+            if far < math.inf and all(parts[name] == own[name] for name in _ALIKE):
+                found.append((far, entry.key, entry.found))
+    for _, _, near in sorted(found, key=lambda each: each[:2]):
+        with contextlib.suppress(RecordsError):  # the next nearest may do
+            return _scaled(plan, [Measurement.from_dict(m) for m in near["table"]], near)
+    return []
+
+
+def _scaled(plan: Plan, table: list[Measurement], entry: Mapping[str, Any]) -> list[Choice]:
+    measured = {frozen(m.config): m for m in table if m.ok and m.median_ms}
+    best, key = frozen(entry["config"]), str(entry["key"])[:12]
+    chosen: list[tuple[float, str, Choice]] = []
+    for place, e in enumerate(plan.entries):
+        said = frozen(e.recorded)
+        if (m := measured.get(said)) is None or m.median_ms is None:
+            continue
+        if e.predicted_ms and m.predicted_ms:
+            ms = m.median_ms * e.predicted_ms / m.predicted_ms
+            why = f"the nearest tuned size, {key}, its times scaled by the model"
+            chosen.append((ms, said, (place, why, ms)))
+        elif said == best:
+            chosen.append((0.0, said, (place, f"the best of the nearest tuned size, {key}", None)))
+    return [choice for *_, choice in sorted(chosen, key=lambda each: each[:2])]
+
+
+def _distance(a: Any, b: Any) -> float:
+    """How far sizes are from each other: the sum of |ln(a / b)| over numbers; infinite where anything else differs."""
+    if a == b:
+        return 0.0
+    if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in (a, b)):
+        return abs(math.log(a / b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and a.keys() == b.keys():
+        return sum(_distance(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return sum(_distance(x, y) for x, y in zip(a, b, strict=True))
+    return math.inf
