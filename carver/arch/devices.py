@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
 from ..base.folders import config_folder, own_files
-from ..base.given import is_number, shown, text_of, toml_of
+from ..base.given import fits, is_number, shown, text_of, toml_of
 from ..base.host import folder
 from .descriptor import (
     IDENTITY,
@@ -446,27 +446,25 @@ def to_toml(arch: Arch) -> str:
 
 def build(raw: dict[str, Any]) -> Arch:
     """The device of a parsed descriptor file. Raises ArchError that names section, key and what is allowed."""
-    kind = raw.get("kind")
-    sections = [section for section in SECTIONS if section != "cpu" or kind == "cpu"]
-    optional = ("matrix", "datasheet", "fitted")
-    _keys("the file", raw, (*IDENTITY, *sections, "vector", "source"), optional)
-    values: dict[str, Any] = {name: raw[name] for name in IDENTITY}
-    values |= dict.fromkeys(SECTIONS["cpu"], 0)
+    sections = [section for section in SECTIONS if section != "cpu" or raw.get("kind") == "cpu"]
+    _keys("the file", raw, (*IDENTITY, *sections, "vector", "source"), ("matrix", "datasheet", "fitted"))
+    values: dict[str, Any] = {name: raw[name] for name in IDENTITY} | dict.fromkeys(SECTIONS["cpu"], 0)
     for section in sections:
-        table = _table(section, raw[section])
-        required = [name for name in SECTIONS[section] if name not in OPTIONAL]
-        _keys(f"[{section}]", table, required, [name for name in SECTIONS[section] if name in OPTIONAL])
-        values |= table
+        values |= _table(raw, section, [name for name in SECTIONS[section] if name not in OPTIONAL], SECTIONS[section])
     for name, default in OPTIONAL.items():
         values.setdefault(name, values[default] if isinstance(default, str) else default)
-    values["vector"] = tuple(_table("vector", raw["vector"]).items())
-    values["matrix"] = tuple(_matrix_row(row) for row in _rows(raw.get("matrix", [])))
-    datasheet = _table("datasheet", raw.get("datasheet", {}))
-    _keys("[datasheet]", datasheet, (), _DATASHEET)
-    values["datasheet"] = _frozen("datasheet", datasheet)
-    values["fitted"] = _fitted(_table("fitted", raw.get("fitted", {})))
+    values["vector"] = tuple(_table(raw, "vector").items())
+    if not fits(matrix := raw.get("matrix", []), "Sequence[Mapping[str, Any]]", {}):
+        raise ArchError(f"matrix must be a list of tables, got {matrix!r}")
+    values["matrix"] = tuple(map(_matrix_row, matrix))
+    values["datasheet"] = _frozen("datasheet", _table(raw, "datasheet", (), _DATASHEET))
+    fitted = _table(raw, "fitted")
+    missing = [name for name in ("date", "device", "command") if not isinstance(fitted.get(name), str)]
+    if fitted and missing:
+        raise ArchError(f"[fitted] must say when and how it was measured: {', '.join(missing)} missing (a string each)")
+    values["fitted"] = _frozen("fitted", fitted)
     sourced = [section for section in (*sections, "vector", "matrix", "datasheet") if section in raw]
-    values["source"] = _sources(_table("source", raw["source"]), sourced)
+    values["source"] = _sources(_table(raw, "source"), sourced)
     arch = Arch(**values)
     for name, bounds in PLAUSIBLE.items():
         plausible(f"[{section_of[name]}] {name}", values[name], *bounds)
@@ -484,13 +482,6 @@ def _matrix_row(row: dict[str, Any]) -> Matrix:
     rate = scalar("matrix flops_per_clk_per_sm", "float", row["flops_per_clk_per_sm"])
     plausible("matrix flops_per_clk_per_sm", rate, *RATE)
     return Matrix(**row | {"shape": tuple(shape), "flops_per_clk_per_sm": rate})
-
-
-def _fitted(table: dict[str, Any]) -> Pairs:
-    missing = [name for name in ("date", "device", "command") if not isinstance(table.get(name), str)]
-    if table and missing:
-        raise ArchError(f"[fitted] must say when and how it was measured: {', '.join(missing)} missing (a string each)")
-    return _frozen("fitted", table)
 
 
 def _frozen(section: str, table: dict[str, Any], depth: int = 1) -> Pairs:
@@ -533,16 +524,15 @@ def _keys(where: str, table: Mapping[str, object], required: Iterable[str], opti
         raise ArchError(f"{where} lacks {', '.join(missing)}")
 
 
-def _table(section: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ArchError(f"[{section}] must be a table, got {value!r}")
-    return value
-
-
-def _rows(value: object) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        raise ArchError(f"matrix must be a list of tables, got {value!r}")
-    return value
+def _table(
+    raw: Mapping[str, Any], section: str, required: Iterable[str] = (), known: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """A section of a file, empty where left out, with the keys that it must have and, if said, none but those known."""
+    table = raw.get(section, {})
+    if not isinstance(table, dict):
+        raise ArchError(f"[{section}] must be a table, got {table!r}")
+    _keys(f"[{section}]", table, required, table if known is None else known)
+    return table
 
 
 def _toml_key(key: str) -> str:
