@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +30,8 @@ from .options import (
     AsJson,
     Backend,
     Configs,
+    Found,
+    Group,
     KernelName,
     Names,
     Output,
@@ -39,17 +40,15 @@ from .options import (
     argument,
     command,
     device,
-    group_of,
     option,
     params_of,
     per_operator,
-    print_json,
 )
 from .reading import call_of, configs_of
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
-export = group_of("export", "Write hints in the format of another tool.")
+export = Group("export", help="Write hints in the format of another tool.")
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -146,18 +145,17 @@ def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:
         explain: Annotated[bool, option("Print the time of each tile and what bounds it.")] = False,
         as_json: AsJson = False,
         **layer: Any,
-    ) -> None:  # fmt: skip
+    ) -> Found:  # fmt: skip
         made = [
             file for each in _devices(arch, device_name)
             for file in make(each, batches=_batches(batches), device_name=device_name, project=project, **layer)
         ]  # fmt: skip
         if not as_json:
-            _write_all(made, folder, force, explain)
-        elif make is _model:
-            print_json([_said(each) for file in made for each in _both(file)])
-        else:
-            said = [_said(file) | ({"down": _said(file.down)} if file.down else {}) for file in made]
-            print_json(said[0] if len(said) == 1 else said)
+            return Found([], "\n".join(_written(made, folder, force, explain)))
+        if make is _model:
+            return Found([_said(each) for file in made for each in _both(file)])
+        said = [_said(file) | ({"down": _said(file.down)} if file.down else {}) for file in made]
+        return Found(said[0] if len(said) == 1 else said)
 
     write.__doc__ = make.__doc__
     made = command(write, name, export)
@@ -175,8 +173,8 @@ def _both(file: vllm.ConfigFile) -> Sequence[vllm.ConfigFile]:
     return (file, file.down) if file.down else (file,)
 
 
-def _write_all(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, explain: bool) -> None:
-    """All of them or, where one is there already, none."""
+def _written(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, explain: bool) -> list[str]:
+    """Writes all of them or, where one is there already, none; what to say of each."""
     each = [one for file in files for one in _both(file)]
     there = [name for file in each for name in file.names if (folder / name).exists()]
     if there and not force:
@@ -188,12 +186,13 @@ def _write_all(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, expl
             told.setdefault(note, []).append(file.name.partition(",dtype")[0].removesuffix(".json"))
     for note, names in told.items():
         click.echo(f"note: {names[0]}{_more(len(names) - 1)}: {note}", err=True)
+    said = []
     for file in each:
-        if explain:
-            click.echo(_reasons(file))
+        said += [_reasons(file)] * explain
         for name in file.names:
             (folder / name).write_text(file.to_json(), encoding="utf-8")
-            click.echo(str(folder / name))
+            said.append(str(folder / name))
+    return said
 
 
 def _more(count: int) -> str:
@@ -388,7 +387,7 @@ def check(
         "Operator of the kernel.  [default: the name of its folder]", metavar="NAME")] = None,
     dtype: Annotated[str, option("Type of the problem on which it is tried.", metavar="TYPE")] = "float16",
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Check the declaration of a kernel. Prints every mistake with its line, else what it would recommend.
 
     It is tried on a problem of the operator's usual size, on devices that its backend runs on. Exit code 2 if the
@@ -400,23 +399,15 @@ def check(
         with file.open(encoding="utf-8", errors="replace") as opened:
             text = opened.read(MOST_BYTES)
         faults = sorted({(line_of(text, fault) or 0, str(fault)) for fault in error.faults})
-        if as_json:
-            told = [{"line": line or None, "says": says} for line, says in faults]
-            print_json({"faults": told, "trials": []})
         for line, says in () if as_json else faults:
             click.echo(f"{file}:{line}: {says}" if line else f"{file}: {says}", err=True)
-        sys.exit(2)
+        told = [{"line": line or None, "says": says} for line, says in faults]
+        return Found({"faults": told, "trials": []}, "", 2)
     found = list(trials(kernel, example(kernel.operator, dtype)))
-    if as_json:
-        rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
-        print_json({"faults": [], "trials": rows})
-    else:
-        click.echo(f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}")
-        click.echo(f"tunables {', '.join(kernel.tunables)}\n")
-        for each in found:
-            click.echo(_line(each))
-    if not any(each.candidates for each in found):
-        sys.exit(1)
+    rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
+    head = f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}"
+    lines = [head, f"tunables {', '.join(kernel.tunables)}\n", *map(_line, found)]
+    return Found({"faults": [], "trials": rows}, "\n".join(lines), int(not any(each.candidates for each in found)))
 
 
 def _line(trial: Trial) -> str:

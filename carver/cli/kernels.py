@@ -40,9 +40,11 @@ from .options import (
     Arguments,
     AsJson,
     Configs,
+    Found,
+    Group,
     Html,
     Macros,
-    Plot,
+    Pictures,
     Quiet,
     Source,
     TopK,
@@ -50,14 +52,9 @@ from .options import (
     command,
     config_option,
     device,
-    group_of,
     option,
-    print_json,
     save_document,
-    save_page,
     save_plot,
-    show,
-    told,
 )
 from .reading import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
 
@@ -70,8 +67,7 @@ def inspect(
     config: Annotated[Any, config_option("Values of the tunables, or macros of a source")] = None,
     macros: Macros = (),
     block: Annotated[int, option("Threads per block of a CUDA source without --args.")] = 256,
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
     `carver rank kernel`. The device need not be in the machine.
 
@@ -106,15 +102,14 @@ def inspect(
         threads = block if call.kernel.block == 1 else call.kernel.block
         compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
         assert isinstance(compiled, tuple)
-        print_json([asdict(each) for each in compiled]) if as_json else click.echo("\n".join(map(str, compiled)))
-        return
+        return Found([asdict(each) for each in compiled], "\n".join(map(str, compiled)))
     if isinstance(call.kernel, list | tuple):
         raise ConfigError(f"{kernel!r} is a list of binaries: name one")
     facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
     assert isinstance(facts, Facts)
-    print_json(asdict(facts)) if as_json else click.echo(str(facts))
     if why := fits(facts, target):
         click.echo(f"it cannot be launched: {why}", err=True)
+    return Found(asdict(facts), str(facts))
 
 
 @command
@@ -130,7 +125,7 @@ def compare(
     markdown: Annotated[bool, option("Print Markdown, for a comment on a pull request.")] = False,
     html: Html = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Compare a Triton kernel before and after a change, on devices that need not be in the machine.
 
     OLD is another FILE.py:NAME, or a git revision of the same file, such as HEAD or main. Printed are the predicted
@@ -150,14 +145,13 @@ def compare(
     with _before(old, new) as source:
         found = [_on(device(name).name, source, new, args, given) for name in arch]
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
-    save_document(_document(found, title), html)
-    if as_json:
-        click.echo(json.dumps({"old": old, "new": new, "devices": [each.to_dict() for each in found]}, indent=1))
-    else:
-        click.echo(as_markdown(found, title) if markdown else table(found, title, screen_width(), styled=True))
-    if most is not None and (worse := [each for each in found if each.ratio > 1.0 + most]):
-        click.echo(f"slower by more than {fail_over} on {', '.join(each.device for each in worse)}", err=True)
-        sys.exit(1)
+    save_document(lambda: _document(found, title), html)
+    told = {"old": old, "new": new, "devices": [each.to_dict() for each in found]}
+    text = as_markdown(found, title) if markdown else table(found, title, screen_width(), styled=True)
+    worse = [each.device for each in found if most is not None and each.ratio > 1.0 + most]
+    if worse:
+        click.echo(f"slower by more than {fail_over} on {', '.join(worse)}", err=True)
+    return Found(told, text, int(bool(worse)))
 
 
 def _document(found: Sequence[Comparison], title: str) -> dict[str, Any]:
@@ -242,16 +236,8 @@ def _on(arch: str, old: str, new: str, args: Path, configs: Any) -> Comparison:
         if process.returncode:
             why = said.decode(errors="replace").strip().removeprefix("error: ")
             raise (CompileError if process.returncode == 1 else ConfigError)(f"{source} on {arch}: {why}")
-        hints.append(_hints(out))
+        hints.append([Hint.from_dict(each) for each in json_of(out, "a ranking", ConfigError)["hints"]])
     return compared(*hints)
-
-
-def _hints(out: bytes) -> Sequence[Hint]:
-    return [Hint.from_dict(each) for each in json_of(out, "a ranking", ConfigError)["hints"]]
-
-
-Progress = Annotated[Path | None, option(
-    "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=PICTURE)]  # fmt: skip
 
 
 @command
@@ -275,11 +261,11 @@ def search(
     seed: Annotated[int, option("Of what is drawn: equal seeds give equal searches.")] = 0,
     topk: TopK = 10,
     quiet: Quiet = False,
-    plot: Plot = None,
-    progress: Progress = None,
+    plot: Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)] = None,
+    progress: Annotated[Path | None, option(
+        "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=PICTURE)] = None,
     html: Html = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Search the space of a Triton kernel for the configurations with the shortest predicted times.
 
     Only some dozens are compiled, those that promise most. The device need not be in the machine. Ctrl-C prints what
@@ -304,16 +290,11 @@ def search(
         patience=patience, seed=seed, progress=False, told=None if quiet else _say,
     )  # fmt: skip
     assert ranking.search is not None
-    found = ranking.search
-    save_page(ranking, html)
-    save_plot(progress, found.plot)
-    shown = ranking[:topk]
-    save_plot(plot, shown.plot)
-    if as_json:
-        print_json({**told(shown), "search": {"ended": found.ended, "steps": [asdict(step) for step in found.steps]}})
-    else:
-        show(shown, len(shown), False)
-        click.echo(str(found))
+    done = ranking.search
+    save_plot(progress, done.plot)
+    first = Pictures(plot, html=html).of(ranking, slice(topk))
+    steps = {"ended": done.ended, "steps": [asdict(step) for step in done.steps]}
+    return Found(lambda: {**first.data(), "search": steps}, lambda: f"{first.text()}\n{done}")
 
 
 def _say(so_far: Search) -> None:
@@ -325,7 +306,7 @@ def _say(so_far: Search) -> None:
     click.echo(line[:110], err=True)
 
 
-pins = group_of("pins", "Tables of pinned configurations: the same in every process and on every run.")
+pins = Group("pins", help="Tables of pinned configurations: the same in every process and on every run.")
 
 Where = Annotated[Path | None, option(
     "The table: a file, or a folder with one a device.  [default: $CARVER_PINS, else pins in the configuration folder]",
@@ -343,8 +324,7 @@ def _record(
     table: Where = None, arch: ArchName = "auto",
     margin: Annotated[float | None, option(
         "Leave the list's first only for a predicted gain above this, such as 0.1.")] = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Choose a configuration of a Triton kernel for each file of arguments, and put it into the table. No GPU is used.
 
     A run records its own: CARVER_TRITON=pinned, or `python -m carver.triton --pinned --record PROGRAM`.
@@ -370,19 +350,14 @@ def _record(
                          margin=margin, values=call.values, progress=sys.stderr.isatty()))  # fmt: skip
     where = path_of(table, chip)
     found = add(where, chip.name, made)
-    if as_json:
-        print_json({"table": str(where), "entries": len(found.pins), "recorded": [pin.to_dict() for pin in made]})
-        return
-    for pin in made:
-        click.echo(printable(str(pin)))
-    click.echo(f"{len(found.pins)} in {where}")
+    told = {"table": str(where), "entries": len(found.pins), "recorded": [pin.to_dict() for pin in made]}
+    return Found(told, "\n".join([*(printable(str(pin)) for pin in made), f"{len(found.pins)} in {where}"]))
 
 
 @partial(command, name="show", group=pins)
 def _show(
     table: Annotated[tuple[Path, ...], argument("TABLE...", type=TABLE, nargs=-1, required=False)],
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Print the entries of tables: kernel, key, configuration, and why it was chosen."""
     from ..ranking.pins import Table, home
 
@@ -391,44 +366,41 @@ def _show(
     if not files:
         raise ConfigError(f"there is no table of pins in {places[0]}; 'carver pins record' makes one")
     found = [(file, Table.read(file)) for file in files]
-    if as_json:
-        print_json([
-            {"table": str(file), "device": each.device, "hash": each.hash, "pins": [pin.to_dict() for pin in each]}
-            for file, each in found
-        ])  # fmt: skip
-        return
-    for file, each in found:
-        click.echo(f"{file}: {each.device}, {len(each.pins)} entries, picks {each.hash}")
-        for pin in each:
-            click.echo(f"  {printable(str(pin))}")
+    told = [
+        {"table": str(file), "device": each.device, "hash": each.hash, "pins": [pin.to_dict() for pin in each]}
+        for file, each in found
+    ]
+    lines = [
+        line for file, each in found
+        for line in (f"{file}: {each.device}, {len(each.pins)} entries, picks {each.hash}",
+                     *(f"  {printable(str(pin))}" for pin in each))
+    ]  # fmt: skip
+    return Found(told, "\n".join(lines))
 
 
 @partial(command, name="merge", group=pins)
 def _merge(
     tables: Tables,
     output: Annotated[Path, option("Write the merged table to this file.", "--output", "-o", type=OUTPUT)],
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Put the entries of several tables of one device into one file. Two that differ are an error that names both."""
     from ..ranking.pins import merged
 
     found = merged(tables)
     publish(output, found.text().encode(), 0o644, lasting=True)
     said = {"table": str(output), "entries": len(found.pins), "hash": found.hash}
-    print_json(said) if as_json else click.echo(f"{len(found.pins)} in {output}, picks {found.hash}")
+    return Found(said, f"{len(found.pins)} in {output}, picks {found.hash}")
 
 
 @partial(command, name="diff", group=pins)
 def _diff(
-    first: Annotated[Path, argument("TABLE", type=INPUT)], second: Annotated[Path, argument("OTHER", type=INPUT)],
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+    first: Annotated[Path, argument("TABLE", type=INPUT)], second: Annotated[Path, argument("OTHER", type=INPUT)]
+) -> Found:
     """Print where two tables differ. Exits with 1 where they do."""
     from ..ranking.pins import Table, differences
 
     found = differences(Table.read(first), Table.read(second))
-    print_json(found) if as_json else click.echo("\n".join(map(printable, found)) or "nothing: they are the same")
-    sys.exit(1 if found else 0)
+    return Found(found, "\n".join(map(printable, found)) or "nothing: they are the same", int(bool(found)))
 
 
 @partial(command, name="verify", group=pins)
@@ -437,7 +409,7 @@ def _verify(
     source: Annotated[str | None, option(
         "Find kernels in this folder first.  [default: the current one]", metavar="FOLDER")] = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Compute every entry of a table again, with no GPU.
 
     Exits with 1 where another configuration would be chosen, or an entry depends on what has changed since.
@@ -454,5 +426,4 @@ def _verify(
             if each.problem:
                 click.echo(printable(f"    {each.problem}"))
     bad = sum(bool(row["problem"]) for row in rows)
-    print_json(rows) if as_json else click.echo(f"{len(rows) - bad} of {len(rows)} hold")
-    sys.exit(1 if bad else 0)
+    return Found(rows, f"{len(rows) - bad} of {len(rows)} hold", int(bool(bad)))

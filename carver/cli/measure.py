@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import warnings
@@ -19,7 +18,7 @@ import click
 from ..base.child import OUTCOMES
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
-from ..base.table import Column, console, drawn, scaled, screen_width, words
+from ..base.table import Column, drawn, scaled, screen_width, words
 from ..ops.template import Template
 from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
@@ -30,16 +29,17 @@ from .options import (
     TABLE,
     AsJson,
     Backend,
+    Found,
+    Group,
     KernelName,
+    Options,
     Quiet,
     TopK,
     argument,
     command,
-    group_of,
     opened_by,
     option,
     per_operator,
-    print_json,
     save_document,
     save_plot,
 )
@@ -47,7 +47,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
     from ..calibrate.fitting import Fit
-    from ..evaluate.summary import Score, Summary
+    from ..evaluate.summary import Summary
     from ..evaluate.tables import Formats, Remark
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
@@ -84,7 +84,7 @@ def bench(
         "Save a plot of predicted against measured times (PNG, SVG or PDF).", type=PICTURE)] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
     from ..tune import cache
@@ -106,10 +106,9 @@ def bench(
         cache.save_profile(LEARNT_AS, ranking.learn(times))
     if html is not None:
         report.to_html(html)
-    click.echo(report.to_json()) if as_json else click.echo(report.table(styled=True))
-    if not report.ok:
-        sys.exit(1)
-    save_plot(plot, report.plot)
+    if report.ok:
+        save_plot(plot, report.plot)
+    return Found(report.to_dict, lambda: report.table(styled=True), int(not report.ok))
 
 
 LEARNT_AS = "bench"
@@ -133,8 +132,7 @@ def tune(
     timeout: Timeout = 30.0,
     fresh: Annotated[bool, option("Tune again what the cache already has.")] = False,
     html: Annotated[Path | None, option("Save what was tried as one HTML page.", type=OUTPUT)] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Find the fastest of the first hints on the device of this machine, check it, and keep it in the cache.
 
     `carver.autotune` tunes kernels of your own, and `carver bench` compares predictions with measured times.
@@ -144,13 +142,8 @@ def tune(
     with warnings.catch_warnings():  # the notes below say the same
         warnings.filterwarnings("ignore", ".*not kept")
         found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
-    save_document(_tried(found), html)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    click.echo(f"{words(found.config)}\n{found!r}")
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+    save_document(lambda: _tried(found), html)
+    return Found(found.to_dict, f"{words(found.config)}\n{found!r}", notes=found.notes)
 
 
 def _tried(found: AutotuneResult) -> dict[str, Any]:
@@ -163,7 +156,7 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
     return tables(found.name, found.summary(), shown)
 
 
-records = group_of("records", "List, export and import measurements of this machine.")
+records = Group("records", help="List, export and import measurements of this machine.")
 
 
 @partial(opened_by, records)
@@ -176,20 +169,20 @@ def _open(
     ctx.obj = ctx.with_resource(Records(database, new=ctx.invoked_subcommand == "import"))
 
 
-_FILTERS = {
-    "outcome": f"Only these: {', '.join(OUTCOMES)}.", "operator": "Only these, such as matmul.",
-    "kernel": "Only these, such as mma.", "backend": "Only these, such as cuda.",
-    "arch": "Only of this descriptor.", "device": "Only of this device, as the driver prints it.",
-}  # fmt: skip
+def _only(text: str, **how: Any) -> Any:
+    return option(f"Only {text}.", **how)
 
 
-def _filtered(name: str, function: Callable[..., None]) -> None:
-    """A command of records that the user narrows down."""
-    made = command(function, name, records)
-    made.params += [
-        click.Option([f"--{name}"], type=click.Choice(OUTCOMES) if name == "outcome" else str, metavar=name.upper(),
-                     help=text) for name, text in _FILTERS.items()
-    ]  # fmt: skip
+@dataclass(frozen=True)
+class Filters(Options):
+    """Which measurements."""
+
+    outcome: Annotated[str | None, _only(f"these: {', '.join(OUTCOMES)}", type=click.Choice(OUTCOMES))] = None
+    operator: Annotated[str | None, _only("these, such as matmul")] = None
+    kernel: Annotated[str | None, _only("these, such as mma")] = None
+    backend: Annotated[str | None, _only("these, such as cuda")] = None
+    arch: Annotated[str | None, _only("of this descriptor")] = None
+    device: Annotated[str | None, _only("of this device, as the driver prints it")] = None
 
 
 def _store() -> Records:
@@ -197,18 +190,14 @@ def _store() -> Records:
     return found
 
 
-@partial(_filtered, "list")
+@partial(command, name="list", group=records)
 def _list(
+    filters: Filters,
     last: Annotated[int, option("How many to list, the newest last.", type=click.IntRange(1))] = 20,
-    as_json: AsJson = False,
-    **filters: Any,
-) -> None:
+) -> Found:
     """List measurements, one per line."""
     store = _store()
-    found = store.find(problem=None, **filters)
-    if as_json:
-        print_json([m.to_dict() for m in found[-last:]])
-        return
+    found = store.find(problem=None, **vars(filters))
     rows = [_cells(m) for m in found[-last:]]
     names = ("id", "when", "device", "problem", "kernel", "outcome", "ms")
     columns = [
@@ -216,8 +205,8 @@ def _list(
                spare={"kernel": 1, "when": 2}.get(name, 0))
         for i, name in enumerate(names)
     ]
-    click.echo(drawn(columns, screen_width(), styled=True))
-    click.echo(f"{min(last, len(found))} of {len(found)} in {store.path}")
+    text = f"{drawn(columns, screen_width(), styled=True)}\n{min(last, len(found))} of {len(found)} in {store.path}"
+    return Found([m.to_dict() for m in found[-last:]], text)
 
 
 def _cells(m: Measurement) -> tuple[str, ...]:
@@ -227,45 +216,36 @@ def _cells(m: Measurement) -> tuple[str, ...]:
 
 
 @partial(command, name="show", group=records)
-def _show(id: Annotated[str, argument()], as_json: AsJson = False) -> None:
+def _show(id: Annotated[str, argument()]) -> Found:
     """Print one measurement in full, by the first characters of its id."""
-    found = _store().show(id).to_dict()
-    if as_json:
-        print_json(found)
-        return
-    for name, value in found.items():
-        click.echo(printable(f"{name:<14s} {value if isinstance(value, str) else json.dumps(value)}"))
+    return Found(_store().show(id).to_dict())
 
 
-@partial(_filtered, "export")
+@partial(command, name="export", group=records)
 def _export(
+    filters: Filters,
     file: Annotated[TextIO, argument(type=click.File("w"), default="-", required=False)],
     as_json: Annotated[bool, option("The only format: one JSON object per line.", "--json")] = False,
-    **filters: Any,
 ) -> None:
     """Write measurements as JSON lines."""
-    count = _store().export(file, **filters)
-    click.echo(f"{count} exported", err=True)
+    click.echo(f"{_store().export(file, **vars(filters))} exported", err=True)
 
 
 @partial(command, name="import", group=records)
-def _import(file: Annotated[TextIO, argument(type=click.File())], as_json: AsJson = False) -> None:
+def _import(file: Annotated[TextIO, argument(type=click.File())]) -> Found:
     """Read what `export` wrote; measurements that are here already are skipped."""
     added, skipped = _store().import_(lines_from(file, ConfigError))
-    counts = {"added": added, "skipped": skipped}
-    print_json(counts) if as_json else click.echo(f"{added} added, {skipped} here already")
+    return Found({"added": added, "skipped": skipped}, f"{added} added, {skipped} here already")
 
 
-@partial(_filtered, "prune")
+@partial(command, name="prune", group=records)
 def _prune(
+    filters: Filters,
     older_than_days: Annotated[float | None, option(
         "Only measurements older than this.", "--older-than", metavar="DAYS")] = None,
-    as_json: AsJson = False,
-    **filters: Any,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Delete measurements that fit all the filters; at least one must be given."""
-    count = _store().prune(older_than_days=older_than_days, **filters)
-    print_json({"deleted": count}) if as_json else click.echo(f"{count} deleted")
+    return Found({"deleted": _store().prune(older_than_days=older_than_days, **vars(filters))})
 
 
 @command
@@ -294,7 +274,7 @@ def calibrate(
         "With --from: print [constants] and [fitted] for a kernel's declaration.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
 
     \b
@@ -305,19 +285,16 @@ def calibrate(
     if not tables:
         if more or kernel or hold or write or toml:
             raise ConfigError("--kernel, --hold, --write, --toml and tables go with --from TABLE")
-        _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json, as_json)
-        return
+        return _device(device, seconds, not only_micro, out, command or "carver calibrate", quiet or as_json)
     if out or only_micro or device != "auto":
         raise ConfigError(
             "--device, --only-micro and --out are for the calibration of a device; --from measures nothing, and its "
             "--toml prints what was fitted"
         )
-    _tables((*tables, *more), kernel, start, hold, write, toml, as_json)
+    return _tables((*tables, *more), kernel, start, hold, write, toml)
 
 
-def _device(
-    device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool, as_json: bool
-) -> None:
+def _device(device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool) -> Found:
     from ..arch.devices import own_folder
     from ..calibrate.device import calibrate
     from ..calibrate.fitting import check_target
@@ -327,11 +304,7 @@ def _device(
     with _progress(not quiet and sys.stderr.isatty()) as say:
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
     path = keep(found.arch, out)
-    if as_json:
-        print_json({**found.to_dict(), "written": str(path)})
-        return
-    _print_device(found)
-    click.echo(f"written: {path}")
+    return Found({**found.to_dict(), "written": str(path)}, lambda: f"{_measured(found)}\nwritten: {path}")
 
 
 @contextmanager
@@ -350,26 +323,20 @@ def _progress(shown: bool) -> Iterator[Say]:
         yield lambda text: bar.update(task, advance=1, description=text)
 
 
-def _print_device(found: Calibration) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    screen = console()
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column(found.before.title)
-    for heading in ("measured", "+-", "descriptor", "ratio"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for r in found.micro.readings.values():
-        said = _quantity(r.datasheet, r.unit) if r.datasheet else ""
-        ratio = f"{r.value / r.datasheet:.2f}" if r.datasheet else ""
-        what = f"{r.what} ({r.note})" if r.note else r.what
-        table.add_row(Text(what), _quantity(r.value, r.unit), f"{100 * r.error:.1f} %", said, ratio)
-    screen.print(table)
-    for line in (*found.micro.left_out, *found.derived.refused, *found.skipped):
-        click.echo(f"left out: {line}")
+def _measured(found: Calibration) -> str:
+    readings = found.micro.readings.values()
+    columns = [
+        Column(found.before.title, tuple(f"{r.what} ({r.note})" if r.note else r.what for r in readings), True),
+        Column("measured", tuple(_quantity(r.value, r.unit) for r in readings)),
+        Column("+-", tuple(f"{100 * r.error:.1f} %" for r in readings)),
+        Column("descriptor", tuple(_quantity(r.datasheet, r.unit) if r.datasheet else "" for r in readings)),
+        Column("ratio", tuple(f"{r.value / r.datasheet:.2f}" if r.datasheet else "" for r in readings)),
+    ]
+    lines = [f"left out: {line}" for line in (*found.micro.left_out, *found.derived.refused, *found.skipped)]
     for choice in found.choices:
         cases = f"{len(choice.group.cases)} problems, {choice.group.candidates} configurations"
-        click.echo(f"{choice.group.name} ({cases}): {choice.verdict}.")
+        lines.append(f"{choice.group.name} ({cases}): {choice.verdict}.")
+    return "\n".join([drawn(columns, screen_width(), styled=True), *lines])
 
 
 def _quantity(value: float, unit: str) -> str:
@@ -377,9 +344,8 @@ def _quantity(value: float, unit: str) -> str:
 
 
 def _tables(
-    paths: tuple[Path, ...], kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
+    paths: tuple[Path, ...], kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool
+) -> Found:
     from ..arch.devices import load
     from ..calibrate.fitting import fit_group, groups, with_kernel
     from ..calibrate.fitting import write as keep
@@ -397,7 +363,7 @@ def _tables(
     names = " ".join(path.name for path in paths)
     words = [f"--kernel {kernel}"] * bool(kernel) + [f"--start {start}"] * (start != "shipped")
     command = " ".join([f"carver calibrate --from {names}", *words, *(f"--hold {name}" for name in hold)])
-    rows = []
+    rows, lines = [], list[str]()
     for group in chosen:
         fit = fit_group(group, "priors" if start == "priors" else "shipped", hold=hold)
         row = fit.to_dict()
@@ -408,36 +374,31 @@ def _tables(
             arch = with_kernel(load(group.arch.name), group.name, fit.constants, fit.band, command)
             row["written"] = str(keep(arch))
         rows.append(row)
-        if not as_json:
-            _print_fit(fit, row, toml, write)
-    if as_json:
-        print_json(rows)
+        written = f"written: {row['written']}" if "written" in row else "not written: the fit does not help"
+        if toml:
+            lines.append(row["toml"])
+            click.echo("\n".join([fit.verdict, *[written] * write]), err=True)
+        else:
+            lines += [*_fitted(fit), *[written] * ("written" in row)]
+            if write and "written" not in row:
+                click.echo(written, err=True)
+    return Found(rows, "\n".join(lines))
 
 
-def _print_fit(fit: Fit, row: dict[str, Any], toml: bool, write: bool) -> None:
-    if toml:
-        click.echo(row["toml"])
-        click.echo(fit.verdict, err=True)
-    else:
-        group = fit.group
-        click.echo(f"{group.name} on {group.arch.title}: {group.candidates} configurations")
-        click.echo(
-            f"  {'slowdown of the first k picks':<44s} {'k=1':>7s} {'k=3':>7s} {'k=5':>7s} {'worst':>7s}"
-        )
-        for name, q in ((f"before ({fit.start})", fit.before), ("after, on held-out problems", fit.after)):
-            if q is not None:
-                means = " ".join(f"{q.slowdown[k]:7.3f}" for k in (1, 3, 5))
-                click.echo(f"  {name:<44s} {means} {q.worst:7.2f}")
-        click.echo(f"{fit.verdict}")
-        low, high = (100 * expm1(side) for side in fit.band)
-        held = f"; held out it covers {100 * fit.covered:.0f} %" if fit.after else ", of the problem that was fitted"
-        click.echo(f"Band of 80 %: {low:+.0f} % to {high:+.0f} %{held}.")
-        if fit.at_bound:
-            click.echo(f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}.")
-    if "written" in row:
-        click.echo(f"written: {row['written']}", err=toml)
-    elif write:
-        click.echo("not written: the fit does not help", err=toml)
+def _fitted(fit: Fit) -> Iterator[str]:
+    group = fit.group
+    yield f"{group.name} on {group.arch.title}: {group.candidates} configurations"
+    yield f"  {'slowdown of the first k picks':<44s} {'k=1':>7s} {'k=3':>7s} {'k=5':>7s} {'worst':>7s}"
+    for name, q in ((f"before ({fit.start})", fit.before), ("after, on held-out problems", fit.after)):
+        if q is not None:
+            means = " ".join(f"{q.slowdown[k]:7.3f}" for k in (1, 3, 5))
+            yield f"  {name:<44s} {means} {q.worst:7.2f}"
+    yield f"{fit.verdict}"
+    low, high = (100 * expm1(side) for side in fit.band)
+    held = f"; held out it covers {100 * fit.covered:.0f} %" if fit.after else ", of the problem that was fitted"
+    yield f"Band of 80 %: {low:+.0f} % to {high:+.0f} %{held}."
+    if fit.at_bound:
+        yield f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}."
 
 
 @dataclass(frozen=True)
@@ -469,8 +430,7 @@ def evaluate(
         "Number of processes.  [default: one per core]", type=click.IntRange(1))] = None,
     plot: Annotated[Path | None, option("Save the figures as PNG, SVG or PDF.", type=PICTURE)] = None,
     html: Annotated[Path | None, option("Save the figures as one HTML page.", type=OUTPUT)] = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and the slowdown of the first k picks is printed.
 
@@ -500,27 +460,19 @@ def evaluate(
         tell(remark)
     if rows:
         save_plot(plot, lambda: summary.plot(rows, ks))
-        save_document(_figures(rows, ks, by, path), html)
-    if as_json:
-        found = {"rows": [row.to_dict() for row in rows]}
-        found |= {"winners": [row.to_dict() for row in won]} if also.table else {}
-        print_json(found | {"remarks": [vars(remark) for remark in remarks]})
-    else:
-        if rows:
-            click.echo(summary.table(rows, ks, screen_width(), by, styled=True))
-        if won and also.table:
-            click.echo(also.table(won, screen_width(), styled=True))
-    if any(remark.broken for remark in remarks):
-        sys.exit(2)
-    if not rows and not won:
-        raise ConfigError(
+        save_document(lambda: _figures(rows, ks, by, path), html)
+    broken = any(remark.broken for remark in remarks)
+    ends: int | ConfigError = 2 if broken else 0
+    if not rows and not won and not broken:
+        ends = ConfigError(
             f"no measured table under {path} that carver can rank; docs/reference/tables.md lists the forms"
         )
-
-
-def _off(score: Score) -> float | None:
-    """How far predicted times are off, as the median. [%]"""
-    return 100 * score.log_error if isfinite(score.log_error) else None
+    found = {"rows": [row.to_dict() for row in rows]}
+    found |= {"winners": [row.to_dict() for row in won]} if also.table else {}
+    found |= {"remarks": [vars(remark) for remark in remarks]}
+    text = [summary.table(rows, ks, screen_width(), by, styled=True)] if rows else []
+    text += [also.table(won, screen_width(), styled=True)] if won and also.table else []
+    return Found(found, "\n".join(text), ends)
 
 
 def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) -> dict[str, Any]:
@@ -537,7 +489,7 @@ def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) ->
     scored = [(row.name, each) for row in rows for each in row.scores]
     of_each = [
         [str(each.case.problem), name, len(each.case.configs), 1e3 * each.case.best_s,
-         *(each.slowdown[k] for k in ks), _off(each)]
+         *(each.slowdown[k] for k in ks), 100 * each.log_error if isfinite(each.log_error) else None]
         for name, each in sorted(scored, key=lambda pair: -pair[1].slowdown[ks[0]])
     ]  # fmt: skip
     heads = ["problem", by, "configurations", "fastest measured, ms", *(f"k={k}" for k in ks), "time off, %"]
@@ -568,8 +520,7 @@ def simulate(
     rep: Annotated[int, option("Timed runs of each candidate.", type=click.IntRange(1))] = 100,
     search: Annotated[tuple[str, ...], option(
         "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
     from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
     from ..evaluate.simulate import simulate as replay_all
@@ -588,7 +539,4 @@ def simulate(
     traces = replay_all(cases, seeds, cost, search or tuple(SEARCHES))
     if not traces:
         raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
-    if as_json:
-        print_json(to_dict(traces))
-        return
-    click.echo(table(traces, screen_width(), styled=True))
+    return Found(to_dict(traces), table(traces, screen_width(), styled=True))

@@ -14,9 +14,10 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -26,13 +27,14 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
-from ..base.given import json_of, shown
-from ..base.table import screen_width
+from ..base.given import json_of, printable, shown
+from ..base.table import Column, drawn, screen_width, words
 from ..kernels.declaration import every
 from ..ops.operator import Argument, Operator, operators
 from ..problem.operator_file import operator_files
 from ..ranking.compare import Fleet
 from ..ranking.ranking import Ranking
+from ..view import page
 from ..view.plots import FORMATS, plot_devices, pyplot, save
 from ..view.table import fleet_table, ranking_table
 
@@ -157,29 +159,102 @@ def argument(metavar: str = "", **how: Any) -> Callable[..., click.Argument]:
     return make
 
 
+class Options:
+    """A dataclass whose fields are options that several commands have: such a command has one parameter for all."""
+
+
+class Found(NamedTuple):
+    """What a command found: in the types of JSON, and as text. Either may be a function that makes it when it is asked
+    for. Without a text, a list of records is printed as a table, and one record as a line for each of its entries."""
+
+    data: Any
+    text: Any = None
+    ends: int | CarverError = 0
+    """The exit code, or the error that the command ends with once this is printed."""
+    notes: Sequence[str] = ()
+    """What is said beside a text."""
+
+
 def params_of(function: Function) -> list[click.Parameter]:
-    """The options and arguments of a function, in their order."""
+    """The options and arguments of a function, in their order; `--json` where it returns what it found."""
     hints = get_type_hints(function, include_extras=True)
-    made = []
+    made: list[click.Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if get_origin(hints.get(name)) is Annotated:
             kind, make = get_args(hints[name])
             inner = next((each for each in get_args(kind) if each is not type(None)), kind)
             made.append(make(name, inner if inner in (bool, int, float, str) else str, parameter.default))
+        elif _is_options(hints.get(name)):
+            made += params_of(hints[name])
+    if hints.get("return") is Found and "as_json" not in hints:
+        made.append(click.Option(["--json", "as_json"], is_flag=True, help=AS_JSON))
     return made
+
+
+def _is_options(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Options)
+
+
+def printing(function: Function) -> Function:
+    """The function as click calls it: with its options, one by one, and prints what it found."""
+    hints = get_type_hints(function)
+    groups = {name: kind for name, kind in hints.items() if _is_options(kind)}
+
+    @functools.wraps(function)
+    def run(*args: Any, **given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+        as_json = given.get("as_json") if "as_json" in hints else given.pop("as_json", False)
+        found = function(*args, **given)
+        if isinstance(found, Found):
+            data, text, ends, notes = found
+            if as_json or text is None:
+                data = data() if callable(data) else data
+                text = json.dumps(_finite(data), indent=1, ensure_ascii=False) if as_json else recorded(data)
+            if said := str(text() if callable(text) else text):
+                click.echo(said)
+            for note in () if as_json else notes:
+                click.echo(f"note: {note}", err=True)
+            if isinstance(ends, CarverError):
+                raise ends
+            if ends:
+                sys.exit(ends)
+
+    return run
+
+
+def recorded(data: Any) -> str:
+    """Records as a table, one record as lines, counts as "3 deleted"."""
+    if isinstance(data, Mapping) and all(isinstance(count, int) for count in data.values()):
+        return ", ".join(f"{count} {what}" for what, count in data.items())
+    if isinstance(data, Mapping):
+        room = max(map(len, data), default=0)
+        return "\n".join(printable(f"{name:<{room}}  {_cell(value)}".rstrip()) for name, value in data.items())
+    if not data or not all(isinstance(each, Mapping) for each in data):
+        return "\n".join(printable(str(each)) for each in data) or "none"
+    columns = []
+    for name in data[0]:
+        values = [each[name] for each in data]
+        is_text = not all(value is None or isinstance(value, int | float) for value in values)
+        columns.append(Column(name, tuple(map(_cell, values)), is_text))
+    return drawn(columns, screen_width(), styled=True)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return words(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def command(function: Function, name: str = "", group: click.Group | None = None, **how: Any) -> Command:
     """A command of a function, called as its words are, or as `name`; added to `group`."""
     called = name or function.__name__.replace("_", "-")
-    made = Command(called, callback=function, params=params_of(function), help=function.__doc__, **how)
+    made = Command(called, callback=printing(function), params=params_of(function), help=function.__doc__, **how)
     if group is not None:
         group.add_command(made)
     return made
-
-
-def group_of(name: str, text: str) -> Group:
-    return Group(name, help=text)
 
 
 def opened_by(group: click.Group, function: Function) -> None:
@@ -278,7 +353,8 @@ Source = Annotated[str, argument("FILE.py:NAME")]
 AnySource = Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")]
 DEVICE = "The device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)."
 DEVICES = f"{DEVICE[:-1]}; repeatable, and all, nvidia, amd, a generation such as hopper or an ISA are many devices."
-AsJson = Annotated[bool, option("Print JSON instead of text.", "--json")]
+AS_JSON = "Print JSON instead of text."
+AsJson = Annotated[bool, option(AS_JSON, "--json")]
 TopK = Annotated[int, option("How many hints.", "--topk", "-k", type=click.IntRange(1))]
 Most = Annotated[int | None, option("How many to print.  [default: all]", "--topk", "-k", type=click.IntRange(1))]
 ArchName = Annotated[str, option(DEVICE, metavar="NAME")]
@@ -304,14 +380,8 @@ Arguments = Annotated[Path | None, option(
 Macros = Annotated[tuple[str, ...], option(
     "Macro of a source, with one value or several that are tuned: -D N=4096 -D BX=64,128,256.", "-D", "--define",
     metavar="NAME=VALUES", multiple=True)]  # fmt: skip
-Plot = Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)]
-Roofline = Annotated[Path | None, option(
-    "Save the roofline with all candidates (PNG, SVG or PDF).", type=PICTURE)]  # fmt: skip
 Html = Annotated[Path | None, option(
     "Save everything as one HTML page: candidates, roofline, where the time goes.", type=OUTPUT)]  # fmt: skip
-Heatmap = Annotated[tuple[str, str, Path] | None, option(
-    "Save a heat map of the predicted time over two tunables, X and Y.", type=(str, str, PICTURE),
-    metavar="X Y FILE")]  # fmt: skip
 Output = Annotated[Path | None, option(
     "Write to this file.  [default: standard output]", "--output", "-o", type=OUTPUT)]  # fmt: skip
 Quiet = Annotated[bool, option("No progress bar.")]
@@ -328,11 +398,12 @@ def per_operator(
     asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
     asked |= {"multiple": over is not None, "metavar": "NAME", "shell_complete": _begun}
     own = [click.Option(["--arch"], help=DEVICE if over is None else DEVICES, **asked), *params_of(function)]
+    run, run_over = printing(function), printing(over) if over else None
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
         known = signature(operator.template).parameters
         made = Command(
-            operator.name.replace("_", "-"), callback=functools.partial(_call, function, over, operator),
+            operator.name.replace("_", "-"), callback=functools.partial(_call, run, run_over, operator),
             params=[*(_param(each, known[each.parameter]) for each in operator.arguments), *own],
             help=f"{operator.summary}\n\n{function.__doc__}", short_help=operator.summary,
         )  # fmt: skip
@@ -344,10 +415,12 @@ def per_operator(
 def without_operator(group: click.Group, alone: Function) -> None:
     """Makes a group answer without a sub-command too. With one, options in front of it would have no effect."""
 
+    run = printing(alone)
+
     @click.pass_context
     def answer(ctx: click.Context, /, **given: Any) -> None:
         if ctx.invoked_subcommand is None:
-            alone(**given)
+            run(**given)
             return
         for param in group.params:
             if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
@@ -410,12 +483,8 @@ def _param(given: Argument, parameter: Parameter) -> click.Parameter:
     )  # fmt: skip
 
 
-def print_json(found: object) -> None:
-    """What is no number is null: JSON knows no NaN."""
-    click.echo(json.dumps(_finite(found), indent=1, ensure_ascii=False))
-
-
 def _finite(value: Any) -> Any:
+    """What is no number as null: JSON knows no NaN."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -434,27 +503,6 @@ def told(ranking: Ranking) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show_over(
-    fleet: Fleet, what: str, plot: Path | None, roofline: Path | None, heatmap: Any, html: Path | None, as_json: bool
-) -> None:  # fmt: skip
-    """Devices by their predicted times."""
-    if roofline or heatmap:
-        raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot and --html show all")
-    save_plot(plot, lambda: plot_devices(fleet.rankings))
-    if html is not None:
-        from ..view.page import devices
-
-        save_document(devices(fleet, what), html)
-    print_json(fleet.to_dict()) if as_json else click.echo(fleet_table(fleet, what, screen_width(), styled=True))
-
-
-def show(ranking: Ranking, most: int, as_json: bool) -> None:
-    if as_json:
-        print_json(told(ranking))
-    else:
-        click.echo(ranking_table(ranking, most, styled=True))
-
-
 def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
     """Draw without a window and save, where a file is named."""
     if path is not None:
@@ -462,30 +510,42 @@ def save_plot(path: Path | None, draw: Callable[[], Axes | Figure]) -> None:
         save(path, draw())
 
 
-def save_page(ranking: Ranking, path: Path | None) -> None:
-    """Write the ranking as one HTML page, where a file is named."""
-    if path is not None:
-        from ..view.page import document
-
-        save_document(document(ranking), path)
-
-
-def save_document(document: Mapping[str, Any], path: Path | None) -> None:
+def save_document(document: Callable[[], Mapping[str, Any]], path: Path | None) -> None:
     """Write what a page holds, and the command that made it, as one HTML page, where a file is named."""
     if path is not None:
-        from ..view.page import page
-
         run = Path(sys.argv[0])  # carver, or carver/__main__.py of python -m carver
         command = shlex.join(["carver", *sys.argv[1:]]) if "carver" in (run.name, run.parent.name) else ""
-        path.write_text(page({**document, "command": command}), encoding="utf-8")
+        path.write_text(page.page({**document(), "command": command}), encoding="utf-8")
 
 
-def save_plots(
-    ranking: Ranking, shown: Ranking, plot: Path | None, roofline: Path | None, heatmap: tuple[str, str, Path] | None
-) -> None:
-    """Bars of those that are shown; the other pictures have all candidates of the ranking."""
-    save_plot(plot, shown.plot)
-    save_plot(roofline, lambda: ranking.plot_roofline(most=len(ranking)))
-    if heatmap is not None:
-        x, y, file = heatmap
-        save_plot(file, lambda: ranking.plot_heatmap(x, y))
+@dataclass(frozen=True)
+class Pictures(Options):
+    """Files that a ranking is drawn to."""
+
+    plot: Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)] = None
+    roofline: Annotated[Path | None, option(
+        "Save the roofline with all candidates (PNG, SVG or PDF).", type=PICTURE)] = None  # fmt: skip
+    heatmap: Annotated[tuple[str, str, Path] | None, option(
+        "Save a heat map of the predicted time over two tunables, X and Y.", type=(str, str, PICTURE),
+        metavar="X Y FILE")] = None  # fmt: skip
+    html: Html = None
+
+    def of(self, ranking: Ranking, shown: slice, on_page: int | None = None) -> Found:
+        """Draw a ranking, and print some of it. Bars are of those that are shown; the other pictures have all
+        candidates of the ranking, the page the first `on_page`."""
+        few = ranking[shown]
+        save_document(lambda: page.document(ranking[:on_page]), self.html)
+        save_plot(self.plot, few.plot)
+        save_plot(self.roofline, lambda: ranking.plot_roofline(most=len(ranking)))
+        if self.heatmap is not None:
+            x, y, file = self.heatmap
+            save_plot(file, lambda: ranking.plot_heatmap(x, y))
+        return Found(lambda: told(few), lambda: ranking_table(few, len(few), styled=True))
+
+    def over(self, fleet: Fleet, what: str) -> Found:
+        """Devices by their predicted times."""
+        if self.roofline or self.heatmap:
+            raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot and --html show all")
+        save_plot(self.plot, lambda: plot_devices(fleet.rankings))
+        save_document(lambda: page.devices(fleet, what), self.html)
+        return Found(fleet.to_dict, lambda: fleet_table(fleet, what, screen_width(), styled=True))

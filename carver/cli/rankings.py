@@ -22,6 +22,7 @@ from ..ranking.compare import rank_over, recommend_over
 from ..ranking.hint import Hint
 from ..ranking.rank import spellings
 from ..ranking.recommend import default_backend
+from ..view.page import document
 from .options import (
     DEVICES,
     PICTURE,
@@ -32,16 +33,15 @@ from .options import (
     Backend,
     ConfigBackend,
     Configs,
-    Heatmap,
+    Found,
     Html,
     Ignore,
     KernelName,
     Macros,
     Most,
     Names,
-    Plot,
+    Pictures,
     Profile,
-    Roofline,
     TopK,
     argument,
     command,
@@ -51,12 +51,8 @@ from .options import (
     devices_of,
     option,
     per_operator,
-    print_json,
-    save_page,
+    save_document,
     save_plot,
-    save_plots,
-    show,
-    show_over,
     told,
     without_operator,
 )
@@ -68,26 +64,24 @@ DRAWN = 300
 
 def _recommend_over(
     template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
-    plot: Path | None, roofline: Path | None, heatmap: Any, html: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    pictures: Pictures,
+) -> Found:  # fmt: skip
     if kernel or profile is not None:
         raise ConfigError("--kernel and --profile are of one device: give one --arch")
     fleet = recommend_over(template.problem, archs, backend)
-    show_over(fleet, f"{template.problem} on {len(fleet.rankings)} devices", plot, roofline, heatmap, html, as_json)
+    return pictures.over(fleet, f"{template.problem} on {len(fleet.rankings)} devices")
 
 
 @partial(per_operator, over=_recommend_over)
 def recommend(
-    template: Template, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None, profile: Profile = None,
-    plot: Plot = None, roofline: Roofline = None, heatmap: Heatmap = None, html: Html = None, as_json: AsJson = False,
-) -> None:  # fmt: skip
+    template: Template, pictures: Pictures, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None,
+    profile: Profile = None,
+) -> Found:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend, kernel, profile)
-    if html or roofline or heatmap:
+    if pictures.html or pictures.roofline or pictures.heatmap:
         ranking = template.recommend_hints(max(topk, ranking.candidates), backend, kernel, profile)
-    save_page(ranking[:max(topk, DRAWN)], html)
-    save_plots(ranking, ranking[:topk], plot, roofline, heatmap)
-    show(ranking[:topk], topk, as_json)
+    return pictures.of(ranking, slice(topk), max(topk, DRAWN))
 
 
 @partial(without_operator, recommend)
@@ -124,7 +118,7 @@ def _moe(
     topk: TopK = 10,
     explain: Annotated[bool, option("Explain the predicted time of the first.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> Found:
     """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
 
     The configurations with which both matmuls together are predicted to take least, best first.
@@ -134,16 +128,14 @@ def _moe(
     skew = float(routing) if routing.replace(".", "", 1).isdecimal() else routing
     layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
     ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
-    if as_json:
-        hints = [
-            {"config": dict(hint.config), "down_config": dict(hint.layers["down"].config),
-             "predicted_ms": hint.predicted_ms, "up_ms": hint.layers["up"].predicted_ms,
-             "down_ms": hint.layers["down"].predicted_ms, "bound": hint.bound}
-            for hint in ranking
-        ]  # fmt: skip
-        print_json({"layer": str(ranking.subject), "hints": hints})
-    else:
-        click.echo(ranking[0].explain() if explain else repr(ranking))
+    hints = [
+        {"config": dict(hint.config), "down_config": dict(hint.layers["down"].config),
+         "predicted_ms": hint.predicted_ms, "up_ms": hint.layers["up"].predicted_ms,
+         "down_ms": hint.layers["down"].predicted_ms, "bound": hint.bound}
+        for hint in ranking
+    ]  # fmt: skip
+    text = ranking[0].explain if explain else ranking.__repr__
+    return Found({"layer": str(ranking.subject), "hints": hints}, text)
 
 
 command(_moe, "moe", recommend, short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
@@ -169,6 +161,7 @@ def backend_of(
 @per_operator
 def rank(
     template: Template,
+    pictures: Pictures,
     configs: Annotated[TextIO, configs_option("standard input")] = "-",  # type: ignore[assignment]
     topk: Most = None,
     backend: ConfigBackend = None,
@@ -182,12 +175,7 @@ def rank(
     source: Annotated[str | None, option(
         "The Triton kernel to which the configurations belong.", metavar="FILE.py:NAME")] = None,
     args: Arguments = None,
-    plot: Plot = None,
-    roofline: Roofline = None,
-    heatmap: Heatmap = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Rank your own configurations by their predicted times."""
     given = read_configs(text_from(configs, ConfigError))
     how: dict[str, Any] = {"kernel": kernel, "profile": profile, "names": names, "ignore": ignore}
@@ -196,16 +184,13 @@ def rank(
         if compiled is None or not source or args is None:
             raise ConfigError("--compiled N, --source FILE.py:NAME and --args FILE.toml go together")
         how |= {"compiled": compiled, "call": call_of(source, args)}
-    ranking = template.rank(given, backend, **how)
-    save_page(ranking, html)
-    shown = ranking[:topk]
-    save_plots(ranking, shown, plot, roofline, heatmap)
-    show(shown, len(shown), as_json)
+    return pictures.of(template.rank(given, backend, **how), slice(topk))
 
 
 def _rank_any_kernel(
     source: AnySource,
     arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
+    pictures: Pictures,
     args: Arguments = None,
     configs: Configs = None,
     macros: Macros = (),
@@ -216,12 +201,7 @@ def _rank_any_kernel(
     explain: Annotated[int | None, option(
         "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
     no_launch: Annotated[bool, option("Leave out the time of the launch, as within a CUDA graph.")] = False,
-    plot: Plot = None,
-    roofline: Roofline = None,
-    heatmap: Heatmap = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Rank the configurations of any kernel by their machine code.
 
     A kernel is FILE.cu:NAME or FILE.hip:NAME, a function of a source with -D macros, or FILE.py:NAME: a function of
@@ -244,19 +224,13 @@ def _rank_any_kernel(
         if profile is not None or explain is not None:
             raise ConfigError("--profile and --explain are of one device: give one --arch")
         fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how))
-        title = f"{fleet.best[0].subject} on {len(fleet.rankings)} devices"
-        show_over(fleet, title, plot, roofline, heatmap, html, as_json)
-        return
+        return pictures.over(fleet, f"{fleet.best[0].subject} on {len(fleet.rankings)} devices")
     ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
-    if explain is not None and explain > len(ranking):
+    if explain is None:
+        return pictures.of(ranking, slice(topk))
+    if explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
-    save_page(ranking, html)
-    if explain is not None and not as_json:
-        click.echo(ranking.explain(explain - 1))
-        return
-    shown = ranking[explain - 1 : explain] if explain else ranking[:topk]
-    save_plots(ranking, shown, plot, roofline, heatmap)
-    show(shown, len(shown), as_json)
+    return Found(pictures.of(ranking, slice(explain - 1, explain)).data, lambda: ranking.explain(explain - 1))
 
 
 command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
@@ -275,8 +249,7 @@ def explain(
     backend: Backend = None,
     kernel: KernelName = None,
     html: Html = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Explain the predicted time of a configuration."""
     if config is None:
         if names or ignore:
@@ -296,9 +269,9 @@ def explain(
         offered = [each for each in every(template.problem.operator) if each.backend == backend]
         theirs = {ours: name for name, ours in spellings(offered, names).items() if name in config}
         found = found.renamed(theirs)
-    save_page(ranking, html)
-    print_json(found.to_dict()) if as_json else click.echo(str(found))
+    save_document(lambda: document(ranking), html)
     save_plot(plot, found.plot)
+    return Found(found.to_dict, found.__str__)
 
 
 def _explain_hint(
@@ -306,12 +279,11 @@ def _explain_hint(
     arch: Annotated[str | None, option(
         "Explain for this device instead of the hint's own.", metavar="NAME")] = None,
     plot: Explained = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Explain a hint that was saved as JSON."""
     found = explained(Hint.from_json(text_from(file, ConfigError)), device(arch) if arch else None)
-    print_json(found.to_dict()) if as_json else click.echo(str(found))
     save_plot(plot, found.plot)
+    return Found(found.to_dict, found.__str__)
 
 
 command(_explain_hint, "hint", explain)

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -24,7 +24,7 @@ from ..base.errors import ConfigError
 from ..base.folders import cache_folder
 from ..base.given import printable
 from ..base.store import NAME
-from ..base.table import Column, console, drawn, said_left_out, screen_width, words
+from ..base.table import Column, drawn, in_style, said_left_out, screen_width, words
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
 from .options import (
@@ -32,28 +32,33 @@ from .options import (
     OUTPUT,
     AsJson,
     Backend,
+    Found,
+    Group,
     TopK,
     argument,
     command,
     device,
-    group_of,
     option,
     per_operator,
-    print_json,
     without_operator,
 )
 
 
 @partial(command, name="archs")
-def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=False)], as_json: AsJson = False) -> None:
+def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=False)]) -> Found:
     """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
     every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
     kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
     if not kept:
         raise ConfigError(f"no device has {' '.join(words)!r} in its name; `carver archs` lists all {len(every)}")
-    if as_json:
-        print_json([{name: getattr(a, name) for name in IDENTITY} | _rates(a) for a in kept])
-        return
+    told = [
+        {name: getattr(a, name) for name in IDENTITY} | {
+            "sm_count": a.sm_count, "float32_flops_per_s": a.vector_flops_per_s("float32"),
+            "float16_flops_per_s": a.flops_per_s("float16"), "dram_bytes_per_s": a.dram_bytes_per_s,
+            "l2_bytes": a.l2_bytes, "constants": a.provenance,
+        }
+        for a in kept
+    ]  # fmt: skip
     shown = [
         Column("name", tuple(a.name for a in kept), is_text=True),
         Column("device", tuple(a.title.removeprefix("NVIDIA ").removeprefix("AMD ") for a in kept), True, "", True),
@@ -64,12 +69,11 @@ def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=Fal
         Column("DRAM\nGB/s", tuple(f"{a.dram_bytes_per_s / 1e9:.0f}" for a in kept), spare=3),
         Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
     ]
-    click.echo(drawn(shown, width := screen_width(), styled=True))
-    for line in said_left_out(shown, width):
-        click.echo(line)
+    width = screen_width()
+    return Found(told, "\n".join([drawn(shown, width, styled=True), *said_left_out(shown, width)]))
 
 
-arch = group_of("arch", "Show one device: `carver arch show NAME`.")
+arch = Group("arch", help="Show one device: `carver arch show NAME`.")
 
 
 @partial(command, name="show", group=arch)
@@ -77,25 +81,19 @@ def _show(
     name: Annotated[str, argument()],
     toml: Annotated[bool, option("Print a descriptor file, from which you can write your own.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Print every constant of a device, with its source."""
     arch = device(name)
     if toml and as_json:
         raise ConfigError("--toml and --json are two forms of the same: give one of the two")
-    if toml:
-        click.echo(devices.to_toml(arch), nl=False)
-    elif as_json:
-        print_json(dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")})
-    else:
-        _show_arch(arch)
+    told = dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")}
+    return Found(told, devices.to_toml(arch).rstrip("\n") if toml else "\n".join(_lines(arch)))
 
 
-def _show_arch(arch: Arch) -> None:
-    from rich.text import Text
-
-    screen, source, wide = console(), dict(arch.source), screen_width()
-    screen.print(Text(f"{arch.title}  ({arch.name}, {arch.isa})", "bold"))
-    screen.print(Text(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim"))
+def _lines(arch: Arch) -> Iterator[str]:
+    source, wide = dict(arch.source), screen_width()
+    yield in_style(f"{arch.title}  ({arch.name}, {arch.isa})", "bold")
+    yield in_style(f"also called {', '.join((*arch.aliases, *arch.device_names)) or 'nothing else'}", "dim")
     sections: dict[str, list[tuple[str, str]]] = {
         section: [(name, _quantity(name, getattr(arch, name))) for name in names]
         for section, names in SECTIONS.items()
@@ -114,15 +112,14 @@ def _show_arch(arch: Arch) -> None:
     for section, rows in sections.items():
         if not rows:
             continue
-        screen.print(Text(f"\n{section}", "bold"))
+        yield in_style(f"\n{section}", "bold")
         width = max(len(key) for key, _ in rows)
-        for key, value in rows:
-            screen.print(Text(f"  {key:<{width}s}  {value}"))
+        yield from (f"  {key:<{width}s}  {value}" for key, value in rows)
         for key, text in source.items():
             if key.partition(".")[0] == section:
                 said = fill(f"source of {key}: {text}", wide, initial_indent="  ", subsequent_indent="    ")
-                screen.print(Text(said, "dim"))
-    screen.print(Text(f"\nconstants: {arch.provenance}"))
+                yield in_style(said, "dim")
+    yield f"\nconstants: {arch.provenance}"
 
 
 def _quantity(name: str, value: object) -> str:
@@ -139,23 +136,12 @@ def _quantity(name: str, value: object) -> str:
     return str(value)
 
 
-def _rates(arch: Arch) -> dict[str, Any]:
-    return {
-        "sm_count": arch.sm_count,
-        "float32_flops_per_s": arch.vector_flops_per_s("float32"),
-        "float16_flops_per_s": arch.flops_per_s("float16"),
-        "dram_bytes_per_s": arch.dram_bytes_per_s,
-        "l2_bytes": arch.l2_bytes,
-        "constants": arch.provenance,
-    }
-
-
-cache = group_of("cache", "Manage tuned kernels on disk.")
+cache = Group("cache", help="Manage tuned kernels on disk.")
 Keys = Annotated[tuple[str, ...], argument(nargs=-1, required=False)]
 
 
 @partial(command, name="list", group=cache)
-def _list_cache(as_json: AsJson = False) -> None:
+def _list_cache() -> Found:
     """List the entries: key, kernel, device, best configuration and time."""
     from ..tune.cache import entries
 
@@ -167,26 +153,20 @@ def _list_cache(as_json: AsJson = False) -> None:
         }
         for e in entries()
     ]  # fmt: skip
-    if as_json:
-        print_json(rows)
-        return
+    lines = []
     for row in rows:
-        if row["problem"]:
-            click.echo(f"{row['key'][:12]}  unusable: {row['problem']}")
-            continue
         when = str(row["created_at"])[:16].replace("T", " ")
         took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
-        said = f"{row['kernel']}  {took}  {words(row['config'])}  ({row['device']})"
-        click.echo(f"{row['key'][:12]}  {when}  {said}")
-    click.echo(f"{len(rows)} in {cache_folder() / NAME}")
+        told = f"{when}  {row['kernel']}  {took}  {words(row['config'] or {})}  ({row['device']})"
+        lines.append(f"{row['key'][:12]}  {f'unusable: {problem}' if (problem := row['problem']) else told}")
+    return Found(rows, "\n".join([*lines, f"{len(rows)} in {cache_folder() / NAME}"]))
 
 
 @partial(command, name="clear", group=cache)
 def _clear_cache(
     keys: Keys,
     binaries: Annotated[bool, option("Also delete what compilers made and unpacked sources.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
     from ..base.store import clear
     from ..tune.cache import chosen, remove
@@ -196,7 +176,7 @@ def _clear_cache(
         remove(entry.key)
     if binaries:
         clear()
-    print_json({"deleted": len(gone)}) if as_json else click.echo(f"{len(gone)} deleted")
+    return Found({"deleted": len(gone)})
 
 
 @partial(command, name="export", group=cache)
@@ -205,14 +185,13 @@ def _export_cache(
     keys: Keys,
     binaries: Annotated[bool, option(
         "Also write the compiled kernels of all candidates, not only of the best.")] = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
     from ..tune.cache import export_archive
 
     done = export_archive(file, keys, binaries)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
-    print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
+    return Found(dataclasses.asdict(done), said)
 
 
 @partial(command, name="import", group=cache)
@@ -221,45 +200,36 @@ def _import_cache(
     sha256: Annotated[str | None, option(
         "SHA-256 of the archive, as 'carver cache export' printed it; another archive is refused.")] = None,
     replace: Annotated[bool, option("Replace entries that are there already.")] = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> Found:  # fmt: skip
     """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
     from ..tune.cache import import_archive
 
     done = import_archive(file, sha256, replace)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
-    print_json(dataclasses.asdict(done)) if as_json else click.echo(said)
+    return Found(dataclasses.asdict(done), said)
 
 
 @partial(command, name="trust", group=cache)
 def _trust_cache(
     folder: Annotated[Path | None, argument(type=click.Path(exists=True, file_okay=False, path_type=Path))] = None,
     drop: Annotated[bool, option("Stop trusting it.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
     from ..base.folders import trust, trusted
 
     if folder is not None:
         trust(folder, drop)
-    if as_json:
-        print_json([str(each) for each in trusted()])
-        return
-    for each in trusted():
-        click.echo(each)
+    return Found([str(each) for each in trusted()])
 
 
 @partial(command, name="why", group=cache)
 def _why(
-    key: Annotated[str, argument()], other: Annotated[str | None, argument()] = None, as_json: AsJson = False
-) -> None:
+    key: Annotated[str, argument()], other: Annotated[str | None, argument()] = None
+) -> Found:
     """Print what went into the KEY of an entry, or how two keys differ.
 
     A key is known by its first characters, as "carver cache list" prints them.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     from ..tune.keys import differences, parts_of, rows
 
     whole, parts = parts_of(key)
@@ -268,95 +238,76 @@ def _why(
     if other is not None:
         second, others = parts_of(other)
         headings, found = ("part", whole[:12], second[:12]), [*differences(parts, others)]
-    if as_json:
-        print_json([dict(zip(headings, row, strict=True)) for row in found])
-    elif not found:
-        click.echo("nothing: it is the same key")
-    else:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-        for heading in headings:
-            table.add_column(heading, overflow="fold")
-        for row in found:
-            table.add_row(*map(Text, row))
-        console().print(table)
+    told = [dict(zip(headings, row, strict=True)) for row in found]
+    return Found(told, None if found else "nothing: it is the same key")
 
 
-profile = group_of("profile", "Manage what tuning taught about kernels, by kernel and device.")
+profile = Group("profile", help="Manage what tuning taught about kernels, by kernel and device.")
 
 
 @partial(command, name="list", group=profile)
-def _list_profiles(as_json: AsJson = False) -> None:
+def _list_profiles() -> Found:
     """List the profiles: name, device, and number of measurements."""
     from ..tune.cache import profiles
 
     found = list(profiles())
-    if as_json:
-        rows = [{"name": name, "problem": what} if isinstance(what, str) else
-                {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
-                 "problems": what.problems} for name, what in found]  # fmt: skip
-        print_json(rows)
-        return
-    for name, what in found:
-        said = f"unusable: {what}" if isinstance(what, str) else str(what)
-        click.echo(f"{printable(name)}  {said}")
-    click.echo(f"{len(found)} in {cache_folder() / NAME}")
+    rows = [{"name": name, "problem": what} if isinstance(what, str) else
+            {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
+             "problems": what.problems} for name, what in found]  # fmt: skip
+    said = (f"{name}  {f'unusable: {what}' if isinstance(what, str) else what}" for name, what in found)
+    return Found(rows, "\n".join([*map(printable, said), f"{len(found)} in {cache_folder() / NAME}"]))
 
 
 @partial(command, name="show", group=profile)
-def _show_profile(name: Annotated[str, argument()], as_json: AsJson = False) -> None:
+def _show_profile(name: Annotated[str, argument()]) -> Found:
     """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
     from ..tune.cache import profile_named
 
     found = profile_named(name)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    click.echo(f"{found.of} on {found.device}: {found}")
-    for constant, moved in found.constants.items():
-        click.echo(f"  {constant:40s} x {moved['factor']:<8.4g} +/- {100 * moved['deviation']:.0f} %")
+    lines = [
+        f"  {constant:40s} x {moved['factor']:<8.4g} +/- {100 * moved['deviation']:.0f} %"
+        for constant, moved in found.constants.items()
+    ]
+    return Found(found.to_dict(), "\n".join([f"{found.of} on {found.device}: {found}", *lines]))
 
 
 @partial(command, name="drop", group=profile)
-def _drop_profiles(names: Annotated[tuple[str, ...], argument(nargs=-1)], as_json: AsJson = False) -> None:
+def _drop_profiles(names: Annotated[tuple[str, ...], argument(nargs=-1)]) -> Found:
     """Delete profiles, by the NAMES that 'carver profile list' prints."""
     from ..tune.cache import drop_profiles
 
     drop_profiles(list(names))
-    print_json({"deleted": len(names)}) if as_json else click.echo(f"{len(names)} deleted")
+    return Found({"deleted": len(names)})
 
 
 @command
 def bench_call(
     device: Annotated[str, option("Either auto, cpu, cuda or cuda:1.")] = "auto",
     rounds: Annotated[int, option("Number of rounds of 100 calls.", type=click.IntRange(1))] = 200,
-    as_json: AsJson = False,
-) -> None:
+) -> Found:
     """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
     from ..tune.doctor import costs
 
     name, found = costs(device, rounds)
     least = found[0].median_us
-    if as_json:
-        rows = [{**dataclasses.asdict(cost), "over_us": cost.median_us - least} for cost in found]
-        print_json({"device": name, "rounds": rounds, "calls": rows})
-        return
+    rows = [{**dataclasses.asdict(cost), "over_us": cost.median_us - least} for cost in found]
     columns = [
         Column("call", tuple(cost.what for cost in found), is_text=True),
         Column("us", tuple(f"{cost.median_us:.2f}" for cost in found)),
         Column("over the first", tuple(f"{cost.median_us - least:+.2f}" for cost in found)),
         Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
     ]
-    click.echo(f"{name}, medians of {rounds} rounds of 100 calls")
-    click.echo(drawn(columns, screen_width(), styled=True))
+    text = f"{name}, medians of {rounds} rounds of 100 calls\n{drawn(columns, screen_width(), styled=True)}"
+    return Found({"device": name, "rounds": rounds, "calls": rows}, text)
 
 
 @command
-def doctor(as_json: AsJson = False) -> None:
+def doctor() -> Found:
     """Print device, compilers, caches, settings in effect, and what is missing."""
     from ..tune.doctor import examine, report
 
     found = examine()
-    print_json(found) if as_json else click.echo(report(found))
+    return Found(found, lambda: report(found))
 
 
 def matmuls(count: int, seed: int = 0) -> list[Template]:
@@ -441,9 +392,8 @@ Repeats = Annotated[int, option("Number of queries of each kind.", type=click.In
 
 @per_operator
 def bench_query(
-    template: Template, topk: TopK = 10, backend: Backend = None, repeats: Repeats = 100, many: Many = 1000,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+    template: Template, topk: TopK = 10, backend: Backend = None, repeats: Repeats = 100, many: Many = 1000
+) -> Found:  # fmt: skip
     """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
     arch, problem = template.arch, template.problem
     assert arch is not None
@@ -454,29 +404,23 @@ def bench_query(
         return [Template(dataclasses.replace(problem, sizes=each, align_bytes={})) for each in sizes]
 
     ranking = template.recommend_hints(topk, backend)
-    _show_timings(
+    return _told(
         {"problem": str(problem), "arch": arch.name, "topk": topk, "candidates": ranking.candidates}
         | timings(longer, arch, topk, backend, repeats, many),
         f"{problem} and longer on {arch.title}: top {topk} of {ranking.candidates:,} candidates; at once {many:,}",
-        as_json,
     )  # fmt: skip
 
 
-def _show_timings(found: dict[str, Any], title: str, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    click.echo(title)
-    for what, key, unit in LINES:
-        if key in found:
-            click.echo(f"  {what:<34s} {found[key]:9.3f} {unit}")
+def _told(found: dict[str, Any], title: str) -> Found:
+    lines = [f"  {what:<34s} {found[key]:9.3f} {unit}" for what, key, unit in LINES if key in found]
+    return Found(found, "\n".join([title, *lines]))
 
 
 @partial(without_operator, bench_query)
-def _query_matmuls(many: Many = 1000, repeats: Repeats = 200, as_json: AsJson = False) -> None:
+def _query_matmuls(many: Many = 1000, repeats: Repeats = 200) -> Found:
     """Without an operator, these are matmuls of all sizes on an H200."""
     arch = devices.load("h200")
     found = {"arch": arch.name, "topk": 10, "many": many, **fresh(arch, 10, None, 5)}
     found |= timings(matmuls, arch, 10, None, repeats, many)
     title = f"matmuls of 16 to 8192 each way on {arch.title}, top 10; CPU time; at once {many:,} shapes"
-    _show_timings(found, title, as_json)
+    return _told(found, title)
