@@ -15,7 +15,7 @@ from .arch.devices import CPU, CUDA, HIP, Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
 from .base.errors import CarverError
-from .ops.matmul import MatmulTemplate
+from .ops.matmul import GatedMLPTemplate, GEMVTemplate, MatmulSoftmaxTemplate, MatmulTemplate
 from .ops.template import recommend_many
 from .ranking.hint import Hint, NoRasterization, Rasterization2DColumn
 from .ranking.ranking import Ranking
@@ -33,12 +33,9 @@ if typing.TYPE_CHECKING:
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
     from .ops.elementwise import ElementwiseTemplate
-    from .ops.fused import GatedMLPTemplate, MatmulSoftmaxTemplate
-    from .ops.gemv import GEMVTemplate
     from .ops.graph import Chain
-    from .ops.grouped_matmul import GroupedMatmulTemplate, Routing
-    from .ops.moe import MoETemplate
-    from .ops.op import OpTemplate
+    from .ops.grouped_matmul import GroupedMatmulTemplate, MoETemplate, Routing
+    from .ops.operator import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
     from .ranking.kernel import Call
     from .ranking.space import SearchSpace
@@ -67,12 +64,9 @@ _LATE = {
     "ops.attention": ("FlashAttentionTemplate",),
     "ops.conv": ("Conv2DTemplate", "ConvTemplate", "DedispersionTemplate"),
     "ops.elementwise": ("ElementwiseTemplate",),
-    "ops.fused": ("GatedMLPTemplate", "MatmulSoftmaxTemplate"),
-    "ops.gemv": ("GEMVTemplate",),
     "ops.graph": ("Chain",),
-    "ops.grouped_matmul": ("GroupedMatmulTemplate", "Routing"),
-    "ops.moe": ("MoETemplate",),
-    "ops.op": ("OpTemplate",),
+    "ops.grouped_matmul": ("GroupedMatmulTemplate", "MoETemplate", "Routing"),
+    "ops.operator": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("Call",),
     "ranking.space": ("SearchSpace",),

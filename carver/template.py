@@ -1,8 +1,7 @@
 """`from carver.template import MatmulTemplate`, as code written for TileLang's Carver imports it."""
 
 from .ops.elementwise import ElementwiseTemplate
-from .ops.gemv import GEMVTemplate
-from .ops.matmul import MatmulTemplate
+from .ops.matmul import GEMVTemplate, MatmulTemplate
 from .ops.reduction import GeneralReductionTemplate
 
 __all__ = ["ElementwiseTemplate", "GEMVTemplate", "GeneralReductionTemplate", "MatmulTemplate"]

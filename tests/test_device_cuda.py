@@ -26,8 +26,7 @@ from carver.calibrate.micro import Gpu
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate
-from carver.ops.gemv import GEMVTemplate
-from carver.ops.matmul import MatmulTemplate
+from carver.ops.matmul import GEMVTemplate, MatmulTemplate
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.ops.template import Template
 from carver.problem.problem import Problem

@@ -29,11 +29,11 @@ def test_an_unknown_operator_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("each", OPERATORS, ids=lambda o: o.name)
-def test_arguments_of_the_command_line_are_parameters(each: operator.Operator) -> None:
+def test_what_a_template_needs_is_positional_on_the_command_line(each: operator.Operator) -> None:
     parameters = signature(each.template).parameters
-    assert {argument.parameter for argument in each.arguments} <= set(parameters)
     needed = {name for name, p in parameters.items() if p.default is p.empty}
-    assert not each.arguments or needed <= {a.parameter for a in each.arguments if not a.option}
+    assert needed <= {name for name, (argument, _) in each.arguments.items() if argument.positional}
+    assert not any(argument.positional and argument.help for argument, _ in each.arguments.values())
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -24,8 +24,7 @@ from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.scope import static_scope
 from carver.ops.elementwise import ElementwiseTemplate
-from carver.ops.gemv import GEMVTemplate
-from carver.ops.matmul import MatmulTemplate
+from carver.ops.matmul import GEMVTemplate, MatmulTemplate
 from carver.ops.reduction import ReductionTemplate
 from carver.problem.problem import Problem
 from carver.run import compile as compiling

@@ -22,8 +22,8 @@ from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
 from carver.evaluate.tables import tunables
 from carver.export.vllm import DTYPES, KEYS
+from carver.ops.grouped_matmul import MoETemplate
 from carver.ops.matmul import MatmulTemplate
-from carver.ops.moe import MoETemplate
 from carver.problem.problem import Problem
 
 from .winners import Row, Winner, sorted_out

@@ -19,7 +19,19 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    BinaryIO,
+    ParamSpec,
+    TextIO,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -279,8 +291,9 @@ def takes(
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters
+        scope = sys.modules[function.__module__].__dict__
         kinds = {
-            name: "Hashable" if re.search(words, name) else p.annotation
+            name: "Hashable" if re.search(words, name) else _bare(p.annotation, scope)
             for name, p in parameters.items()
             if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
         }
@@ -292,7 +305,6 @@ def takes(
             (at, name) for at, (name, p) in enumerate(parameters.items())
             if p.default is p.empty and p.kind not in variable and name != "self"
         ]  # fmt: skip
-        scope = sys.modules[function.__module__].__dict__
         by_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
         by_type = {name for name, kind in kinds.items() if not re.search(by_value, kind)}
         seen: set[tuple[str, type]] = set()  # types of arguments that are right, whatever the value
@@ -316,6 +328,14 @@ def takes(
         return checked
 
     return decorated
+
+
+def _bare(annotation: str, scope: Mapping[str, Any]) -> str:
+    """An annotation without what `Annotated` adds."""
+    if get_origin(named := scope.get(annotation)) is Annotated:
+        return str(getattr(get_args(named)[0], "__name__", "Any"))
+    (kind, inner), *_ = _alternatives(annotation)
+    return inner[0] if kind == "Annotated" else annotation
 
 
 def fits(value: object, annotation: str, scope: Mapping[str, Any]) -> bool:

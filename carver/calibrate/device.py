@@ -21,8 +21,7 @@ from ..base.given import as_json, number, typed
 from ..cost.learn import fit, identified
 from ..evaluate.tables import Case
 from ..ops.elementwise import ElementwiseTemplate
-from ..ops.gemv import GEMVTemplate
-from ..ops.matmul import MatmulTemplate
+from ..ops.matmul import GEMVTemplate, MatmulTemplate
 from ..ops.reduction import ReductionTemplate
 from ..ops.template import Template
 from ..problem.problem import Problem

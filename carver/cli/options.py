@@ -13,7 +13,7 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from inspect import Parameter, signature
 from pathlib import Path
@@ -30,7 +30,7 @@ from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words
 from ..kernels.declaration import every
-from ..ops.operator import Argument, Operator, operators
+from ..ops.operator import Operator, operators
 from ..problem.operator_file import operator_files
 from ..ranking.compare import Fleet
 from ..ranking.ranking import Ranking
@@ -401,10 +401,9 @@ def per_operator(
     run, run_over = printing(function), printing(over) if over else None
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
-        known = signature(operator.template).parameters
         made = Command(
             operator.name.replace("_", "-"), callback=functools.partial(_call, run, run_over, operator),
-            params=[*(_param(each, known[each.parameter]) for each in operator.arguments), *own],
+            params=[*_params(operator), *own],
             help=f"{operator.summary}\n\n{function.__doc__}", short_help=operator.summary,
         )  # fmt: skip
         made.says = operator.summary
@@ -434,7 +433,7 @@ def without_operator(group: click.Group, alone: Function) -> None:
 class _Operators(Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         for operator in operators().values():
-            if args[0] in operator.arguments[0].choices:  # as softmax is of reduction
+            if args[0] in next(iter(operator.arguments.values()))[0].choices:  # as softmax is of reduction
                 ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
         return super().resolve_command(ctx, args)
 
@@ -444,8 +443,8 @@ def _call(
 ) -> None:
     parameters = signature(operator.template).parameters
     taken: dict[str, Any] = {}
-    for each in operator.arguments:
-        value, name = given.pop(each.parameter.lower()), each.parameter
+    for name in operator.arguments:
+        value = given.pop(name.lower())
         taken |= _extents(value) if parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
     found = devices_of(arch) if over else [device(str(arch))]
     if over and len(found) > 1:
@@ -466,21 +465,24 @@ def _extents(words: Sequence[str]) -> Mapping[str, int]:
     return extents
 
 
-def _param(given: Argument, parameter: Parameter) -> click.Parameter:
-    """An argument as click has it; type and default are those of the template's parameter."""
-    name, words = given.parameter.lower(), str(parameter.annotation)
-    text = parameter.kind is Parameter.VAR_KEYWORD or "str" in words
-    number = float if "float" in words else int
-    kind = click.Choice(given.choices) if given.choices else str if text else number
-    if not given.option:
-        metavar = given.metavar or name.upper()
-        return click.Argument([name], type=kind, nargs=given.count, required=True, metavar=metavar)
-    default = None if parameter.default is Parameter.empty else parameter.default
-    said = given.help or (f"inputs: {', '.join(BYTES)}" if given.option == "--dtype" else "")
-    return click.Option(
-        [given.option, name], type=None if default is False else kind, is_flag=default is False, default=default,
-        metavar=given.metavar or None, help=f"{said[:1].upper()}{said[1:]}." if said else None,
-    )  # fmt: skip
+def _params(operator: Operator) -> Iterator[click.Parameter]:
+    """The arguments of a template as click has them, options behind."""
+    known, options = signature(operator.template).parameters, list[click.Parameter]()
+    for place, (told, of) in operator.arguments.items():
+        name, kinds, default = place.lower(), get_args(of) or (of,), known[place].default
+        text = str in kinds or known[place].kind is Parameter.VAR_KEYWORD
+        kind = click.Choice(told.choices) if told.choices else str if text else float if float in kinds else int
+        if told.positional:
+            metavar = told.metavar or name.upper()
+            yield click.Argument([name], type=kind, nargs=told.count, required=True, metavar=metavar)
+            continue
+        flag = place.removeprefix("in_").removeprefix("with_").replace("_", "-").lower()
+        said = told.help or (f"inputs: {', '.join(BYTES)}" if flag == "dtype" else "")
+        options.append(click.Option(
+            [f"--{flag}", name], type=None if default is False else kind, is_flag=default is False, default=default,
+            metavar=told.metavar or None, help=f"{said[:1].upper()}{said[1:]}." if said else None,
+        ))  # fmt: skip
+    yield from options
 
 
 def _finite(value: Any) -> Any:

@@ -15,8 +15,8 @@ from ..base.errors import ConfigError
 from ..base.given import text_from
 from ..kernels.declaration import every
 from ..ops.elsewise import explained
+from ..ops.grouped_matmul import MoETemplate
 from ..ops.matmul import SCALE_BLOCK
-from ..ops.moe import MoETemplate
 from ..ops.template import Template, recommend_many
 from ..ranking.compare import rank_over, recommend_over
 from ..ranking.hint import Hint

@@ -23,8 +23,8 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
 from ..kernels.foreign import from_triton
+from ..ops.grouped_matmul import CONSIDERED, MoETemplate
 from ..ops.matmul import MatmulTemplate
-from ..ops.moe import CONSIDERED, MoETemplate
 from ..ops.template import recommend_many
 from ..problem.problem import counted
 from ..ranking.hint import Hint

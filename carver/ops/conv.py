@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Annotated
 
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from .operator import ACCUM_DTYPE, BATCH, DTYPE, OUT_DTYPE, Argument, Operator, respelt
+from .operator import AccumDType, DType, Operator, OutDType, respelt
 from .template import Template, accumulator, output_type
 
 
@@ -28,12 +29,12 @@ class ConvTemplate(Template):
         F: int,
         KH: int,
         KW: int,
-        stride: int = 1,
-        pad: int = 0,
-        dilation: int = 1,
-        in_dtype: str = "float16",
-        out_dtype: str | None = None,
-        accum_dtype: str | None = None,
+        stride: Annotated[int, "pixels from one output to the next"] = 1,
+        pad: Annotated[int, "pixels of border on each side"] = 0,
+        dilation: Annotated[int, "pixels from one tap to the next"] = 1,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
+        accum_dtype: AccumDType = None,
     ) -> None:
         step, apart, border = size("stride", stride), size("dilation", dilation), counted("pad", pad)
         out = {}
@@ -54,19 +55,15 @@ OPERATOR = Operator(
     "conv",
     ConvTemplate,
     "A network's convolution: N x C x H x W images with F filters of KH x KW.",
-    (
-        *(Argument(name) for name in ("N", "C", "H", "W", "F", "KH", "KW")),
-        Argument("stride", "pixels from one output to the next", "--stride"),
-        Argument("pad", "pixels of border on each side", "--pad"),
-        Argument("dilation", "pixels from one tap to the next", "--dilation"), DTYPE, OUT_DTYPE, ACCUM_DTYPE,
-    ),
 )  # fmt: skip
 
 
 class Conv2DTemplate(Template):
     """One single-channel image under one filter, direct: `height` x `width` outputs of an input with a border."""
 
-    def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
+    def __init__(
+        self, height: int, width: int, filter_height: int, filter_width: int, dtype: DType = "float32"
+    ) -> None:
         kind = dtypes.canonical(dtype)
         sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
         types = dict.fromkeys(("O", "I", "F"), kind)
@@ -78,7 +75,6 @@ CONV2D = Operator(
     "conv2d",
     Conv2DTemplate,
     "A direct convolution of one image, HEIGHT x WIDTH results, FILTER_HEIGHT x FILTER_WIDTH taps.",
-    (*map(Argument, ("height", "width", "filter_height", "filter_width")), replace(DTYPE, parameter="dtype")),
     recognise=lambda problem: respelt(problem, [Conv2DTemplate(1, 1, 1, 1).problem]),
 )
 
@@ -89,7 +85,7 @@ class DedispersionTemplate(Template):
     A delay grows with the trial and is longest in the lowest channel: `max_delay` samples in the last trial.
     """
 
-    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: str = "int8") -> None:
+    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: DType = "int8") -> None:
         sizes = {"d": trials, "t": samples, "h": channels}
         types = {"O": "float32", "I": dtypes.canonical(dtype), "S": "float32"}
         options = {"max_delay": counted("max_delay", max_delay), "flops_per_element": 1}
@@ -100,7 +96,6 @@ DEDISPERSION = Operator(
     "dedispersion",
     DedispersionTemplate,
     "Sums of CHANNELS delayed series, SAMPLES long, for each of TRIALS delays of at most MAX_DELAY samples.",
-    (*map(Argument, ("trials", "samples", "channels", "max_delay")), replace(DTYPE, parameter="dtype")),
 )
 
 
@@ -108,7 +103,8 @@ class WindowTemplate(Template):
     """O[b,x] += I[b,x+r] * W[b,r]: `batch` signals of `length` outputs, each under a filter of its own of `taps`."""
 
     def __init__(
-        self, length: int, taps: int, batch: int = 1, in_dtype: str = "float16", out_dtype: str | None = None
+        self, length: int, taps: int, batch: Annotated[int, "signals, each with its own filter"] = 1,
+        in_dtype: DType = "float16", out_dtype: OutDType = None,
     ) -> None:
         kind = dtypes.canonical(in_dtype)
         types = {"O": output_type(kind, out_dtype), "I": kind, "W": kind}
@@ -138,6 +134,5 @@ WINDOW = Operator(
     "window",
     WindowTemplate,
     "A filter of TAPS taps over a signal: LENGTH results.",
-    (Argument("length"), Argument("taps"), replace(BATCH, help="signals, each with its own filter"), DTYPE, OUT_DTYPE),
     recognise=recognise,
 )

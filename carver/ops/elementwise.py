@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
 from . import arrays
-from .operator import DTYPE, OUT_DTYPE, Argument, Operator, option_macros
+from .operator import Argument, DType, Operator, OutDType, option_macros
 from .template import Template, flat_shape, wide
 
 MAX_INPUTS = 63
@@ -27,12 +27,12 @@ class ElementwiseTemplate(Template):
 
     def __init__(
         self,
-        shape: Sequence[int],
-        dtype: str = "float16",
-        inputs: int = 1,
-        flops_per_element: int = 1,
-        broadcast: int = 0,
-        out_dtype: str | None = None,
+        shape: Annotated[Sequence[int], Argument(metavar="SIZE...", count=-1)],
+        dtype: DType = "float16",
+        inputs: Annotated[int, "full-size inputs"] = 1,
+        flops_per_element: Annotated[int, "arithmetic operations for each output"] = 1,
+        broadcast: Annotated[int, "further inputs that are read along the last axis only"] = 0,
+        out_dtype: OutDType = None,
     ) -> None:
         rows, cols = flat_shape(shape)
         full, short = size("inputs", inputs), counted("broadcast", broadcast)
@@ -119,12 +119,6 @@ OPERATOR = Operator(
     "elementwise",
     ElementwiseTemplate,
     "Y = f(X0, X1, ...), element by element.",
-    (
-        Argument("shape", metavar="SIZE...", count=-1), replace(DTYPE, parameter="dtype"), OUT_DTYPE,
-        Argument("inputs", "full-size inputs", "--inputs"),
-        Argument("broadcast", "further inputs that are read along the last axis only", "--broadcast"),
-        Argument("flops_per_element", "arithmetic operations for each output", "--flops-per-element"),
-    ),
     reference=reference,
     library=library,
     macros=macros,

@@ -16,8 +16,7 @@ from ..problem.problem import Problem
 from ..ranking.explain import Explanation, explain
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
-from .gemv import GEMVTemplate
-from .matmul import MatmulTemplate
+from .matmul import GEMVTemplate, MatmulTemplate
 from .reduction import ReductionTemplate
 
 WORTH = 1.1

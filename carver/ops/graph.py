@@ -35,8 +35,7 @@ from ..ranking.ranking import Ranking
 from .arrays import roles
 from .attention import FlashAttentionTemplate
 from .elementwise import ElementwiseTemplate
-from .fused import GatedMLPTemplate, MatmulSoftmaxTemplate
-from .matmul import ACTIVATIONS
+from .matmul import ACTIVATIONS, GatedMLPTemplate, MatmulSoftmaxTemplate
 from .reduction import ReductionTemplate
 from .template import Template, accumulator
 

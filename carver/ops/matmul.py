@@ -1,11 +1,12 @@
-"""Matrix products, batched, with an epilogue of a bias and an activation."""
+"""Matrix products: batched, with an epilogue of a bias and an activation; with scales; with a vector; and fused ones,
+two of one operand joined element by element, and one with a softmax of its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import gcd, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import operator_file
 from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
 from . import arrays
-from .operator import ACCUM_DTYPE, BATCH, BIAS, DTYPE, OUT_DTYPE, Argument, Operator, respelt
+from .operator import AccumDType, Argument, Batch, Bias, DType, Operator, OutDType, WeightDType, respelt
 from .template import Template, accumulator, output_type
 
 ACTIVATIONS = {word or "none": code for code, word in enumerate(operator_file.of("matmul").options["activation"])}
@@ -42,20 +43,20 @@ class MatmulTemplate(Template):
         M: int,
         N: int,
         K: int,
-        batch: int = 1,
-        trans_A: bool = False,
-        trans_B: bool = False,
-        in_dtype: str = "float16",
-        out_dtype: str | None = None,
-        accum_dtype: str | None = None,
-        b_dtype: str | None = None,
-        with_bias: bool = False,
-        activation: str = "none",
-        lda: int | None = None,
-        ldb: int | None = None,
-        ldc: int | None = None,
+        batch: Batch = 1,
+        trans_A: Annotated[bool, "A is stored K x M"] = False,
+        trans_B: Annotated[bool, "B is stored N x K"] = False,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
+        accum_dtype: AccumDType = None,
+        b_dtype: WeightDType = None,
+        with_bias: Bias = False,
+        activation: Annotated[str, Argument("applied to the result", choices=tuple(ACTIVATIONS))] = "none",
+        lda: Annotated[int | None, "leading dimension of A, in elements"] = None,
+        ldb: Annotated[int | None, "leading dimension of B, in elements"] = None,
+        ldc: Annotated[int | None, "leading dimension of C, in elements"] = None,
         epilogue: str | Sequence[str] = (),
-        static_shapes: bool = False,
+        static_shapes: Annotated[bool, "sizes are constants of the kernel, as Inductor's are"] = False,
         scale_block: Sequence[int] | str | None = None,
     ) -> None:
         if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
@@ -98,12 +99,7 @@ class MatmulTemplate(Template):
         )
 
 
-SCALE_BLOCK = Argument(
-    "scale_block",
-    "columns x depth that share a scale, such as 128x128; or row, or tensor",
-    "--scale-block",
-    metavar="NxK",
-)
+SCALE_BLOCK = Argument("columns x depth that share a scale, such as 128x128; or row, or tensor", "NxK")
 WHOLE = {"row": (1, 0), "tensor": (0, 0)}
 """Scales outside of the sum: one a row of A and a column of B, or one of each tensor."""
 
@@ -181,18 +177,187 @@ OPERATOR = Operator(
     "matmul",
     MatmulTemplate,
     "C = A B: M x K times K x N.",
-    (
-        Argument("M"), Argument("N"), Argument("K"), BATCH, DTYPE,
-        Argument("b_dtype", "type of B, if it differs from A's", "--b-dtype", metavar="TYPE"), OUT_DTYPE, ACCUM_DTYPE,
-        Argument("trans_A", "A is stored K x M", "--trans-a"),
-        Argument("trans_B", "B is stored N x K", "--trans-b"),
-        BIAS, Argument("activation", "applied to the result", "--activation", choices=tuple(ACTIVATIONS)),
-        *(Argument(f"ld{x}", f"leading dimension of {x.upper()}, in elements", f"--ld{x}") for x in "abc"),
-        Argument("static_shapes", "sizes are constants of the kernel, as Inductor's are", "--static-shapes"),
-    ),
     reference=reference,
     library=library,
     macros=macros,
     approximates=lambda problem: problem.options.get("activation", 0) > ACTIVATIONS["relu"],
     recognise=lambda problem: respelt(problem, _forms()),
+)  # fmt: skip
+
+
+class GEMVTemplate(Template):
+    """y = A x, batched: A is N x K, or K x N with `trans_A`."""
+
+    def __init__(
+        self,
+        N: int,
+        K: int,
+        batch: Batch = 1,
+        trans_A: Annotated[bool, "A is stored K x N"] = False,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
+        accum_dtype: AccumDType = None,
+        with_bias: Bias = False,
+    ) -> None:
+        a = dtypes.canonical(in_dtype)
+        types = {"Y": output_type(a, out_dtype), "X": a, "A": a}
+        matrix = "A[b,k,n]" if trans_A else "A[b,n,k]"
+        sizes = {"b": batch, "n": N, "k": K}
+        accumulate, options = accumulator(a, accum_dtype), {"trans_a": trans_A, "bias": with_bias}
+        super().__init__(Problem("gemv", f"Y[b,n] += X[b,k] * {matrix}", sizes, types, accumulate, options))
+
+
+@cache
+def _vector_forms() -> tuple[Problem, ...]:
+    return tuple(GEMVTemplate(1, 1, trans_A=a).problem for a in (False, True))
+
+
+GEMV = Operator(
+    "gemv",
+    GEMVTemplate,
+    "y = A x: N x K times K.",
+    reference=reference,
+    library=library,
+    macros=macros,
+    recognise=lambda problem: respelt(problem, _vector_forms()),
+)  # fmt: skip
+
+
+class ScaledMatmulTemplate(MatmulTemplate):
+    """C = A B^T: A is M x K with a scale a row and `scale_block[1]` of K, B is N x K with a scale a block.
+
+    The same as `MatmulTemplate(..., trans_B=True, scale_block=...)`, which says what else `scale_block` may be. Weights
+    narrower than A are stored K x N unless `trans_B` says otherwise.
+    """
+
+    def __init__(
+        self,
+        M: int,
+        N: int,
+        K: int,
+        scale_block: Annotated[Sequence[int] | str, SCALE_BLOCK] = "128x128",
+        in_dtype: Annotated[str, Argument("type of the operands", "TYPE")] = "float8_e4m3",
+        out_dtype: OutDType = None,
+        b_dtype: WeightDType = None,
+        trans_B: bool | None = None,
+    ) -> None:
+        alike = dtypes.element_bytes(dtypes.canonical(in_dtype, packed=True)) <= 1
+        super().__init__(
+            M, N, K, trans_B=alike if trans_B is None else trans_B, in_dtype=in_dtype, b_dtype=b_dtype,
+            out_dtype=out_dtype or ("bfloat16" if alike else None), scale_block=scale_block,
+        )  # fmt: skip
+
+
+def _no_reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    raise ProblemError(f"{problem} has no reference: its scales are no tensors of its notation")
+
+
+SCALED = Operator(
+    "scaled_matmul",
+    ScaledMatmulTemplate,
+    "C = A B of operands with scales: M x K times K x N; of 8 bits B is stored N x K.",
+    reference=_no_reference,
+)  # fmt: skip
+
+
+class GatedMLPTemplate(Template):
+    """C = silu(A W0) * (A W1): A is M x K, both weights K x N (`trans_B`: N x K), adjacent in memory."""
+
+    def __init__(
+        self,
+        M: int,
+        N: int,
+        K: int,
+        trans_B: Annotated[bool, "both matrices are stored N x K"] = False,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
+        accum_dtype: AccumDType = None,
+    ) -> None:
+        kind = dtypes.canonical(in_dtype)
+        types = {"A": kind, "W": kind, "C": output_type(kind, out_dtype)}
+        sizes, accumulate = {"m": M, "n": N, "k": K, "u": 2}, accumulator(kind, accum_dtype)
+        computes = f"C[m,n] += A[m,k] * W[u,{'n,k' if trans_B else 'k,n'}]"
+        super().__init__(Problem("gated_mlp", computes, sizes, types, accumulate, {"trans_b": trans_B}))
+
+
+def _transposed(problem: Problem) -> bool:
+    """Whether the weights are stored N x K."""
+    return problem.statement.inputs[1].axes[-1] == "k"
+
+
+def _gated_reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """silu(g) u; |d silu / d g| is at most 1.1."""
+    a, w, product = inputs["A"], inputs["W"], f"mk,{'unk' if _transposed(problem) else 'ukn'}->umn"
+    gate, up = xp.einsum(product, a, w)
+    gate_size, up_size = xp.einsum(product, abs(a), abs(w))
+    value = arrays.silu(gate, xp)
+    return value * up, abs(value) * up_size + 1.1 * gate_size * abs(up)
+
+
+def _gated_library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
+    """torch in four calls: it fuses none of them."""
+    if xp is np:
+        return None
+    a, w = operands
+    gate, up = w.transpose(1, 2) if _transposed(problem) else w
+    return lambda: xp.mul(xp.nn.functional.silu(a @ gate), a @ up, out=out)
+
+
+GATED_MLP = Operator(
+    "gated_mlp",
+    GatedMLPTemplate,
+    "C = silu(A G) * (A U): M x K times two matrices of K x N.",
+    reference=_gated_reference,
+    library=_gated_library,
+    approximates=lambda _: True,
+)  # fmt: skip
+
+
+class MatmulSoftmaxTemplate(Template):
+    """P = softmax(A B) along the rows: A is M x K, B is K x N (N x K with `trans_B`), batched."""
+
+    def __init__(
+        self,
+        M: int,
+        N: int,
+        K: int,
+        batch: Batch = 1,
+        trans_B: Annotated[bool, "B is stored N x K"] = False,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
+    ) -> None:
+        kind = dtypes.canonical(in_dtype)
+        types = {"A": kind, "B": kind, "P": output_type(kind, out_dtype)}
+        computes = f"P[b,m,n] += A[b,m,k] * B[b,{'n,k' if trans_B else 'k,n'}]"
+        sizes = {"b": batch, "m": M, "n": N, "k": K}
+        super().__init__(Problem("matmul_softmax", computes, sizes, types, accumulator(kind), {"trans_b": trans_B}))
+
+
+def softmax_reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
+    """softmax of the notation's sum along its last axis. An error of a sum scales its weight by e^error."""
+    total, magnitude = arrays.value(problem, inputs, xp)
+    value = arrays.softmax(total, xp)
+    return value, value * (1 + xp.amax(magnitude, -1)[..., None])
+
+
+def softmax_library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
+    """torch in two calls, the second in place."""
+    call = arrays.product_call(problem, operands, out, xp)
+    if xp is np or call is None:
+        return None
+
+    def both() -> None:
+        call()
+        xp.softmax(out, -1, out=out)
+
+    return both
+
+
+MATMUL_SOFTMAX = Operator(
+    "matmul_softmax",
+    MatmulSoftmaxTemplate,
+    "P = softmax(A B), row by row: M x K times K x N.",
+    reference=softmax_reference,
+    library=softmax_library,
+    approximates=lambda _: True,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import operator_file
 from ..problem.problem import Problem, size
 from . import arrays
-from .operator import DTYPE, OUT_DTYPE, Argument, Operator
+from .operator import Argument, DType, Operator, OutDType
 from .template import Template, wide
 
 REDUCTIONS = operator_file.of("reduction").options["reduce_op"]
@@ -31,11 +31,11 @@ class ReductionTemplate(Template):
 
     def __init__(
         self,
-        op: str = "sum",
-        shape: Sequence[int] = (),
-        axis: int = 1,
-        in_dtype: str = "float16",
-        out_dtype: str | None = None,
+        op: Annotated[str, Argument("", "OP", REDUCTIONS, positional=True)] = "sum",
+        shape: Annotated[Sequence[int], Argument("", "ROWS COLS", positional=True, count=2)] = (),
+        axis: Annotated[int, Argument("1 along each row, 0 down each column", choices=(0, 1))] = 1,
+        in_dtype: DType = "float16",
+        out_dtype: OutDType = None,
     ) -> None:
         if op not in REDUCTIONS:
             raise ProblemError(
@@ -165,10 +165,6 @@ OPERATOR = Operator(
     "reduction",
     ReductionTemplate,
     f"{', '.join(REDUCTIONS)} of a matrix.",
-    (
-        Argument("op", choices=REDUCTIONS, metavar="OP"), Argument("shape", metavar="ROWS COLS", count=2), DTYPE,
-        OUT_DTYPE, Argument("axis", "1 along each row, 0 down each column", "--axis", choices=(0, 1)),
-    ),
     reference=reference,
     library=library,
     approximates=lambda _: True,

@@ -8,14 +8,14 @@ from math import prod
 from ..base import dtypes
 from ..problem.problem import Problem
 from . import elementwise
-from .operator import BATCH, DTYPE, Argument, Operator
+from .operator import Batch, DType, Operator
 from .template import Template, wide
 
 
 class TransposeTemplate(Template):
     """Y[b,j,i] = X[b,i,j]: `batch` matrices of `rows` x `cols`."""
 
-    def __init__(self, rows: int, cols: int, batch: int = 1, dtype: str = "float16") -> None:
+    def __init__(self, rows: int, cols: int, batch: Batch = 1, dtype: DType = "float16") -> None:
         kind = dtypes.canonical(dtype)
         sizes = {"b": batch, "i": rows, "j": cols}
         options = {"flops_per_element": 0}
@@ -47,7 +47,6 @@ OPERATOR = Operator(
     "transpose",
     TransposeTemplate,
     "Y = X transposed: ROWS x COLS.",
-    (Argument("rows"), Argument("cols"), BATCH, replace(DTYPE, parameter="dtype")),
     reference=elementwise.reference,
     library=elementwise.library,
     recognise=recognise,
