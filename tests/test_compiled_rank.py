@@ -227,6 +227,14 @@ def test_a_function_of_the_kernels_author_that_fails_is_named(what: str) -> None
                        grid=fails if what == "grid" else (1,))  # fmt: skip
 
 
+def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:
+    args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
+    with pytest.raises(ConfigError, match=r"got 'k\.py:copy': FILE:NAME is for a shell"):
+        carver.rank_kernel("k.py:copy", [{"BLOCK": 64}], args=args, grid=(1,), arch=H100)
+    with pytest.raises(ConfigError, match="a Triton kernel needs a grid: a tuple, or a function"):
+        carver.rank_kernel(kernels.copy, [{"BLOCK": 64}], args=args, grid=None, arch=H100)  # type: ignore[arg-type]
+
+
 def test_arguments_by_a_function_that_fails_are_named() -> None:
     with pytest.raises(ConfigError, match="the function args fails for these arguments: KeyError: 'SIZE'"):
         carver.rank_kernel(kernels.copy, [{"BLOCK": 64}], args=lambda c: {"n": c["SIZE"]}, grid=(1,), arch=H100)

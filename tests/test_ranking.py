@@ -12,6 +12,7 @@ import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.base.table import Column, aligned, fitted
 from carver.kernels.declaration import kernels
+from carver.view.table import joined, kibibytes
 
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
 GOOD = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=3)
@@ -83,8 +84,16 @@ def test_slices_are_rankings() -> None:
     assert isinstance(part, carver.Ranking)
     assert [h.config for h in part] == [ranking[i].config for i in (2, 3, 4)]
     assert ranking[-1].config == ranking[9].config
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="this ranking has 10 hints; there is no hint 10"):
         ranking[10]
+
+
+def test_reasons_that_differ_in_numbers_alone_are_one_line() -> None:
+    needs = "it needs {} bytes of shared memory, a block may have 101,376".format
+    assert joined({needs("126,976"): 1, "float8 is not float16": 2, needs("99"): 2, "float8 is not float32": 1}) == {
+        needs("99 to 126,976"): 3, "float8 is not float16": 2, "float8 is not float32": 1,
+    }  # fmt: skip
+    assert kibibytes([16384, 4096]) == ("16", "4") and kibibytes([16384, 512]) == ("16.0", "0.5")
 
 
 def test_asking_again_gives_the_same_object() -> None:

@@ -94,7 +94,8 @@ def function_of(kernel: Any) -> Any:
     inner = kernel
     while not hasattr(inner, "arg_names") or not hasattr(inner, "params"):
         if not hasattr(inner, "fn"):
-            raise ConfigError(f"a kernel is a function decorated with triton.jit, got {type(kernel).__name__}")
+            given = f"{kernel!r}: FILE:NAME is for a shell" if isinstance(kernel, str) else type(kernel).__name__
+            raise ConfigError(f"a kernel is a function decorated with triton.jit, got {given}")
         inner = inner.fn
     return inner
 
@@ -556,6 +557,8 @@ def hashed(target: Target) -> None:
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:
     """The launch grid as three numbers; given as for Triton, a tuple or a function of arguments and configuration. Of
     more than three Triton takes the first: the others may be 1."""
+    if grid is None:
+        raise ConfigError("a Triton kernel needs a grid: a tuple, or a function of the configuration")
     sizes = called("the grid", grid, dict(known)) if callable(grid) else grid
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if all(isinstance(n, int) and n == 1 for n in sizes[3:]):

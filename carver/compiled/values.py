@@ -595,5 +595,5 @@ def undecided(what: str, value: Value) -> ProblemError:
         return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
     names = ", ".join(repr(n) for n in sorted(value.loads))
     first = min(value.loads)
-    hint = f"values={{{first!r}: 2048}} where one number stands for all, else an array of them"
+    hint = f"values={{{first!r}: 2048}} where one number stands for all, else an array of them (in a file: [values])"
     return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")

@@ -183,7 +183,7 @@ def table(
     legend = (
         f"p95, worst: over the problems, k={ks[0]} · fixed: the one configuration that is best over all problems in "
         f"hindsight · Spearm.: rank correlation within {NEAR:g}x of the best · in band: measured times in the band of "
-        f"{COVERAGE:.0%}"
+        f"{COVERAGE:.0%} · recall: of those that ran, kept by the rules · precis.: of those kept, ran"
     )
     return titled(title, columns, width, [legend], styled)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.table import several
 from ..base.types import FloatArray, IntArray
 from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
@@ -126,6 +127,8 @@ class Ranking(Sequence[Hint]):
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
             return replace(self, places=self._places[i])
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"this ranking has {several(len(self), 'hint')}; there is no hint {i}")
         [hint] = self._made([self._places[i]])
         return hint
 

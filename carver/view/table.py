@@ -40,9 +40,36 @@ _TERMS = {
 }  # fmt: skip
 
 
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?!\w)")
+
+
 def term_colour(name: str) -> str:
     """Of a term of a predicted time, also in HTML."""
     return _TERMS.get(name.rpartition(": ")[2], SKY)
+
+
+def kibibytes(sizes: Sequence[int]) -> tuple[str, ...]:
+    """Sizes in bytes, written in KiB without decimals that are 0 in all."""
+    texts = aligned([size / 1024 for size in sizes], 3)
+    while texts and all("." in text and text[-1] in "0." for text in texts):
+        texts = tuple(text[:-1] for text in texts)
+    return texts
+
+
+def joined(rejected: Mapping[str, int]) -> dict[str, int]:
+    """Counts of reasons; those that differ only in numbers are one, with the range of each number."""
+    alike: dict[str, list[tuple[str, int]]] = {}
+    for why, n in rejected.items():
+        alike.setdefault(_NUMBER.sub("#", why), []).append((why, n))
+    out: dict[str, int] = {}
+    for group in alike.values():
+        texts = zip(*(_NUMBER.findall(why) for why, _ in group), strict=True)
+        ranges = [sorted(set(each), key=lambda text: int(text.replace(",", ""))) for each in texts]
+        numbers = [" to ".join(dict.fromkeys((each[0], each[-1]))) for each in ranges]
+        parts = (*_NUMBER.split(group[0][0]), "")
+        said = "".join(part + number for part, number in zip(parts, [*numbers, ""], strict=False))
+        out[said] = sum(n for _, n in group)
+    return out
 
 
 def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> tuple[list[Column], dict[str, object]]:
@@ -61,7 +88,7 @@ def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> tupl
     out.append(Column("bound", tuple(h.bound for h in hints), True, "magenta"))
     if len({h.kernel for h in hints}) > 1:
         out.append(Column("kernel", tuple(h.kernel for h in hints), True))
-    last = [Column("smem KiB", aligned([h.launch.smem_bytes / 1024 for h in hints], 3), spare=100)]
+    last = [Column("smem KiB", kibibytes([h.launch.smem_bytes for h in hints]), spare=100)]
     facts = [h.facts for h in hints if h.facts is not None]
     if facts:
         last.append(Column("registers", tuple(str(f.registers) for f in facts), spare=98))
@@ -113,7 +140,7 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
         alike = sum(len(also.get(row, ())) for row in ranking.rows)
         lines += [f"{alike} more compile to the same code as one of these"] if alike else []
         lines += [TAKEN] if any(hint.facts is not None and hint.facts.assumed for hint in ranking) else []
-        lines += [f"{n:,} rejected: {why}" for why, n in ranking.rejected.items()]
+        lines += [f"{n:,} rejected: {why}" for why, n in joined(ranking.rejected).items()]
     lines += ranking.notes
     lines += _bands(hints)
     if isinstance(ranking.subject, Problem):

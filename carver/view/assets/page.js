@@ -94,6 +94,7 @@ const COLUMNS = [
   ...shownTunables.map((name) => [name, (hint) => hint.config[name]]),
   ["smem KiB", (hint) => (hint.launch ? hint.launch.smem_bytes / 1024 : null)],
   ["registers", (hint) => hint.launch?.registers],
+  ...(hints.some((hint) => hint.details?.spill_bytes) ? [["spilled", (hint) => hint.details?.spill_bytes]] : []),
   ...(tunables.includes("num_warps") ? [] : [["warps", (hint) => hint.num_warps ?? (hint.launch ? hint.launch.threads / 32 : null)]]),
 ];
 
