@@ -3,11 +3,10 @@
     python benchmarks/learn.py TABLE ... [--batch 3] [--trials 12] [--most 16] [--skip 0] [--plot FILE]
     python benchmarks/learn.py tests/data/h200/zoo_learn.jsonl.gz [--compiled] [--seeds 20]
 
-TABLE is a file or folder that `carver evaluate` reads, or the JSON of foreign kernels that `benchmarks/compiled.py`
-takes: then its attention and tensor-descriptor matmul are ranked by the declarations of carver's own. The problems of a
-table that are of one operator, backend and device are tuned one after another in the table's order, at most --most of
-them, spread evenly; each gets --trials measurements in batches. Before every batch the candidates are ranked by
-`Ranking.learn` with all measurements so far, of the problems before too. A configuration that did not run is a trial.
+TABLE is a file or folder that `carver evaluate` reads. The problems of a table that are of one operator, backend and
+device are tuned one after another in the table's order, at most --most of them, spread evenly; each gets --trials
+measurements in batches. Before every batch the candidates are ranked by `Ranking.learn` with all measurements so far,
+of the problems before too. A configuration that did not run is a trial.
 Printed are, after 1, 3, 6, ... trials, the geometric mean over problems (from the --skip-th on) of the best time so far
 over the best of the table: learning, and in rank order.
 
@@ -28,7 +27,7 @@ import statistics
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,6 @@ import numpy as np
 from adapters import read
 
 import carver
-from carver.base.errors import ConfigError
-from carver.base.given import text_of
 from carver.evaluate.tables import Case, seconds
 from carver.ranking.learn import to_measure
 
@@ -47,31 +44,6 @@ COUNTS = (1, 3, 6, 9, 12)
 NEVER = 2.0
 """Slowdown, in logarithms, that counts while nothing has run."""
 GOAL = 0.99
-
-
-def foreign(path: Path, table: dict[str, Any]) -> Iterator[Case]:
-    """The problems of another project's kernels, as those of the declarations that come closest."""
-    for row in table["results"]:
-        match row.get("kind"):
-            case "attention":
-                template: carver.OpTemplate | Any = carver.FlashAttentionTemplate(**row["problem"], in_dtype="float16")
-            case "tma":
-                dtype, m, n, k = row["problem"]
-                template = carver.MatmulTemplate(m, n, k, in_dtype=dtype, trans_B=True)
-            case _:
-                continue
-        arch = carver.load_arch("h200")
-        yield Case(
-            f"{path.name}: {row['kind']}", template.problem, arch, "triton", row["configs"], seconds(row["times"])
-        )
-
-
-def cases(path: Path) -> list[Case]:
-    if path.name.endswith(".json.gz"):
-        table = json.loads(text_of(path, ConfigError))
-        if any("kind" in row for row in table.get("results", ()) if isinstance(row, dict)):
-            return list(foreign(path, table))
-    return list(read(path, lambda remark: None))
 
 
 Rank = Callable[[Any], carver.Ranking]
@@ -105,7 +77,7 @@ def grouped(paths: Sequence[Path], most: int) -> dict[str, list[Case]]:
     """The problems that are tuned one after another, at most so many of a table, spread evenly."""
     groups: dict[str, list[Case]] = {}
     for path in paths:
-        for case in cases(path):
+        for case in read(path, lambda remark: None):
             if case.ranked() is not None:
                 name = f"{case.table} {case.problem.operator} {case.backend} {case.arch.name}"
                 groups.setdefault(name, []).append(case)

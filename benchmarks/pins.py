@@ -2,17 +2,13 @@
 
     python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
                                     [--pythons PATH...]
-    python benchmarks/pins.py ties FILE.jsonl.gz...
     python benchmarks/pins.py resolution tests/data/h100/ranked_again.jsonl.gz
 
 `agree` chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for all
 configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
-the same. `ties` reads tables of `lists.py` with predicted and measured times. Halves of the kernels, by a hash of their
-names, give for each width of a tie what it costs to take the smaller configuration, how many pairs differ when timed,
-and for each margin how many picks are slower than the first of the list. `resolution` sets on one half of the kernels
-how well the ratio of two predictions is known, by what bounds the two, and reports on the other half what margins and
-ties of that width give. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
+the same. `resolution` sets on one half of the kernels how well the ratio of two predictions is known, by what bounds
+the two, and reports on the other half what margins and ties of that width give. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
 """
 
 from __future__ import annotations
@@ -29,9 +25,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
 import frame
@@ -44,9 +39,6 @@ from carver.ranking import pins
 from carver.ranking.ties import canonical, size
 
 NOBODY = 65534
-WIDTHS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
-MARGINS = (None, 0.0, 0.03, 0.05, 0.1, 0.2)
-STEPS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 9.0)
 
 
 def problems(count: int, configs: int) -> list[tuple[Subject, int, list[Config]]]:
@@ -150,62 +142,10 @@ def agree(options: argparse.Namespace) -> None:
         print(f"{equal} of {sum(map(len, answers.values()))} are one and the same pick")
 
 
-# ties and margins, by tables of measurements
-
-
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    for row in frame.rows(path):
-        timed = zip(row.get("predicted_ms", ()), row["measured_ms"], row["configs"], strict=False)
-        row["timed"] = [each for each in timed if each[0] and each[1]]
-        if len(row["timed"]) > 1:
-            yield row
-
-
 def taken(timed: Sequence[Any], width: float) -> Any:
     """What a tie of this width takes: the smaller configuration, since the tables have no registers."""
     best = min(each[0] for each in timed)
     return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: size(each[2]))
-
-
-def ties(options: argparse.Namespace) -> None:
-    for path in options.files:
-        rows = list(rows_of(path))
-        print(f"{path}: {len(rows)} lists")
-        for half in (0, 1):
-            ours = [row for row in rows if frame.half(row["kernel"]) == half]
-            least = {id(row): min(each[1] for each in row["timed"]) for row in ours}
-            loss = {w: geometric_mean([taken(row["timed"], w)[1] / least[id(row)] for row in ours]) for w in WIDTHS}
-            print(f"  half {half}, {len(ours)} lists, taken over the best, by width of a tie: "
-                  + ", ".join(f"{w:.1%} {value:.4f}" for w, value in loss.items()))  # fmt: skip
-            print(f"    {'predicted apart by':20s} {'pairs':>7s} {'in order':>9s} {'timed within 3 %':>17s}")
-            pairs = defaultdict(list)
-            for row in ours:
-                for (p, m, _), (q, n, _) in itertools.combinations(row["timed"], 2):
-                    apart = abs(p / q - 1) if p > q else abs(q / p - 1)
-                    weight = 2 / (len(row["timed"]) * (len(row["timed"]) - 1))
-                    step = next(i for i, top in enumerate(STEPS[1:]) if apart < top or top == STEPS[-1])
-                    pairs[step].append((weight, (p - q) * (m - n) > 0, abs(np.log(m / n)) < 0.03))
-            for step, found in sorted(pairs.items()):
-                weight, order, close = np.array(found, dtype=float).T
-                shares = f"{np.average(order, weights=weight):9.2f} {np.average(close, weights=weight):17.2f}"
-                print(f"    {STEPS[step]:7.1%} to {STEPS[step + 1]:7.1%} {len(found):9d} {shares}")
-        heads = f"{'over the best':>14s} {'slower than the first by 2 %':>30s} {'5 %':>6s} {'worst':>6s}"
-        print(f"  {'margin':>8s} {heads}")
-        for margin in MARGINS:
-            lost, slower = [], []
-            for row in rows:
-                first = row["predicted_ms"][0], row["measured_ms"][0], row["configs"][0]
-                if not (first[0] and first[1]):
-                    continue
-                found = taken(row["timed"], 0.01)
-                if margin is not None and first[0] / found[0] - 1 <= margin:
-                    found = first
-                lost.append(found[1] / min(each[1] for each in row["timed"]))
-                slower.append(found[1] / first[1])
-            late = np.array(slower)
-            said = "none" if margin is None else f"{margin:.0%}"
-            print(f"  {said:>8s} {geometric_mean(lost):14.4f} {(late > 1.02).mean():30.3f} {(late > 1.05).mean():6.3f} "
-                  f"{late.max():6.3f}")  # fmt: skip
 
 
 # what the model resolves, by what bounds a pair
@@ -297,10 +237,9 @@ def share_of(pairs: Sequence[Sequence[float]], which: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for run in (ties, resolution):
-        command = commands.add_parser(run.__name__)
-        command.set_defaults(run=run)
-        command.add_argument("files", type=Path, nargs="+")
+    command = commands.add_parser("resolution")
+    command.set_defaults(run=resolution)
+    command.add_argument("files", type=Path, nargs="+")
     for run in (agree, picks):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)

@@ -115,13 +115,12 @@ def grid_of(row: Mapping[str, Any], configs: Sequence[Any]) -> Any:
 
 def picks(options: argparse.Namespace) -> None:
     """What pinned mode takes, on a machine without a GPU, for the arguments that are written in the lists."""
-    import captured
     import torch
 
     from carver.ranking import pins
 
     if not torch.cuda.is_available():
-        captured.pretend()  # the library asks the GPU when it is imported
+        lists.pretend()  # the library asks the GPU when it is imported
     for row in chosen(options.lists):
         tuner, configs = tuner_of(row, random.Random(options.run))
         args = {name: lists.handed(value) for name, value in row["args"].items()}

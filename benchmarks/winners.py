@@ -1,16 +1,12 @@
 """Where carver's order has the winners of tuned files, on GPUs of which carver may have no times. No GPU is used.
 
-    python benchmarks/winners.py code FOLDER --block-fp8 FILE.py:NAME [--devices l40s,mi300x] [--layers 16] [--pool 22]
     python benchmarks/winners.py space TABLE [--most 400] [--cold]
     python benchmarks/winners.py retune tests/data/h100/retune.jsonl.gz [--arch h100_sxm]
 
-FOLDER and TABLE are tuned files or a table of them, as `carver evaluate` takes them, of matmuls scaled in blocks.
+TABLE is a folder or table of tuned files, as `tables.py evaluate` takes them, of matmuls scaled in blocks.
 
-`code`: each winner among the configurations that won most often on its device, by the code of FILE.py:NAME (SGLang's
-`_w8a8_block_fp8_matmul`, which is not part of carver) for this device, and by the declaration `triton_block_fp8`:
-the median share of candidates that are predicted to be more than 1 % faster, and the winner's predicted time over the
-first's. `space`: each winner among the 1,280 configurations that vLLM and SGLang time. Their tuners launch one again
-and again on the same tensors and clear no cache, so a problem that L2 holds is ranked for a device that reads it from
+`space`: each winner among the 1,280 configurations that vLLM and SGLang time. Their tuners launch one again and again
+on the same tensors and clear no cache, so a problem that L2 holds is ranked for a device that reads it from
 L2; with --cold, from DRAM. `retune`: such a matmul, tuned twice as they do it, and timed with cold caches: where the
 winner of the first tuning stands in the second and in the cold times, and where carver has the winner of each. Places
 in percent are medians of the share of configurations that are faster. Where a matrix is one row of tiles, the order of
@@ -21,33 +17,25 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import geometric_mean, median
 from typing import Any
 
 import frame
 import numpy as np
 from adapters import read_all
 from adapters.winners import Winner
-from compiled import block_fp8, ranked
 
 import carver
 from carver.arch.descriptor import Arch
-from carver.base.errors import NoCandidates
-from carver.compiled.worker import kernel_at
 from carver.kernels.declaration import kernels
 from carver.problem.problem import Problem
 from carver.ranking.rank import rank
 from carver.ranking.recommend import recommend
 
 BACKEND = "triton_block_fp8"
-FP8 = {"gfx942": "float8_e4m3fnuz"}
-"""The 8-bit float that a chip multiplies, where it is not OCP's float8_e4m3."""
-CLOSE = 1.01
 ROWS = (64, 512)
 """Where ranges of rows end."""
 TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
@@ -65,56 +53,6 @@ def winners(path: Path) -> Iterator[Winner]:
 
 def won(winner: Winner) -> dict[str, Any]:
     return dict(winner.pool.configs[winner.won])
-
-
-def pool_of(winners: Sequence[Winner], count: int) -> list[dict[str, Any]]:
-    """The configurations that won most often."""
-    return [dict(items) for items, _ in Counter(tuple(sorted(won(w).items())) for w in winners).most_common(count)]
-
-
-def place(seconds: Mapping[int, float], at: int, count: int) -> tuple[float, float]:
-    """Share of the candidates that are clearly faster than the one at `at`, and its time over the least; the worst of
-    all where it is missing."""
-    if at not in seconds:
-        return 1.0, max(seconds.values()) / min(seconds.values())
-    own = seconds[at]
-    return sum(s * CLOSE < own for s in seconds.values()) / count, own / min(seconds.values())
-
-
-def placed(winner: Winner, pool: Sequence[dict[str, Any]], kernel: Any) -> dict[str, tuple[float, float]]:
-    """The winner's place in the pool by the code of the kernel, and by its declaration."""
-    sizes, at = winner.problem.sizes, pool.index(won(winner))
-    m, n, k = (sizes[axis] for axis in "mnk")
-    kind = winner.problem.dtypes["A"]
-    dtype = FP8.get(winner.arch.isa, kind) if kind == "float8_e4m3" else kind
-    row = {"problem": {"M": m, "N": n, "K": k}, "configs": pool, "times": ()}
-    ranking = ranked(block_fp8(row, kernel, dtype), winner.arch)
-    by_code = {i: hint.predicted_ms for hint in ranking for i in (hint.index, *hint.also)}
-    declared = {hint.index: hint.predicted_ms for hint in rank(winner.problem, winner.arch, pool, BACKEND)}
-    return {"code": place(by_code, at, len(pool)), "declaration": place(declared, at, len(pool))}
-
-
-def code(options: argparse.Namespace) -> None:
-    kernel = kernel_at(options.block_fp8)
-    by_device: dict[str, list[Winner]] = defaultdict(list)
-    for winner in winners(options.table):
-        by_device[winner.arch.name].append(winner)
-    lines = []
-    for name in options.devices.split(",") if options.devices else sorted(by_device):
-        pool = pool_of(by_device[name], options.pool)
-        known = [winner for winner in by_device[name] if won(winner) in pool]
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for winner in random.Random(0).sample(known, min(options.layers, len(known))):
-            try:
-                for how, where in placed(winner, pool, kernel).items():
-                    found[how].append(where)
-            except NoCandidates as none:
-                print(f"{name}, {winner.problem}: {none}")
-        columns = [(f"{median(share for share, _ in one):.0%}", geometric_mean(loss for _, loss in one))
-                   for one in found.values()]  # fmt: skip
-        lines += [(name, len(found["code"]), *itertools.chain(*columns))] if found else []
-    heads = ("faster, by code", "over the first", "faster, declared", "over the first")
-    print(frame.table(("device", "layers", *heads), lines))
 
 
 @dataclass(frozen=True)
@@ -238,16 +176,11 @@ def retune(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for run in (code, space, retune):
+    for run in (space, retune):
         command = commands.add_parser(run.__name__)
         command.add_argument("table", type=Path)
         command.set_defaults(run=run)
-        if run is code:
-            command.add_argument("--block-fp8", required=True, metavar="FILE.py:NAME")
-            command.add_argument("--devices", default="", help="names, with commas; all that the files name by default")
-            command.add_argument("--layers", type=int, default=16, help="winners of a device, drawn at random")
-            command.add_argument("--pool", type=int, default=22, help="configurations of a device")
-        elif run is space:
+        if run is space:
             command.add_argument("--most", type=int, default=400, help="winners of a device, at equal distances")
             command.add_argument("--cold", action="store_true", help="read all operands from DRAM")
         else:
