@@ -198,7 +198,7 @@ def _file(name: str, best: Mapping[int, Hint], also: tuple[str, ...], more: Mapp
 def _sure(hint: Hint) -> str:
     """Where the constants behind a choice come from, and how far times are from predictions."""
     edges = [edge / hint.predicted_ms - 1 for edge in hint.band_ms or ()]
-    band = f"; 80 % of measured times within {edges[0]:+.0%} and {edges[1]:+.0%}" if edges else ""
+    band = f"; 80 % of measured times within {100 * edges[0]:+.0f} % and {100 * edges[1]:+.0f} %" if edges else ""
     return f"predicted, not timed; constants of the kernel: {hint.calibrated}{band}"
 
 
