@@ -8,7 +8,8 @@
 configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
 the same. `resolution` sets on one half of the kernels how well the ratio of two predictions is known, by what bounds
-the two, and reports on the other half what margins and ties of that width give. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
+the two, and reports on the other half what margins and ties of that width give. What tuning again and again gives on a
+GPU: `steady_gpu.py`, and `report.py` of its files.
 """
 
 from __future__ import annotations

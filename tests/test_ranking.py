@@ -94,6 +94,7 @@ def test_reasons_that_differ_in_numbers_alone_are_one_line() -> None:
         needs("99 to 126,976"): 3, "float8 is not float16": 2, "float8 is not float32": 1,
     }  # fmt: skip
     assert kibibytes([16384, 4096]) == ("16", "4") and kibibytes([16384, 512]) == ("16.0", "0.5")
+    assert kibibytes([]) == ()
 
 
 def test_asking_again_gives_the_same_object() -> None:
