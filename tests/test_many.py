@@ -145,9 +145,10 @@ def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untype
 
 def every_one(problem: Problem, arch: carver.Arch, kernels: Sequence[Kernel]) -> list[Priced]:
     """All candidates of the kernels that have any, priced."""
-    [(parts, count, _)] = catalogue(tuple(kernels), arch, problem.sizeless).fastest([problem], 10**6)
-    assert sum(len(part.space) for part in parts) == count
-    return parts
+    [answer] = catalogue(tuple(kernels), arch, problem.sizeless).fastest([problem], 10**6)
+    parts = answer.parts()
+    assert sum(len(part.space) for part in parts) == answer.candidates
+    return list(parts)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "tf32", "float8_e4m3"])
@@ -204,7 +205,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
     seen = 0
     for kernel in (k for k in KERNELS if k.operator == "matmul" and k.backend in ("cuda", "cublas", "triton")):
         its = Catalogue([kernel], arch, problem.sizeless)
-        rules, count, scope = its.tables.rules[0], len(its.tables), {**its._scope, **size_scope(problem)}
+        rules, count, scope = its.tables.rules[0], len(its.tables), size_scope(problem)
         rows = np.arange(0, count, count // 900 + 1)
         for traced in (one for *_, one in its._passes if isinstance(one, Traced)):
             assert traced.bound
@@ -228,7 +229,7 @@ def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str
     for problem in problems:
         backend = default_backend(problem, arch)
         its = catalogue(offered_kernels(problem, arch, backend)[0], arch, problem.sizeless)
-        scope = {**its._scope, **size_scope(problem)}
+        scope = size_scope(problem)
         if found := its._at_once(scope, topk):
             [(rows, seconds, count, lost)] = its._in_steps([problem], [scope], topk)
             assert (found[0].tolist(), found[1].tolist()) == (rows.tolist(), seconds.tolist())
@@ -293,16 +294,16 @@ def test_a_constant_of_zero_is_refused_beside_another_kernel() -> None:
 def test_kernels_that_share_rules_have_the_candidates_of_each_alone(m: int) -> None:
     arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(m, 1024, 512).problem
     kernels = offered_kernels(problem, arch, "cuda")[0]
-    [(together, count, removed)] = catalogue(kernels, arch, problem.sizeless).fastest([problem], 10**6)
-    assert len(together) > 1
-    found, lost = [], Counter[str]()
+    [together] = catalogue(kernels, arch, problem.sizeless).fastest([problem], 10**6)
+    assert len(together.parts()) > 1
+    found, count, lost = list[Priced](), 0, Counter[str]()
     for kernel in kernels:
-        [(alone, own, its)] = catalogue((kernel,), arch, problem.sizeless).fastest([problem], 10**6)
-        found += alone
-        count -= own
-        lost.update(its())
-    assert [part.space.index.tolist() for part in together] == [part.space.index.tolist() for part in found]
-    assert (count, removed()) == (0, lost)
+        [alone] = catalogue((kernel,), arch, problem.sizeless).fastest([problem], 10**6)
+        found += alone.parts()
+        count += alone.candidates
+        lost.update(alone.removed)
+    assert [part.space.index.tolist() for part in together.parts()] == [part.space.index.tolist() for part in found]
+    assert (together.candidates, together.removed) == (count, lost)
 
 
 ASKED = """

@@ -277,6 +277,6 @@ def test_rows_that_are_said_to_ascend_are_in_the_order_of_all_tunables() -> None
         with suppress(NoCandidates):
             space = enumerate_space(problem, H200, kernel)
             rows = list(zip(*(space.columns[name].tolist() for name in kernel.tunables), strict=True))
-            said[kernel.name] = space.columns.ascending  # type: ignore[attr-defined]
+            said[kernel.name] = space.columns.fixed.ascending  # type: ignore[attr-defined]
             assert not said[kernel.name] or rows == sorted(rows)
     assert said == {"mma": True, "tma": False, "wgmma": True}  # group_m reads block_m; that of tma cluster, behind it

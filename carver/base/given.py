@@ -305,24 +305,29 @@ def takes(
             (at, name) for at, (name, p) in enumerate(parameters.items())
             if p.default is p.empty and p.kind not in variable and name != "self"
         ]  # fmt: skip
-        by_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
-        by_type = {name for name, kind in kinds.items() if not re.search(by_value, kind)}
-        seen: set[tuple[str, type]] = set()  # types of arguments that are right, whatever the value
+        of_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
+        by_type = {name for name, kind in kinds.items() if not re.search(of_value, kind)}
+        right: set[tuple[Any, ...]] = set()  # types of arguments that are right, whatever the values
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            if given in right:
+                return function(*args, **kwargs)
             if not any_word and (odd := kwargs.keys() - known):
                 near = (instead or {}).get(min(odd)) or nearest(min(odd), known - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
             if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
                 raise error(_lacking(function, args, lacks))
+            by_value = False
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
-                if name not in kinds or (name, type(value)) in seen:
+                if name not in kinds:
                     continue
                 if not fits(value, kinds[name], scope):
                     raise error(f"{name} must be {in_words(kinds[name])}, got {shown(value)}")
-                if name in by_type and type(value).__module__ != "numpy":
-                    seen.add((name, type(value)))
+                by_value |= name not in by_type or type(value).__module__ == "numpy"
+            if not by_value:
+                right.add(given)
             return function(*args, **kwargs)
 
         return checked

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import groupby
 from threading import Lock
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from ..base.errors import KernelError
 from ..base.types import FloatArray, IntArray
 from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
-from ..kernels.enumeration import Fixed, Tables, fixed_candidates
+from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
 from ..kernels.scope import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
@@ -36,9 +36,9 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 32
 """Problems of many that are looked at together."""
-FEW, FEW_ALONE = 256, 1024
-"""Up to this many candidates are priced without bounds: bounding them would take as long. The second is for one problem
-in Python, where the number of operations counts more than that of rows."""
+FEW, FEW_TOGETHER, FEW_ALONE = 64, 256, 1024
+"""Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
+the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
 REACH = 1.2
 """The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
 second pass is rare."""
@@ -136,11 +136,57 @@ class Traced:
         return bound and Code(self._tables.trace, bound(self._tables, self._k))
 
 
-Answer: TypeAlias = tuple[list[Priced], int, Callable[[], Mapping[str, int]]]
-"""The fastest candidates, more where times are equal; the number that can run; and how many each rule removes."""
-
-
 Found: TypeAlias = tuple[IntArray, FloatArray, int, list[int]]
+"""Rows of the fastest candidates, their times, the number that can run, and how many each rule over sizes removes."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """The fastest candidates for a problem, more where times are equal."""
+
+    catalogue: Catalogue
+    problem: Problem
+    rows: IntArray
+    seconds: FloatArray
+    candidates: int
+    """The number that can run."""
+    lost: list[int]
+
+    def parts(self) -> tuple[Priced, ...]:
+        """By kernel, those that have any."""
+        return tuple(self.catalogue.parts(self.problem, self.rows, self.seconds))
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """How many candidates each rule removes."""
+        return self.catalogue.tables.removed(self.lost)
+
+    def order(self, topk: int) -> list[int]:
+        """`in_order`, without computing columns where times differ, or what orders them does not depend on sizes."""
+        times = self.seconds.tolist()
+        if len({*times}) == len(times):
+            return sorted(range(len(times)), key=times.__getitem__)[:topk]
+        ties = self.catalogue.tables.ties
+        keys = [*zip(times, *[column.take(self.rows).tolist() for column in ties], strict=True)]
+        if len({*keys}) < len(keys):
+            return in_order(self.parts(), topk)
+        return sorted(range(len(times)), key=keys.__getitem__)[:topk]
+
+
+def in_order(parts: Sequence[Priced], topk: int) -> list[int]:
+    """The `topk` fastest candidates, best first: the rows of the first part count from 0, those of the next follow.
+
+    Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
+    tunables.
+    """
+    keys: list[tuple[Any, ...]] = []
+    for number, part in enumerate(parts):
+        space, n = part.space, len(part.seconds)
+        found = [space.get(name, 0) for name in (*TIES, *space.kernel.tunables)]
+        columns = [each.tolist() if isinstance(each, np.ndarray) else [each] * n for each in found]
+        ties = columns[: len(TIES)]
+        keys += zip(part.seconds.tolist(), *ties, [number] * n, *columns[len(TIES) :], range(n), strict=True)
+    return sorted(range(len(keys)), key=keys.__getitem__)[:topk]
 
 
 class Catalogue:
@@ -151,7 +197,6 @@ class Catalogue:
 
     def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
-        self._scope = dict(self.tables.tables[0].scope)
         self._passes: list[tuple[int, int, Traced | Fixed]] = []
         """The first row, and that after the last."""
         end = 0
@@ -175,34 +220,31 @@ class Catalogue:
             yield from self._fastest(problems[start : start + MANY], topk)
 
     def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
-        scopes = [{**self._scope, **size_scope(problem)} for problem in problems]
-        found = [each for scope in scopes if (each := self._at_once(scope, topk))]
-        if len(found) < len(scopes):
-            found = self._in_steps(problems, scopes, topk)
-        return [
-            (self._parts(problem, scope, rows, seconds), candidates, partial(self.tables.removed, lost))
-            for problem, scope, (rows, seconds, candidates, lost) in zip(problems, scopes, found, strict=True)
-        ]
+        every = [size_scope(problem) for problem in problems]
+        found = [each for sizes in every if (each := self._at_once(sizes, topk))]
+        if len(found) < len(every):
+            found = self._in_steps(problems, every, topk)
+        return [Answer(self, problem, *each) for problem, each in zip(problems, found, strict=True)]
 
-    def _at_once(self, scope: Mapping[str, Any], topk: int) -> Found | None:
+    def _at_once(self, sizes: Mapping[str, float], topk: int) -> Found | None:
         """What `_in_steps` finds, by one call of the extension; None where Python has a part in it."""
         if len(self._passes) != 1 or not isinstance(one := self._passes[0][-1], Traced):
             return None
         code, kernels = self.tables.rules
-        rules, times = code.prepared(scope), one.times.prepared(scope)
+        rules, times = code.prepared(sizes), one.times.prepared(sizes)
         if not rules or not times:
             return None
-        bounds = (lambda: one.bound and one.bound.prepared(scope)) if self._bounded else None
+        bounds = (lambda: one.bound and one.bound.prepared(sizes)) if self._bounded else None
         found: Found | None = loops.search(rules, kernels, bounds, times, topk, FEW, REACH)
         return found
 
     def _in_steps(
-        self, problems: Sequence[Problem], scopes: Sequence[Mapping[str, Any]], topk: int
+        self, problems: Sequence[Problem], every: Sequence[Mapping[str, float]], topk: int
     ) -> list[Found]:
         """Of each problem the rows of the fastest candidates, their times, the number of candidates, and how many each
         rule removes."""
-        allowed = self.tables.allowed(scopes)
-        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW)
+        allowed = self.tables.allowed(every)
+        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
         asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows, _ in allowed]
         told: dict[int, Any] = dict.fromkeys(range(len(problems)))
         out = {}
@@ -217,12 +259,12 @@ class Catalogue:
             told = {}
             for what, some in asked.items():
                 places, rows_of_each = zip(*some, strict=True)
-                every = self._computed(what, [(problems[place], scopes[place]) for place in places], rows_of_each)
-                told |= zip(places, every, strict=True)
+                values = self._computed(what, [(problems[place], every[place]) for place in places], rows_of_each)
+                told |= zip(places, values, strict=True)
         return [(*out[place], len(rows), lost) for place, (rows, lost) in enumerate(allowed)]
 
     def _computed(
-        self, what: str, asked: Sequence[tuple[Problem, Mapping[str, Any]]], rows: Sequence[IntArray]
+        self, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]
     ) -> list[FloatArray]:
         """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
         if len(self._passes) == 1:
@@ -235,30 +277,27 @@ class Catalogue:
 
     @staticmethod
     def _of_pass(
-        one: Traced | Fixed, what: str, asked: Sequence[tuple[Problem, Mapping[str, Any]]], rows: Sequence[IntArray]
+        one: Traced | Fixed, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]
     ) -> list[FloatArray]:
         if isinstance(one, Traced) and (code := one.bound if what == "bound" else one.times):
-            leaves = code.each([scope for _, scope in asked], rows)
+            leaves = code.each([sizes for _, sizes in asked], rows)
             return [np.asarray(code.recorded(found)) for found in leaves]
         return [
             np.zeros(len(own)) if isinstance(one, Traced) or what == "bound" or not len(own)
-            else price(one.rows(problem, scope, own)).seconds
-            for (problem, scope), own in zip(asked, rows, strict=True)
+            else price(one.rows(problem, own)).seconds
+            for (problem, _), own in zip(asked, rows, strict=True)
         ]  # fmt: skip
 
-    def _parts(
-        self, problem: Problem, scope: Mapping[str, Any], rows: IntArray, seconds: FloatArray
-    ) -> list[Priced]:
+    def parts(self, problem: Problem, rows: IntArray, seconds: FloatArray) -> Iterator[Priced]:
         """These rows as candidates of each kernel that has any."""
-        out, first, numbers = [], 0, rows.tolist()
+        first, numbers = 0, rows.tolist()
         for table, start, end, offset, one in self._own:
             last = bisect_left(numbers, end, first)
             if first < last:
                 own = rows[first:last]
                 traced = (one, own - offset) if isinstance(one, Traced) else None
-                out.append(Priced(table.rows(problem, scope, own - start), seconds[first:last], None, traced))
+                yield Priced(table.rows(problem, own - start), seconds[first:last], None, traced)
             first = last
-        return out
 
 
 def _alike(table: Fixed) -> Hashable:

@@ -12,7 +12,7 @@ from collections import ChainMap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,8 @@ from .trace import Code, Symbol, Trace
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
+TIES = ("smem_bytes", "warps")
+"""Columns that order candidates of equal time, before the kernel and its tunables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +72,9 @@ class Fixed:
     """Columns that depend on sizes."""
     rules: tuple[SizedRule, ...]
 
-    def rows(
-        self, problem: Problem, scope: Mapping[str, Any], rows: IntArray, removed: Mapping[str, int] = FrozenDict()
-    ) -> Space:
-        """Some of the candidates, for a problem that has this scope."""
+    def rows(self, problem: Problem, rows: IntArray, removed: Mapping[str, int] = FrozenDict()) -> Space:
+        """Some of the candidates, for a problem."""
+        scope = {**self.scope, **size_scope(problem)}
         columns = Columns(self, rows, scope)
         return Space(problem, self.arch, self.kernel, scope, columns, self.index.take(rows), removed)
 
@@ -114,10 +115,6 @@ class Columns(Mapping[str, IntArray]):
         """The columns of some of the rows."""
         return Columns(self.fixed, self.rows[rows], self.scope)
 
-    @property
-    def ascending(self) -> bool:
-        return self.fixed.ascending
-
     def __getitem__(self, name: str) -> IntArray:
         made = self._made.get(name)
         if made is None:
@@ -147,11 +144,11 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     Raises NoCandidates, with the number that each rule removed, if none is left.
     """
     fixed = fixed_candidates(kernel, arch, problem.sizeless)
-    tables, scope = Tables.of([fixed]), {**fixed.scope, **size_scope(problem)}
-    [(rows, lost)] = tables.allowed([scope])
+    tables = Tables.of([fixed])
+    [(rows, lost)] = tables.allowed([size_scope(problem)])
     if not len(rows):
         raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", tables.removed(lost))
-    return fixed.rows(problem, scope, rows, tables.removed(lost))
+    return fixed.rows(problem, rows, tables.removed(lost))
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,23 +288,36 @@ class Tables:
         return out
 
     @cached_property
-    def _sentences(self) -> tuple[dict[str, int], list[str]]:
-        """How many candidates each sentence removes before sizes are known; and the sentence of each rule over sizes,
-        kernel by kernel."""
+    def _sentences(self) -> tuple[dict[str, int], list[int]]:
+        """How many candidates each sentence removes before sizes are known; and the place of the sentence of each rule
+        over sizes, kernel by kernel."""
         before, sized = dict[str, int](), list[str]()
         for table, (_, rules) in zip(self.tables, self.rules[1], strict=True):
             for why, lost in (*table.removed.items(), *((why, 0) for why, *_ in rules)):
                 before[why] = before.get(why, 0) + lost
             sized += [why for why, *_ in rules]
-        return before, sized
+        return before, [list(before).index(why) for why in sized]
 
     def removed(self, lost: Sequence[int]) -> dict[str, int]:
         """How many candidates each sentence removes; `lost` has those of rules over sizes, kernel by kernel."""
-        before, sized = self._sentences
-        out = before.copy()
-        for why, number in zip(sized, lost, strict=True):
-            out[why] += number
-        return {why: number for why, number in out.items() if number}
+        before, places = self._sentences
+        numbers = [*before.values()]
+        for place, number in zip(places, lost, strict=True):
+            numbers[place] += number
+        return dict(compress(zip(before, numbers, strict=True), numbers))
+
+    @cached_property
+    def ties(self) -> list[IntArray]:
+        """What orders candidates of equal time, the columns `TIES`, then the kernel and its tunables. Candidates are
+        alike where that depends on sizes."""
+        if any(table.sized.keys() & {*TIES} for table in self.tables):
+            return [np.zeros(len(self), np.int64)]
+        out = []
+        for table, start in zip(self.tables, self.starts, strict=False):
+            rows = start + np.arange(len(table.index)) * table.ascending
+            columns = [np.broadcast_to(table.columns.get(name, table.scope.get(name, 0)), len(rows)) for name in TIES]
+            out.append([*columns, rows])
+        return [np.concatenate(columns) for columns in zip(*out, strict=True)]
 
 
 def stacked(values: Sequence[Any], counts: Sequence[int]) -> FloatArray:

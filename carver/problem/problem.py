@@ -92,9 +92,11 @@ class Problem:
     def sizeless(self) -> Problem:
         """The problem with every axis of length 1, but its own alignments: the cache key for what all shapes share."""
         options, sized = self.options, self.operator_file.sized
+        if sized:
+            options = {name: n for name, n in options.items() if name not in sized}
         return _sizeless(
-            self.operator, self.computes, tuple(self.sizes), tuple(self.dtypes.items()), self.accumulate,
-            tuple([(name, n) for name, n in options.items() if name not in sized]), tuple(self.align_bytes.items()),
+            self.operator, self.computes, (*self.sizes,), (*self.dtypes,), (*self.dtypes.values(),), self.accumulate,
+            (*options,), (*options.values(),), (*self.align_bytes.values(),),
         )  # fmt: skip
 
     @cached_property
@@ -247,11 +249,14 @@ class Problem:
 
 @lru_cache(maxsize=1024)
 def _sizeless(
-    operator: str, computes: str, axes: tuple[str, ...], types: tuple[tuple[str, str], ...], accumulate: str,
-    options: tuple[tuple[str, int], ...], align_bytes: tuple[tuple[str, int], ...],
+    operator: str, computes: str, axes: tuple[str, ...], tensors: tuple[str, ...], types: tuple[str, ...],
+    accumulate: str, options: tuple[str, ...], values: tuple[int, ...], align_bytes: tuple[int, ...],
 ) -> Problem:  # fmt: skip
-    sizes = dict.fromkeys(axes, 1)
-    return Problem(operator, computes, sizes, dict(types), accumulate, dict(options), dict(align_bytes))
+    aligned = zip([tensor.name for tensor in notation.parse(computes).tensors], align_bytes, strict=True)
+    return Problem(
+        operator, computes, dict.fromkeys(axes, 1), dict(zip(tensors, types, strict=True)), accumulate,
+        dict(zip(options, values, strict=True)), dict(aligned),
+    )  # fmt: skip
 
 
 def size(name: str, value: object) -> int:

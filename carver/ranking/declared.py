@@ -39,8 +39,15 @@ class Declared:
     subject: Problem
     arch: Arch
     backend: str
-    parts: tuple[Priced, ...]
+    made: Callable[[], tuple[Priced, ...]]
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def parts(self) -> tuple[Priced, ...]:
+        return self.made()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy has the candidates, not all that they were chosen from
+        return Declared, (self.subject, self.arch, self.backend, partial(tuple, self.parts), self.notes)
 
     @property
     def of(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.given import takes
-from ..cost.pricing import Priced, price
+from ..cost.pricing import Priced, in_order, price
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, every, kernel_named
 from ..kernels.foreign import adopt, listed, renamed
@@ -21,7 +22,7 @@ from ..problem.problem import Problem
 from .declared import Declared, recalled
 from .hint import Hint
 from .ranking import Ranking
-from .recommend import in_order, offered_kernels, too_large
+from .recommend import offered_kernels, too_large
 
 if TYPE_CHECKING:
     from .profile import Given
@@ -88,7 +89,7 @@ def rank(
         )  # fmt: skip
     reasons: dict[int, str] = {place: str(each) for place, each in broken.items()}
     order = in_order(parts, len(given))
-    table = Declared(problem, arch, backend, tuple(parts), notes)
+    table = Declared(problem, arch, backend, partial(tuple, parts), notes)
     return recalled(Ranking(table, order, len(order), dict(rejected), reasons, len(given)), profile)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
-from ..cost.pricing import Priced, catalogue
+from ..cost.pricing import catalogue
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, preferred
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
@@ -52,22 +50,31 @@ def recommend(
     are the best of the RECONSIDERED fastest by the model alone. Raises NoCandidates
     when no kernel can run the problem on the device.
     """
-    only = kernel_named(problem.operator, kernel) if kernel else None
-    chosen = only.backend if only else backend or default_backend(problem, arch)
-    offered, notes = offered_kernels(problem, arch, chosen)
-    offered = tuple(each for each in offered if only in (None, each))
-    if only and not offered:
+    chosen, offered, notes = _asked(problem.sizeless, arch, backend, kernel, advised)
+    if not offered:
+        offered_kernels(problem, arch, chosen)  # says why there is none
+        only = kernel_named(problem.operator, kernel)
         unmet = only.unmet(static_scope(problem, arch))
         raise NoCandidates(
             f"{problem} with kernel {only.name!r} on {arch.name}",
             {f"{only.title} requires that {why}": 1 for why in unmet},
         )
-    if not advised:
-        offered = tuple(replace(each, avoid={}) for each in offered)
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     [ranking] = _recommend([problem], arch, wanted, chosen, offered, notes)
     return recalled(ranking, profile)[:topk] if profile else ranking
+
+
+@lru_cache(maxsize=256)
+def _asked(
+    problem: Problem, arch: Arch, backend: str | None, kernel: str | None, advised: bool
+) -> tuple[str, tuple[Kernel, ...], tuple[str, ...]]:
+    """The backend that `recommend` answers for, its kernels that are looked at, and notes for the user."""
+    only = kernel_named(problem.operator, kernel) if kernel else None
+    chosen = only.backend if only else backend or default_backend(problem, arch)
+    offered, notes = _offered(problem, arch, chosen)
+    offered = tuple(each for each in offered if only in (None, each))
+    return chosen, offered if advised else tuple(replace(each, avoid={}) for each in offered), notes
 
 
 @takes(ConfigError, besides="topk")
@@ -77,14 +84,16 @@ def recommend_problems(
     """`recommend` for each problem, in the given order; those that differ in sizes alone are looked at together."""
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
-    alike: dict[tuple[str, Problem], list[int]] = {}
+    alike: dict[Problem, list[int]] = {}
     for place, problem in enumerate(problems):
-        chosen = backend or default_backend(problem, arch)
-        alike.setdefault((chosen, problem.sizeless), []).append(place)
+        alike.setdefault(problem.sizeless, []).append(place)
     out: dict[int, Ranking] = {}
-    for (chosen, _), places in alike.items():
+    for sizeless, places in alike.items():
         some = [problems[place] for place in places]
-        out |= zip(places, _recommend(some, arch, wanted, chosen, *offered_kernels(some[0], arch, chosen)), strict=True)
+        chosen, offered, notes = _asked(sizeless, arch, backend, None, True)
+        if not offered:
+            offered_kernels(some[0], arch, chosen)  # says why there is none
+        out |= zip(places, _recommend(some, arch, wanted, chosen, offered, notes), strict=True)
     every = [out[place] for place in range(len(problems))]
     return [recalled(ranking, profile)[:topk] for ranking in every] if profile else every
 
@@ -95,33 +104,14 @@ def _recommend(
 ) -> Iterator[Ranking]:  # fmt: skip
     """`recommend` with the given kernels, of problems that differ in sizes alone."""
     answers = catalogue(offered, arch, problems[0].sizeless).fastest(problems, topk)
-    for problem, (parts, candidates, removed) in zip(problems, answers, strict=True):
-        if not candidates:
+    for problem, answer in zip(problems, answers, strict=True):
+        if not answer.candidates:
             avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
-            told = dict(sorted(removed().items(), key=lambda item: item[0] in avoided))
+            told = dict(sorted(answer.removed.items(), key=lambda item: item[0] in avoided))
             missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
             raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
-        table = Declared(problem, arch, backend, tuple(parts), (*too_large(problem, arch), *notes))
-        yield Ranking(table, in_order(parts, topk), candidates, removed())
-
-
-def in_order(parts: Sequence[Priced], topk: int) -> list[int]:
-    """The `topk` fastest candidates, best first: the rows of the first part count from 0, those of the next follow.
-
-    Equal times are ordered by less shared memory, then fewer warps, then the kernel declared first, then smaller
-    tunables.
-    """
-    times = [second for part in parts for second in part.seconds.tolist()]
-    if len({*times}) == len(times):
-        return sorted(range(len(times)), key=times.__getitem__)[:topk]
-    ties: list[tuple[Any, ...]] = []
-    for number, part in enumerate(parts):
-        space, n = part.space, len(part.seconds)
-        tunables = () if getattr(space.columns, "ascending", False) else space.kernel.tunables
-        found = [space.get(name, 0) for name in ("smem_bytes", "warps", *tunables)]
-        columns = [each.tolist() if isinstance(each, np.ndarray) else [each] * n for each in found]
-        ties += zip(*columns[:2], [number] * n, *columns[2:], range(n), strict=True)
-    return sorted(range(len(times)), key=lambda row: (times[row], ties[row]))[:topk]
+        table = Declared(problem, arch, backend, answer.parts, (*too_large(problem, arch), *notes))
+        yield Ranking(table, answer.order(topk), answer.candidates, answer.removed)
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
@@ -135,14 +125,8 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     Then tiles for Triton are better advice. But if Triton would copy operands element by element, carver's own kernels
     stay: such copies usually cost more than the faster unit gains.
     """
-    return _default_backend(problem.sizeless, arch)
-
-
-@lru_cache(maxsize=256)
-def _default_backend(problem: Problem, arch: Arch) -> str:
-    own = own_backend(arch, problem.operator)
+    operator, own = problem.operator, own_backend(arch, problem.operator)
     scope = static_scope(problem, arch)
-    operator = problem.operator
     runs = [k for k in kernels(operator, own) if not k.unmet(scope)] if plain(problem) else []
     share = unit_share(problem, arch, runs) if runs else 0.0
     if share >= FULL_RATE or not BACKENDS[own].source or TILES not in backends(operator).values():
