@@ -118,8 +118,8 @@ class Columns(Mapping[str, IntArray]):
     def __getitem__(self, name: str) -> IntArray:
         made = self._made.get(name)
         if made is None:
-            if name in self.fixed.columns:
-                made = self.fixed.columns[name].take(self.rows)
+            if (column := self.fixed.columns.get(name)) is not None:
+                made = column.take(self.rows)
             else:
                 formula = self.fixed.sized[name]
                 read = {each: self[each] if each in self else self.scope[each] for each in formula.names}

@@ -54,7 +54,7 @@ class Space:
         return self.columns[name] if name in self.columns else self.scope[name]
 
     def get(self, name: str, default: Any) -> Any:
-        return self.columns.get(name, self.scope.get(name, default))
+        return self.columns[name] if name in self.columns else self.scope.get(name, default)
 
     def at(self, row: int, name: str, default: int) -> int:
         """The value of a column in one row; the default if there is no such column."""

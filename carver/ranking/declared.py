@@ -148,7 +148,7 @@ def make_hints(
     warps, smem, registers = list(map(int, of(told["warps"]))), col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
     held = [max(w, -(-t // arch.warp_size)) for w, t in zip(warps, threads, strict=True)]  # with warps that only copy
-    limited_by = [_limit(arch, *each) for each in zip(held, smem, registers, strict=True)]
+    limited_by = list(map(_limit(arch), held, smem, registers))
     if arch.kind == "gpu":  # registers beyond these limits are spilled
         most, file = arch.max_regs_per_thread, arch.regs_per_block
         registers = [min(r, most, file // t) for r, t in zip(registers, threads, strict=True)]
@@ -191,11 +191,16 @@ def make_hints(
     )
 
 
-@lru_cache(maxsize=4096)  # few values for many hints, and a dozen of NumPy's calls for each
-def _limit(arch: Arch, warps: int, smem_bytes: int, registers: int) -> str:
-    """What limits the blocks of an SM."""
-    limits = occupancy_limits(arch, *np.array([warps, smem_bytes, registers], float))
-    return LIMITS[int(np.argmin(limits))]
+@lru_cache(maxsize=64)
+def _limit(arch: Arch) -> Callable[[int, int, int], str]:
+    """What limits the blocks of an SM that have so many warps, bytes of shared memory, and registers."""
+
+    @lru_cache(maxsize=4096)  # few values for many hints, and a dozen of NumPy's calls for each
+    def limit(warps: int, smem_bytes: int, registers: int) -> str:
+        limits = occupancy_limits(arch, *np.array([warps, smem_bytes, registers], float))
+        return LIMITS[int(np.argmin(limits))]
+
+    return limit
 
 
 def _whole(space: Space, name: str, default: int) -> list[int]:

@@ -284,12 +284,12 @@ def hints_of(columns: Mapping[str, Sequence[Any]], **common: Any) -> list[Hint]:
 
     The fields go into the objects directly: a frozen dataclass sets each by a call, and that takes as long as pricing.
     """
-    names, made = list(columns), []
+    made = []
     same = {**_DEFAULTS, **common}
     for row in zip(*columns.values(), strict=True):
-        hint = object.__new__(Hint)
-        hint.__dict__.update(same)
-        hint.__dict__.update(zip(names, row, strict=True))
+        hint, own = object.__new__(Hint), same.copy()
+        own.update(zip(columns, row, strict=True))
+        object.__setattr__(hint, "__dict__", own)
         made.append(hint)
     return made
 

@@ -53,6 +53,7 @@ def recommend(
     chosen, offered, notes = _asked(problem.sizeless, arch, backend, kernel, advised)
     if not offered:
         offered_kernels(problem, arch, chosen)  # says why there is none
+        assert kernel is not None
         only = kernel_named(problem.operator, kernel)
         unmet = only.unmet(static_scope(problem, arch))
         raise NoCandidates(
