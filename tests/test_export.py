@@ -416,6 +416,8 @@ def test_layers_of_a_model_are_those_that_its_engines_tune() -> None:
     for wrong, says in (({"hidden_size": 64}, "how many experts"), (mixtral | {"hidden_size": "64"}, "whole number")):
         with pytest.raises(ConfigError, match=says):
             vllm.layer_of(wrong, 1)
+    with pytest.raises(ConfigError, match="quantization_config of 'mxfp4' is not read"):
+        vllm.layer_of(mixtral | {"quantization_config": {"quant_method": "mxfp4"}}, 1)
     with pytest.raises(ConfigError, match="--tp must divide the width of an expert, got 3"):
         vllm.layer_of(mixtral, 3)
 

@@ -14,6 +14,7 @@ from carver.arch.devices import GENERATIONS, group
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cli.main import main
 from carver.ranking.compare import one_for_all, rank_over, recommend_over
+from carver.view.page import devices
 
 OP = carver.MatmulTemplate(2048, 2048, 2048)
 NAMES = ("a100", "h200", "mi300x")
@@ -89,6 +90,8 @@ def test_the_command_line_shows_devices(tmp_path: Path) -> None:
     rows = [word for line in lines for word in line.split()[:1] if word in first.rankings]
     assert rows == list(first.rankings)
     assert any(line.startswith("one configuration for all (triton) loses") for line in lines)
+    page = devices(first, "").get("tables")[0]
+    assert page["columns"][4] == "roof" and all(row[4].endswith("%") for row in page["rows"])
     told = json.loads(run(*asked, *several, "--json").stdout)
     assert [hint["arch"] for hint in told["hints"]] == list(first.rankings)
     assert first.one is not None and told["one_for_all"]["losses"] == pytest.approx(dict(first.one.losses))

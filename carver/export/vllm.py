@@ -331,9 +331,10 @@ def _quantised(text: Mapping[str, Any]) -> dict[str, Any]:
         zeros = bool(how.get("zero_point", True)) if method == "awq" else how.get("sym") is False
         said = {"dtype": "int4_w4a16" if how["bits"] == 4 else "int8_w8a16", "group_size": _whole(how, "group_size")}
         return said | ({"zero_points": True} if zeros and how["bits"] == 4 else {})
+    bits = f" with {how['bits']} bits" if how.get("bits") else ""
     raise ConfigError(
-        f"quantization_config of {method!r} with {how.get('bits', '?')} bits is not read (fp8, and gptq and awq of 4 "
-        "or 8 bits are): say the layer by --experts, --topk, --hidden, --intermediate and --dtype"
+        f"quantization_config of {method!r}{bits} is not read (fp8, and gptq and awq of 4 or 8 bits are): say the "
+        "layer by --experts, --topk, --hidden, --intermediate and --dtype"
     )  # fmt: skip
 
 

@@ -54,14 +54,16 @@ def devices(fleet: Fleet, title: str) -> dict[str, Any]:
     """What `page` draws of a fleet: a row a device, what one configuration for all loses, devices left out."""
     one = fleet.one
     rows = [
-        [name, hint.predicted_ms, *(hint.band_ms or (None, None)), hint.bound, hint.backend, words(hint.config),
+        [name, hint.predicted_ms, *(hint.band_ms or (None, None)),
+         f"{hint.details['roofline_share']:.0%}" if "roofline_share" in hint.details else None, hint.bound,
+         hint.backend, words(hint.config),
          *([] if one is None else [f"{one.losses[name]:+.1%}"])]
         for name, hint in zip(fleet.rankings, fleet.best, strict=True)
     ]  # fmt: skip
-    heads = ["device", "ms", "80 % from", "to", "bound", "backend", "configuration", *["one for all"] * bool(one)]
+    heads = ["device", "ms", "80 % from", "to", "roof", "bound", "backend", "configuration"]
     note = "" if one is None else f"One for all ({one.backend}): {words(one.config)}"
-    best = {"title": "Best configuration of each device", "columns": heads, "rows": rows, "words": [0, 4, 5, 6],
-            "bars": [1], "note": note}  # fmt: skip
+    best = {"title": "Best configuration of each device", "columns": [*heads, *["one for all"] * bool(one)],
+            "rows": rows, "words": [0, 5, 6, 7], "bars": [1], "note": note}  # fmt: skip
     refused = [list(each) for each in fleet.left_out.items()]
     out = {"title": "Left out", "columns": ["device", "why"], "rows": refused, "words": [0, 1]}
     return tables(title, "predicted, not measured", best, out)
