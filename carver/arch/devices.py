@@ -330,7 +330,9 @@ def _known_as(name: str) -> Path | None:
 
 @lru_cache(maxsize=512)
 def _shipped_as(key: str) -> Path | None:
-    return _answering(sorted(folder("arch").glob("*.toml")), key)
+    files = sorted(folder("arch").glob("*.toml"), key=lambda path: path.name)
+    near = [path for path in files if path.stem.replace("_", "").startswith(key)]  # most names begin their file's
+    return _answering((*near, *files), key)
 
 
 def _answering(files: Iterable[Path], key: str) -> Path | None:

@@ -221,12 +221,18 @@ def _load(path: Path, operator: str) -> Kernel:
 def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
     """Read a declaration as far as possible, with a list of its faults. Raises DeclarationError if it is not TOML."""
     try:
-        raw = toml_of(text_of(path, KernelError), path, KernelError)
+        raw = _said(text_of(path, KernelError), path)
     except KernelError as e:
         raise DeclarationError(path, [Fault("", "", str(e).removeprefix(f"{path}: "))]) from None
     reader = _Reader(path, raw, operator or path.parent.name)
     reader.extend()
     return reader.kernel(), reader.faults
+
+
+@lru_cache(maxsize=64)
+def _said(text: str, path: Path) -> Mapping[str, Any]:
+    """A file's tables: kernels of an operator extend the same file, and borrow constants of each other."""
+    return toml_of(text, path, KernelError)
 
 
 class _Relative(NamedTuple):
@@ -252,7 +258,7 @@ class _Reader:
                 self.fault("", "extends", f"there is no {shown(name)} in {COMMON}/ to extend; {nearest(name, known)}")
                 continue
             try:
-                raw = toml_of(text_of(known[name], KernelError), known[name], KernelError)
+                raw = _said(text_of(known[name], KernelError), known[name])
             except KernelError as error:
                 self.fault("", "extends", f"extends {name!r}: {error}")
                 continue
@@ -388,7 +394,7 @@ class _Reader:
                 break
             borrowers.add(path)
             try:
-                other = _Reader(path, toml_of(text_of(path, KernelError), path, KernelError), self.operator)
+                other = _Reader(path, _said(text_of(path, KernelError), path), self.operator)
             except KernelError as error:
                 self.fault("", "constants_of", f"constants_of = {name!r}: {error}")
                 break

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from functools import cache, lru_cache, reduce
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property, lru_cache, reduce
 from inspect import get_annotations
 from types import CodeType
 from typing import Any
@@ -60,13 +60,18 @@ _ENV: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expression:
     """A parsed expression; call it with the values of its names."""
 
     text: str
     names: frozenset[str]
-    code: CodeType
+    tree: ast.Expression = field(compare=False, repr=False)
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Compiled at the first call: a query evaluates half of what declarations say."""
+        return compile(self.tree, self.text, "eval")
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises KernelError for names that the scope lacks, and for arithmetic errors."""
@@ -160,7 +165,7 @@ def _parse(text: str) -> Expression:
         tree.body = _vectorised(tree.body, names)
     except _Forbidden as why:
         raise KernelError(f"expression {text!r}: {why}") from None
-    return Expression(text, frozenset(names), compile(tree, text, "eval"))
+    return Expression(text, frozenset(names), tree)
 
 
 class _Forbidden(Exception):
