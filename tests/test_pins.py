@@ -195,7 +195,7 @@ def test_a_table_says_what_it_holds_and_reads_itself(table: Path) -> None:
     assert [pin.key for pin in found] == [{"n": N // 2}, {"n": N}]
     assert found.text() == table.read_text() and json.loads(table.read_text())["format"] == 1
     assert pins.add(table, H100.name, [pick()]).text() == found.text()
-    assert all(not each.problem for each in pins.verify(found, lambda _: compiled_kernels.copy))
+    assert not any(problem for _, problem in pins.verify(found, lambda _: compiled_kernels.copy))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_what_changed_since_is_named(table: Path, monkeypatch: pytest.MonkeyPatc
     assert "compiler triton" in pins.stale(pin, compiled_kernels.copy, CONFIGS, H100)
     monkeypatch.delenv("DISABLE_LLVM_OPT")
     monkeypatch.setattr(pins, "__version__", "9.9")
-    (problem, _) = [each.problem for each in pins.verify(found, lambda _: compiled_kernels.copy)]
+    (problem, _) = [why for _, why in pins.verify(found, lambda _: compiled_kernels.copy)]
     assert problem == "the same pick, but stale: carver 0.1.0, then 9.9"
 
 

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from .given import printable
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
@@ -53,13 +50,6 @@ def screen_width() -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size((WIDTH, 0)).columns
-
-
-def console() -> Console:
-    """Where the command line prints its tables."""
-    from rich.console import Console
-
-    return Console(highlight=False, width=screen_width())
 
 
 def line_width(columns: Iterable[Column], gap: int) -> int:

@@ -106,10 +106,7 @@ def _export_kernel(
     from ..ranking.kernel import rank_kernel
 
     call = call_of(source, args)
-    ranking = rank_kernel(
-        call.kernel, configs_of(configs, args), args=call.args, grid=call.grid, arch=device(arch),
-        constants=call.constants, values=call.values,
-    )  # fmt: skip
+    ranking = rank_kernel(configs=configs_of(configs, args), arch=device(arch), **vars(call))
     _write(triton.pasted(triton.configs(ranking[:topk])), output)
 
 

@@ -285,9 +285,8 @@ def search(
             given = given.where(each)
     first: Any = () if seeds is None else read_configs(text_from(seeds, ConfigError))
     ranking = searched(
-        call.kernel, given, args=call.args, grid=call.grid, constants=call.constants, values=call.values,
-        arch=device(arch), seeds=[first] if isinstance(first, dict) else first, budget_s=budget, most=most,
-        patience=patience, seed=seed, progress=False, told=None if quiet else _say,
+        **vars(call), space=given, arch=device(arch), seeds=[first] if isinstance(first, dict) else first,
+        budget_s=budget, most=most, patience=patience, seed=seed, progress=False, told=None if quiet else _say,
     )  # fmt: skip
     assert ranking.search is not None
     done = ranking.search
@@ -418,12 +417,9 @@ def _verify(
 
     sys.path.insert(0, str(Path(source or ".").resolve()))
     rows: list[dict[str, Any]] = []
-    for each in verify(Table.read(table), progress=sys.stderr.isatty() and not as_json):
-        pin = each.pin
-        rows.append({"kernel": pin.kernel, "key": pin.key, "config": pin.config, "problem": each.problem})
+    for pin, problem in verify(Table.read(table), progress=sys.stderr.isatty() and not as_json):
+        rows.append({"kernel": pin.kernel, "key": pin.key, "config": pin.config, "problem": problem})
         if not as_json:
-            click.echo(printable(f"{'ok ' if not each.problem else 'NOT'} {each.pin}"))
-            if each.problem:
-                click.echo(printable(f"    {each.problem}"))
+            click.echo(printable(f"NOT {pin}\n    {problem}" if problem else f"ok  {pin}"))
     bad = sum(bool(row["problem"]) for row in rows)
     return Found(rows, f"{len(rows) - bad} of {len(rows)} hold", int(bool(bad)))

@@ -155,7 +155,6 @@ class Read(NamedTuple):
     kernel: Any
     how: dict[str, Any]
     tuned: dict[str, list[Any]]
-    is_triton: bool = False
 
 
 def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: bool = False) -> Read:
@@ -198,9 +197,8 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
         return Read(found, how, {})
     if not hasattr(found, "arg_names") and not hasattr(found, "fn"):
         raise ConfigError(f"{text!r} is {shown(found)}: {KNOWN}")
-    call = call_of(text, path)
-    how = {"args": call.args, "grid": call.grid, "constants": call.constants, "values": call.values}
-    return Read(call.kernel, how, {}, is_triton=True)
+    how = dict(vars(call_of(text, path)))
+    return Read(how.pop("kernel"), how, {})
 
 
 NO_TRITON = "this needs Triton, whose compiler needs no GPU: pip install triton==3.6.0"

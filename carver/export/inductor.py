@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..arch.descriptor import Arch
@@ -174,7 +174,7 @@ def choices(
                 most = TIES if pinned else topk
                 hints = first(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
                 if pinned:
-                    hints = [cast(Hint, choose(hints).hint)]
+                    hints = [choose(hints).hint]
             except (ProblemError, NoCandidates) as why:
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs
@@ -282,7 +282,7 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
             found.setdefault(_lookup_key(hint.problem, torch), []).append(hint)
     table = {}
     for key, listed in found.items():
-        hint = cast(Hint, choose(listed).hint)
+        hint = choose(listed).hint
         c, template = hint.config, mm_template if key.endswith("+mm") else bmm_template
         table[key] = [{
             "template_id": template.uid, "template_hash": template.src_hash, "BLOCK_M": c["BLOCK_M"],

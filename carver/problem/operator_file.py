@@ -30,6 +30,7 @@ from functools import cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
+from ..base.given import typed
 from ..base.host import folder
 from ..base.types import FrozenDict
 
@@ -79,14 +80,8 @@ def of(operator: str) -> OperatorFile:
     raw, known = tomllib.loads(path.read_text(encoding="utf-8")), {f.name for f in fields(OperatorFile)}
     if unknown := raw.keys() - known:
         raise KernelError(f"{path}: unknown key {min(unknown)!r}; {nearest(min(unknown), known)}")
-    options = {name: tuple(words) for name, words in raw.get("options", {}).items()}
-    return OperatorFile(
-        raw["computes"], raw.get("title", operator), tuple(raw.get("mask", ())), tuple(raw.get("sized", ())),
-        tuple(raw.get("packed", ())), FrozenDict(raw.get("axes", {})),
-        FrozenDict({word: tuple(axes) for word, axes in raw.get("products", {}).items()}), FrozenDict(options),
-        FrozenDict({name: tuple(map(tuple, each)) for name, each in raw.get("passes", {}).items()}),
-        FrozenDict(raw.get("unsaid", {})), FrozenDict(raw.get("example", {})),
-    )  # fmt: skip
+    found: OperatorFile = typed(OperatorFile, {"title": operator, **raw})
+    return found
 
 
 @cache

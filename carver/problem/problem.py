@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from math import ceil, gcd, prod
 from typing import Any
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..base.given import check_fields, index, shown
+from ..base.given import as_json, check_fields, index, shown
 from ..base.types import FrozenDict
 from . import notation, operator_file
 from .notation import Statement, Tensor
@@ -214,15 +214,7 @@ class Problem:
         return hash(self.key)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "operator": self.operator,
-            "computes": self.computes,
-            "sizes": dict(self.sizes),
-            "dtypes": dict(self.dtypes),
-            "accumulate": self.accumulate,
-            "options": dict(self.options),
-            "align_bytes": dict(self.align_bytes),
-        }
+        return {f.name: as_json(getattr(self, f.name)) for f in fields(self) if f.name != "written"}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Problem:

@@ -61,10 +61,7 @@ class Call:
 
     def rank(self, configs: Iterable[Any], arch: Arch, first: Sequence[int]) -> Ranking:
         """Compile the configurations at the positions `first` for the device, and rank them by their compiled code."""
-        return rank_kernel(
-            self.kernel, configs, args=self.args, grid=self.grid, arch=arch, constants=self.constants,
-            values=self.values, screen=first,
-        )  # fmt: skip
+        return rank_kernel(configs=configs, arch=arch, screen=first, **vars(self))
 
 
 @dataclass(frozen=True, eq=False)

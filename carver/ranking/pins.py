@@ -369,29 +369,20 @@ def stale(pin: Pin, kernel: Any, configs: Iterable[Any], arch: Arch) -> str:
     return "" if now.hash == pin.hash else "; ".join(_moved(pin, now))
 
 
-@dataclass(frozen=True)
-class Verified:
-    """What became of one entry that was computed again."""
-
-    pin: Pin
-    problem: str
-    """Empty where the same comes out."""
-
-
 def verify(
     table: Table, find: Callable[[Pin], Any] = kernel_of, arch: Arch | None = None, **bounds: Any
-) -> Iterator[Verified]:
-    """Compute every entry again, with no GPU."""
+) -> Iterator[tuple[Pin, str]]:
+    """Compute every entry again, with no GPU: each with what is wrong with it, empty where the same comes out."""
     device = arch or load(table.device)
     for pin in table:
         try:
             now = again(pin, find(pin), device, **bounds)
         except CarverError as error:
-            yield Verified(pin, f"cannot be computed again: {error}")
+            yield pin, f"cannot be computed again: {error}"
             continue
         problem = ""
         if now.config != pin.config:
             problem = f"takes {canonical(now.config)} now, {canonical(pin.config)} in the table"
         if moved := _moved(pin, now):
             problem = f"{problem or 'the same pick, but stale'}: {'; '.join(moved)}"
-        yield Verified(pin, problem)
+        yield pin, problem

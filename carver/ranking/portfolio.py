@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import fill
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,26 +26,6 @@ from .hint import Hint
 from .rank import rank
 from .ranking import Ranking
 from .recommend import offered_kernels, recommend_problems
-
-
-class Timed(Protocol):
-    """The fields of `carver.run.records.Measurement` that `Portfolio.measured` reads."""
-
-    @property
-    def operator(self) -> str: ...
-    @property
-    def arch(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def problem(self) -> Mapping[str, Any]: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def median_ms(self) -> float | None: ...
-    @property
-    def ok(self) -> bool: ...
-
 
 SAMPLES = 128
 """Number of sizes on which a portfolio is chosen. Its loss is computed on them and on as many sizes in between."""
@@ -109,11 +89,11 @@ class Portfolio:
         """The hint of the configuration for a size, with the time predicted for that size."""
         return _hint(self, self.place(size), size)
 
-    def measured(self, timings: Iterable[Timed | tuple[int, Mapping[str, int], float]]) -> dict[int, float]:
+    def measured(self, timings: Iterable[Any]) -> dict[int, float]:
         """Measured loss by size: the time of the table's pick over the best measured time, minus 1.
 
-        `timings` are (size, configuration, seconds), or records; only records of this problem at some size, on this
-        device and backend, count. A size where the pick was not measured is left out; if that is so for all sizes,
+        `timings` are (size, configuration, seconds), or records (`carver.run.records.Measurement`); only those of this
+        problem at some size, on this device and backend, count. A size where the pick was not measured is left out; if that is so for all sizes,
         ConfigError is raised.
         """
         rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
@@ -135,7 +115,7 @@ class Portfolio:
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
         return out
 
-    def _timing(self, m: Timed) -> tuple[int, Mapping[str, int], float] | None:
+    def _timing(self, m: Any) -> tuple[int, Mapping[str, int], float] | None:
         if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
             self.problem.operator, self.arch.name, self.backend
         ):  # fmt: skip
@@ -206,7 +186,10 @@ def portfolio(
     axis = _axis(problem, axis)
     chosen, weights, others, other_weights = _sampled(axis, sizes)
     rankings = recommend_problems([at(problem, axis, n) for n in chosen], arch, FROM_EACH, backend)
-    union = {(name, tuple(config.items())): (name, config) for each in rankings for name, config in _configs(each)}
+    union = {
+        (name, tuple(config.items())): (name, FrozenDict(config))
+        for each in rankings for name, config in declared_in(each).configs(each.rows)
+    }
     candidates = list(union.values())
     times = _times(problem, arch, axis, chosen, candidates, rankings[0].backend)
     best = np.array([ranking.seconds[0] for ranking in rankings])
@@ -232,12 +215,6 @@ def portfolio(
 
 Candidate = tuple[str, Mapping[str, int]]
 """A kernel's name and a configuration of it."""
-
-
-def _configs(ranking: Ranking) -> Iterator[Candidate]:
-    """Of all hints, which need not be made for it."""
-    for name, config in declared_in(ranking).configs(ranking.rows):
-        yield name, FrozenDict(config)
 
 
 def _axis(problem: Problem, name: str) -> str:

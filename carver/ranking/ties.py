@@ -7,10 +7,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
+
+from .hint import Hint
 
 TIED = 0.01
-"""Predicted times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
+"""Hint times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
 is no slower than the one predicted fastest, and beyond it one is. Half of such pairs are within 3 % of each other when
 timed. `python benchmarks/pins.py resolution` computes it from tables."""
 
@@ -24,26 +26,6 @@ def as_fast(over: tuple[float, float, float]) -> bool:
     return median <= 1 + TIED or low <= 1
 
 
-class Launched(Protocol):
-    """What a launch takes: `Launch` of a hint."""
-
-    @property
-    def registers(self) -> int: ...
-    @property
-    def smem_bytes(self) -> int: ...
-
-
-class Predicted(Protocol):
-    """A hint, of a declared kernel or of a compiled one."""
-
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def predicted_ms(self) -> float: ...
-    @property
-    def launch(self) -> Launched: ...
-
-
 def canonical(value: Any) -> str:
     """JSON with sorted keys: equal for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
@@ -55,12 +37,12 @@ def size(config: Mapping[str, Any]) -> tuple[float, str]:
     return math.fsum(math.log2(v) for v in whole), canonical(dict(config))
 
 
-def least(hint: Predicted) -> tuple[Any, ...]:
+def least(hint: Hint) -> tuple[Any, ...]:
     """The order that resolves ties: fewer registers, fewer bytes of shared memory, the smaller configuration."""
     return hint.launch.registers, hint.launch.smem_bytes, size(hint.config)
 
 
-def tied(hints: Sequence[Predicted]) -> list[Predicted]:
+def tied(hints: Sequence[Hint]) -> list[Hint]:
     """Those that the model does not tell from the fastest, in the order in which ties are resolved."""
     best = min(hint.predicted_ms for hint in hints)
     return sorted((hint for hint in hints if hint.predicted_ms <= best * (1 + TIED)), key=least)
@@ -70,13 +52,13 @@ def tied(hints: Sequence[Predicted]) -> list[Predicted]:
 class Choice:
     """What is taken, why, and of how many that are tied."""
 
-    hint: Predicted
+    hint: Hint
     why: str
     tied: int
 
 
 def choose(
-    hints: Sequence[Predicted], default: Mapping[str, Any] | None = None, margin: float | None = None
+    hints: Sequence[Hint], default: Mapping[str, Any] | None = None, margin: float | None = None
 ) -> Choice:
     """The fastest by prediction, ties resolved by the stated order: the same whatever the order of the hints.
 
