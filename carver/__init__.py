@@ -8,7 +8,6 @@
 import importlib
 import typing
 
-from . import _methods as _methods
 from ._version import __version__ as __version__
 from .arch.descriptor import Arch
 from .arch.devices import CPU, CUDA, HIP, Apple

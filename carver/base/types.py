@@ -3,9 +3,9 @@ that are functions of a higher layer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
+from operator import attrgetter
 from types import MethodType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -38,11 +38,17 @@ class FrozenDict(dict[str, Value]):
 
 
 class Late:
-    """A method that is a function of another module, which is imported when the method is first asked for."""
+    """A method that is a function of another module, "module:name", imported when the method is first asked for."""
 
     def __init__(self, function: str) -> None:
-        self._module, _, self._name = function.rpartition(".")
+        self._module, self._name = function.split(":")
 
-    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(import_module(f"carver.{self._module}"), self._name)
-        return function if instance is None else MethodType(function, instance)
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return self
+        return MethodType(attrgetter(self._name)(import_module(f"carver.{self._module}")), instance)
+
+
+def late(function: str) -> Any:
+    """The same for a class whose annotation says what is returned: a layer above does it."""
+    return Late(function)

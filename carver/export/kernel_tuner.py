@@ -135,3 +135,14 @@ def strategy(
     """A strategy that tries the hints in rank order and then hands over to `then`; None stops there."""
     imported("kernel_tuner", "Kernel Tuner", "kernel-tuner==1.5.0")
     return SeededStrategy(seeds(hints, tune_params, **how), then)
+
+
+@takes(ConfigError)
+def arguments(
+    hints: Iterable[Hint], tune_params: Mapping[str, Sequence[Any]] | None = None,
+    then: str | None = "genetic_algorithm", **how: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """`tune_params` and `strategy` for `tune_kernel`: the hints in rank order, then another strategy."""
+    found = configs(hints, **how)
+    space = tune_params or {key: sorted({config[key] for config in found}) for key in found[0]}
+    return {"tune_params": dict(space), "strategy": strategy(hints, space, then, **how)}

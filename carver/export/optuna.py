@@ -33,6 +33,11 @@ def enqueue(study: optuna.Study, hints: Iterable[Hint], names: Mapping[str, str]
     return len(rows)
 
 
+def queued(hints: Iterable[Hint], study: optuna.Study, names: Mapping[str, str] | None = None) -> int:
+    """`enqueue` as a method of rankings."""
+    return enqueue(study, hints, names)
+
+
 @takes(ConfigError)
 def add_measured(
     study: optuna.Study, measured: Iterable[tuple[Hint | Mapping[str, Any], float]],

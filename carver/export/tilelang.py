@@ -14,6 +14,7 @@ import numpy as np
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
 from ..kernels.foreign import from_tilelang
+from ..ops.template import Template
 from ..problem import notation
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
@@ -37,8 +38,9 @@ def configs(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> Ex
 
 
 @takes(ConfigError)
-def equivalent_function(problem: Problem) -> Callable[..., Any]:
+def equivalent_function(problem: Problem | Template) -> Callable[..., Any]:
     """What the operator computes, on NumPy arrays in the order of its inputs, in float64. For plain indices only."""
+    problem = problem.problem if isinstance(problem, Template) else problem
     s = notation.parse(problem.written or problem.computes)
     if not all(t.is_plain for t in s.tensors) or s.combine not in ("=", "+="):
         raise ProblemError(f"{s} is no sum of products over plain axes; carver.run.check computes it")

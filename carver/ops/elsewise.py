@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError
+from ..base.errors import CarverError, ConfigError
 from ..kernels.scope import plain
 from ..problem.problem import Problem
-from ..ranking.explain import Explanation, explain
+from ..ranking.explain import explain
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
 from .matmul import GEMVTemplate, MatmulTemplate
@@ -25,9 +26,17 @@ PADDED = 16
 """Elements that rows are padded to a multiple of: whole copies of 16 bytes for every type."""
 
 
-def explained(hint: Hint, arch: Arch | str | None = None) -> Explanation:
+def explained(hint: Hint, arch: Arch | str | None = None) -> Any:
     """`explain`, for another device than the hint's if one is named, with notes on what a change of the problem would
-    bring."""
+    bring; text for a compiled kernel, or for several operators."""
+    if hint.layers:
+        return "\n\n".join(str(explained(layer, arch)) for layer in hint.layers.values())
+    if hint.facts is not None:
+        if arch is not None:
+            raise ConfigError("a compiled configuration is explained on the device that it was compiled for")
+        from ..ranking.kernel import explained as explained_code
+
+        return explained_code(hint, hint.facts)
     found = explain(hint, None if arch is None else load(arch))
     more = tuple(f"{text[0].upper()}{text[1:]}." for text in faster_if(hint.problem, found.arch, hint.backend))
     return replace(found, notes=(*found.notes, *more))

@@ -16,6 +16,7 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import shown, takes
+from ..base.types import late
 from ..kernels.foreign import listed
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
@@ -118,10 +119,12 @@ class Template:
         [(name, sizes)] = axis.items()
         return portfolio(self.problem, self._device(), name, sizes, k, backend)
 
-    tune: ClassVar[Callable[..., Any]]
-    """`carver.tune.AutoTuner` on the first hints; see `carver._methods`."""
-    equivalent_function: ClassVar[Callable[..., Callable[..., Any]]]
-    """What the operator computes, as a function of NumPy arrays; see `carver._methods`."""
+    def tune(self, topk: int = 10, backend: str | None = None, **settings: Any) -> Any:
+        """The fastest of the first `topk` hints, measured on the device here; `settings` as in `AutoTuner.run`."""
+        return self._tuner(topk, backend).run(**settings)
+
+    _tuner: ClassVar[Callable[..., Any]] = late("tune.tuner:AutoTuner.from_template")
+    equivalent_function: ClassVar[Callable[..., Callable[..., Any]]] = late("export.tilelang:equivalent_function")
 
     def _device(self) -> Arch:
         arch = self.arch or TUNED_ON.get()

@@ -122,7 +122,7 @@ class Explanation:
         for note in self.notes:
             yield from _wrapped(note, 4)
 
-    plot = Late("view.plots.plot_explanation")
+    plot = Late("view.plots:plot_explanation")
     """Plot the terms of the time and the effect of changing each tunable. Needs matplotlib."""
 
     def facts(self) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
 from ..base.given import check_fields, json_of, shown
-from ..base.types import FrozenDict
+from ..base.types import FrozenDict, late
 from ..problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class Hint:
     """Whether the model does not tell it from the fastest of its ranking, or from a second where it is that one: their
     predicted times are within `ties.TIED`."""
 
-    explain: ClassVar[Callable[..., Any]]
-    """`carver.ops.elsewise.explained` of this hint, on its own device or another; see `carver._methods`."""
+    explain: ClassVar[Callable[..., Any]] = late("ops.elsewise:explained")
+    _repr_html_ = late("view.table:hint_html")
 
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details", "loop_ms", "layers"):

@@ -93,8 +93,8 @@ class Portfolio:
         """Measured loss by size: the time of the table's pick over the best measured time, minus 1.
 
         `timings` are (size, configuration, seconds), or records (`carver.run.records.Measurement`); only those of this
-        problem at some size, on this device and backend, count. A size where the pick was not measured is left out; if that is so for all sizes,
-        ConfigError is raised.
+        problem at some size, on this device and backend, count. A size where the pick was not measured is left out; if
+        that is so for all sizes, ConfigError is raised.
         """
         rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
         for timing in timings:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.table import several
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, IntArray, late
 from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
 from .ties import TIED
@@ -225,19 +225,25 @@ class Ranking(Sequence[Hint]):
 
         return (self.learnt.profile if self.learnt else Profile(self.table.of, self.arch.name)).to_dict()
 
-    # Added by `carver._methods`; each function is defined in the layer that it is named after.
-    explain: ClassVar[Callable[..., Any]]
-    learn: ClassVar[Callable[..., Ranking]]
-    benchmark: ClassVar[Callable[..., Any]]
-    plot: ClassVar[Callable[..., Any]]
-    plot_roofline: ClassVar[Callable[..., Any]]
-    plot_heatmap: ClassVar[Callable[..., Any]]
-    to_frame: ClassVar[Callable[..., Any]]
-    to_triton: ClassVar[Callable[..., list[Any]]]
-    to_tilelang: ClassVar[Callable[..., list[dict[str, Any]]]]
-    to_kernel_tuner: ClassVar[Callable[..., dict[str, Any]]]
-    to_helion: ClassVar[Callable[..., list[Any]]]
-    to_optuna: ClassVar[Callable[..., int]]
-    to_cutlass: ClassVar[Callable[..., list[dict[str, Any]]]]
-    to_json: ClassVar[Callable[..., str]]
-    to_csv: ClassVar[Callable[..., str]]
+    def explain(self, i: int = 0) -> Any:
+        """Why `self[i]` is predicted to take the time it takes, and what its nearest changes would do: an
+        `Explanation`, or text for a compiled kernel or for several operators."""
+        return self[i].explain()
+
+    # what layers above do with a ranking
+    learn: ClassVar[Callable[..., Ranking]] = late("ranking.learn:learn")
+    benchmark: ClassVar[Callable[..., Any]] = late("run.bench:benchmark")
+    plot: ClassVar[Callable[..., Any]] = late("view.plots:plot_terms")
+    plot_roofline: ClassVar[Callable[..., Any]] = late("view.plots:plot_roofline")
+    plot_heatmap: ClassVar[Callable[..., Any]] = late("view.plots:plot_heatmap")
+    to_frame: ClassVar[Callable[..., Any]] = late("view.table:ranking_frame")
+    to_triton: ClassVar[Callable[..., list[Any]]] = late("export.triton:configs")
+    to_tilelang: ClassVar[Callable[..., list[dict[str, Any]]]] = late("export.tilelang:configs")
+    to_kernel_tuner: ClassVar[Callable[..., dict[str, Any]]] = late("export.kernel_tuner:arguments")
+    to_helion: ClassVar[Callable[..., list[Any]]] = late("export.helion:seed_configs")
+    to_optuna: ClassVar[Callable[..., int]] = late("export.optuna:queued")
+    to_cutlass: ClassVar[Callable[..., list[dict[str, Any]]]] = late("export.cutlass:configs")
+    to_json: ClassVar[Callable[..., str]] = late("export.plain:to_json")
+    to_csv: ClassVar[Callable[..., str]] = late("export.plain:to_csv")
+    __repr__ = late("view.table:ranking_table")
+    _repr_html_ = late("view.table:ranking_html")

@@ -44,7 +44,7 @@ class Search:
                 found.append((count, step.seconds, least))
         return found
 
-    plot = Late("view.plots.plot_search")
+    plot = Late("view.plots:plot_search")
 
     def __str__(self) -> str:
         refused = sum(step.predicted_ms is None for step in self.steps)
