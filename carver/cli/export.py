@@ -23,32 +23,12 @@ from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio
 from ..ranking.trial import Trial, checked, example, line_of, trials
 from ..run.records import Records
-from .options import (
-    INPUT,
-    ArchName,
-    Arguments,
-    AsJson,
-    Backend,
-    Configs,
-    Found,
-    Group,
-    KernelName,
-    Names,
-    Output,
-    Source,
-    TopK,
-    argument,
-    command,
-    device,
-    option,
-    params_of,
-    per_operator,
-)
+from . import options as opts
 from .reading import call_of, configs_of
 
 EVENLY = 4096
 """Sizes that stand for a long range whose sizes count alike."""
-export = Group("export", help="Write hints in the format of another tool.")
+export = opts.Group("export", help="Write hints in the format of another tool.")
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -72,8 +52,8 @@ def _target(
     """Adds the target that `make` writes. `only`: the backend of its kernels, by the device, if they are of one."""
 
     def run(
-        template: Template, output: Output = None, names: Names = (), topk: TopK = 10, kernel: KernelName = None,
-        backend: Backend = None,
+        template: Template, output: opts.Output = None, names: opts.Names = (), topk: opts.TopK = 10,
+        kernel: opts.KernelName = None, backend: opts.Backend = None,
     ) -> None:  # fmt: skip
         assert template.arch is not None
         ranking = template.recommend_hints(topk, only(template.arch) if only else backend, kernel)
@@ -82,7 +62,7 @@ def _target(
         _write(make(ranking, names), output)
 
     run.__doc__ = text
-    made = per_operator(run, name)
+    made = opts.per_operator(run, name)
     for each in made.commands.values():
         each.params = [param for param in each.params if not (only and param.name == "backend")]
     export.add_command(made)
@@ -95,8 +75,8 @@ _target("triton", "Write keys of triton.Config, num_warps and num_stages among t
 
 
 def _export_kernel(
-    source: Source, arch: ArchName, args: Arguments = None, configs: Configs = None, output: Output = None,
-    topk: TopK = 10,
+    source: opts.Source, arch: opts.ArchName, args: opts.Arguments = None, configs: opts.Configs = None,
+    output: opts.Output = None, topk: opts.TopK = 10,
 ) -> None:  # fmt: skip
     """Write the first configurations of any Triton kernel by its machine code, as Python to be pasted.
 
@@ -106,13 +86,13 @@ def _export_kernel(
     from ..ranking.kernel import rank_kernel
 
     call = call_of(source, args)
-    ranking = rank_kernel(configs=configs_of(configs, args), arch=device(arch), **vars(call))
+    ranking = rank_kernel(configs=configs_of(configs, args), arch=opts.device(arch), **vars(call))
     _write(triton.pasted(triton.configs(ranking[:topk])), output)
 
 
 _of_triton = export.commands["triton"]
 assert isinstance(_of_triton, click.Group)
-command(_export_kernel, "kernel", _of_triton, short_help="Any Triton kernel, by its machine code.")
+opts.command(_export_kernel, "kernel", _of_triton, short_help="Any Triton kernel, by its machine code.")
 _target("tilelang", "Write the list that @tilelang.autotune takes, as JSON.",
         lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
 _target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.",
@@ -123,14 +103,14 @@ _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as J
 Project = click.Choice(["vllm", "sglang"])
 
 
-Archs = Annotated[tuple[str, ...], option(
+Archs = Annotated[tuple[str, ...], opts.option(
     "Device; repeatable, for the files of each.", "--arch", metavar="NAME", multiple=True)]  # fmt: skip
-Force = Annotated[bool, option("Write over files that are there.")]
-Folder = Annotated[Path, option("Folder for the files.", show_default="the current one",
+Force = Annotated[bool, opts.option("Write over files that are there.")]
+Folder = Annotated[Path, opts.option("Folder for the files.", show_default="the current one",
                                 type=click.Path(file_okay=False, path_type=Path))]  # fmt: skip
-Batches = Annotated[str | None, option("Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")]
-Spelling = Annotated[str, option("Project whose spelling of block shapes to use.", type=Project)]
-DeviceName = Annotated[str, option("The device as torch names it.", show_default="from the descriptor")]
+Batches = Annotated[str | None, opts.option("Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")]
+Spelling = Annotated[str, opts.option("Project whose spelling of block shapes to use.", type=Project)]
+DeviceName = Annotated[str, opts.option("The device as torch names it.", show_default="from the descriptor")]
 
 
 def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:
@@ -139,28 +119,28 @@ def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:
     def write(
         arch: Archs, project: Spelling = "vllm", batches: Batches = None, device_name: DeviceName = "",
         folder: Folder = Path(), force: Force = False,
-        explain: Annotated[bool, option("Print the time of each tile and what bounds it.")] = False,
-        as_json: AsJson = False,
+        explain: Annotated[bool, opts.option("Print the time of each tile and what bounds it.")] = False,
+        as_json: opts.AsJson = False,
         **layer: Any,
-    ) -> Found:  # fmt: skip
+    ) -> opts.Found:  # fmt: skip
         made = [
             file for each in _devices(arch, device_name)
             for file in make(each, batches=_batches(batches), device_name=device_name, project=project, **layer)
         ]  # fmt: skip
         if not as_json:
-            return Found([], "\n".join(_written(made, folder, force, explain)))
+            return opts.Found([], "\n".join(_written(made, folder, force, explain)))
         if make is _model:
-            return Found([_said(each) for file in made for each in _both(file)])
+            return opts.Found([_said(each) for file in made for each in _both(file)])
         said = [_said(file) | ({"down": _said(file.down)} if file.down else {}) for file in made]
-        return Found(said[0] if len(said) == 1 else said)
+        return opts.Found(said[0] if len(said) == 1 else said)
 
     write.__doc__ = make.__doc__
-    made = command(write, name, export)
-    made.params[:0] = params_of(make)
+    made = opts.command(write, name, export)
+    made.params[:0] = opts.params_of(make)
 
 
 def _devices(names: Sequence[str], device_name: str) -> list[Arch]:
-    found = {each.name: each for each in map(device, names)}
+    found = {each.name: each for each in map(opts.device, names)}
     if device_name and len(found) > 1:
         raise ConfigError(f"--device-name is of one device, got {len(found)}: {', '.join(found)}")
     return list(found.values())
@@ -242,26 +222,26 @@ class _Shape(click.ParamType):  # type: ignore[type-arg]
         return int(words[0]), int(words[1])
 
 
-Separate = Annotated[bool, option("With --project sglang: a second file, of the matmul back.")]
-Model = Annotated[Path | None, option(
-    "config.json of the model, in place of the sizes of its layer.", type=INPUT, metavar="FILE")]
-Tp = Annotated[int, option("Of a config.json: devices over which each layer is split.", type=click.IntRange(1))]
+Separate = Annotated[bool, opts.option("With --project sglang: a second file, of the matmul back.")]
+Model = Annotated[Path | None, opts.option(
+    "config.json of the model, in place of the sizes of its layer.", type=opts.INPUT, metavar="FILE")]
+Tp = Annotated[int, opts.option("Of a config.json: devices over which each layer is split.", type=click.IntRange(1))]
 
 
 def _moe(
     arch: Arch,
-    experts: Annotated[int | None, option("Experts on one device.")] = None,
-    topk: Annotated[int | None, option("Experts per token.")] = None,
-    hidden: Annotated[int | None, option("Width of the model.")] = None,
-    intermediate: Annotated[int | None, option(
+    experts: Annotated[int | None, opts.option("Experts on one device.")] = None,
+    topk: Annotated[int | None, opts.option("Experts per token.")] = None,
+    hidden: Annotated[int | None, opts.option("Width of the model.")] = None,
+    intermediate: Annotated[int | None, opts.option(
         "Width of one expert on one device: the N in the name of the file.")] = None,
-    dtype: Annotated[str | None, option(
+    dtype: Annotated[str | None, opts.option(
         "Quantisation.  [default: 16 bits]", type=click.Choice([d for d in vllm.DTYPES if d]))] = None,
-    block_shape: Annotated[tuple[int, int] | None, option(
+    block_shape: Annotated[tuple[int, int] | None, opts.option(
         "Shape of the scaled blocks of fp8_w8a8, such as 128,128.", type=_Shape())] = None,
-    group_size: Annotated[int | None, option(
+    group_size: Annotated[int | None, opts.option(
         "Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")] = None,
-    zero_points: Annotated[bool, option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
+    zero_points: Annotated[bool, opts.option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
     separate: Separate = False,
     model: Model = None,
     tp: Tp = 1,
@@ -293,9 +273,9 @@ def _config(path: Path) -> dict[str, Any]:
 
 def _block_fp8(
     arch: Arch,
-    n: Annotated[int, argument()],
-    k: Annotated[int, argument()],
-    block_shape: Annotated[tuple[int, int], option(
+    n: Annotated[int, opts.argument()],
+    k: Annotated[int, opts.argument()],
+    block_shape: Annotated[tuple[int, int], opts.option(
         "Shape of the scaled blocks.  [default: 128,128]", type=_Shape())] = (128, 128),
     **how: Any,
 ) -> Sequence[vllm.ConfigFile]:  # fmt: skip
@@ -305,10 +285,10 @@ def _block_fp8(
 
 def _model(
     arch: Arch,
-    file: Annotated[Path, argument("CONFIG.JSON", type=INPUT)],
+    file: Annotated[Path, opts.argument("CONFIG.JSON", type=opts.INPUT)],
     tp: Tp = 1,
     separate: Separate = False,
-    dry_run: Annotated[bool, option("List the layers; rank and write nothing.")] = False,
+    dry_run: Annotated[bool, opts.option("List the layers; rank and write nothing.")] = False,
     **how: Any,
 ) -> Sequence[vllm.ConfigFile]:
     """Write all files that vLLM and SGLang look up for a model: its experts, its block-scaled linear layers.
@@ -336,17 +316,17 @@ _serving("vllm-moe", _moe)
 _serving("vllm-block-fp8", _block_fp8)
 
 
-@per_operator
+@opts.per_operator
 def portfolio(
     template: Template,
-    over: Annotated[str, option("The axis that varies, and its range: m=1:8192.", metavar="AXIS=FROM:TO")],
-    topk: Annotated[int, option("How many configurations.", "--topk", "-k", type=click.IntRange(1))] = 4,
-    uniform: Annotated[bool, option("Give each size the same weight.  [default: each factor of size]")] = False,
-    measured: Annotated[bool, option("Also print the loss in the times that the records hold.")] = False,
-    backend: Backend = None,
-    python: Annotated[bool, option("Print a Python function from the size to the configuration.")] = False,
-    output: Output = None,
-    as_json: AsJson = False,
+    over: Annotated[str, opts.option("The axis that varies, and its range: m=1:8192.", metavar="AXIS=FROM:TO")],
+    topk: Annotated[int, opts.option("How many configurations.", "--topk", "-k", type=click.IntRange(1))] = 4,
+    uniform: Annotated[bool, opts.option("Give each size the same weight.  [default: each factor of size]")] = False,
+    measured: Annotated[bool, opts.option("Also print the loss in the times that the records hold.")] = False,
+    backend: opts.Backend = None,
+    python: Annotated[bool, opts.option("Print a Python function from the size to the configuration.")] = False,
+    output: opts.Output = None,
+    as_json: opts.AsJson = False,
 ) -> None:
     """Choose a few configurations that cover a range of sizes with least loss. A table says which to use when."""
     if python and (as_json or measured):
@@ -377,14 +357,14 @@ def _range(text: str) -> tuple[str, range]:
     return axis.strip(), range(int(low), int(high) + 1)
 
 
-@command
+@opts.command
 def check(
-    file: Annotated[Path, argument(type=INPUT)],
-    operator: Annotated[str | None, option(
+    file: Annotated[Path, opts.argument(type=opts.INPUT)],
+    operator: Annotated[str | None, opts.option(
         "Operator of the kernel.  [default: the name of its folder]", metavar="NAME")] = None,
-    dtype: Annotated[str, option("Type of the problem on which it is tried.", metavar="TYPE")] = "float16",
-    as_json: AsJson = False,
-) -> Found:  # fmt: skip
+    dtype: Annotated[str, opts.option("Type of the problem on which it is tried.", metavar="TYPE")] = "float16",
+    as_json: opts.AsJson = False,
+) -> opts.Found:  # fmt: skip
     """Check the declaration of a kernel. Prints every mistake with its line, else what it would recommend.
 
     It is tried on a problem of the operator's usual size, on devices that its backend runs on. Exit code 2 if the
@@ -399,12 +379,12 @@ def check(
         for line, says in () if as_json else faults:
             click.echo(f"{file}:{line}: {says}" if line else f"{file}: {says}", err=True)
         told = [{"line": line or None, "says": says} for line, says in faults]
-        return Found({"faults": told, "trials": []}, "", 2)
+        return opts.Found({"faults": told, "trials": []}, "", 2)
     found = list(trials(kernel, example(kernel.operator, dtype)))
     rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
     head = f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}"
     lines = [head, f"tunables {', '.join(kernel.tunables)}\n", *map(_line, found)]
-    return Found({"faults": [], "trials": rows}, "\n".join(lines), int(not any(each.candidates for each in found)))
+    return opts.Found({"faults": [], "trials": rows}, "\n".join(lines), int(not any(each.candidates for each in found)))
 
 
 def _line(trial: Trial) -> str:

@@ -29,45 +29,19 @@ from ..ranking.search import MOST, PATIENCE
 from ..ranking.space import SearchSpace
 from ..ranking.steps import Search
 from ..view.page import tables
-from .options import (
-    DEVICE,
-    INPUT,
-    OUTPUT,
-    PICTURE,
-    TABLE,
-    AnySource,
-    ArchName,
-    Arguments,
-    AsJson,
-    Configs,
-    Found,
-    Group,
-    Html,
-    Macros,
-    Pictures,
-    Quiet,
-    Source,
-    TopK,
-    argument,
-    command,
-    config_option,
-    device,
-    option,
-    save_document,
-    save_plot,
-)
+from . import options as opts
 from .reading import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
 
 
-@command
+@opts.command
 def inspect(
-    kernel: AnySource,
-    arch: ArchName,
-    args: Arguments = None,
-    config: Annotated[Any, config_option("Values of the tunables, or macros of a source")] = None,
-    macros: Macros = (),
-    block: Annotated[int, option("Threads per block of a CUDA source without --args.")] = 256,
-) -> Found:
+    kernel: opts.AnySource,
+    arch: opts.ArchName,
+    args: opts.Arguments = None,
+    config: Annotated[Any, opts.config_option("Values of the tunables, or macros of a source")] = None,
+    macros: opts.Macros = (),
+    block: Annotated[int, opts.option("Threads per block of a CUDA source without --args.")] = 256,
+) -> opts.Found:
     """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
     `carver rank kernel`. The device need not be in the machine.
 
@@ -94,7 +68,7 @@ def inspect(
     from ..integrations.kernels import inspect
     from ..run.spec import Kernel
 
-    call, target = kernel_of(kernel, args, macros), device(arch)
+    call, target = kernel_of(kernel, args, macros), opts.device(arch)
     if call.tuned:
         raise ConfigError(f"-D {min(call.tuned)} has several values: inspect takes one configuration")
     if isinstance(call.kernel, Kernel) and args is None:
@@ -102,30 +76,30 @@ def inspect(
         threads = block if call.kernel.block == 1 else call.kernel.block
         compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
         assert isinstance(compiled, tuple)
-        return Found([asdict(each) for each in compiled], "\n".join(map(str, compiled)))
+        return opts.Found([asdict(each) for each in compiled], "\n".join(map(str, compiled)))
     if isinstance(call.kernel, list | tuple):
         raise ConfigError(f"{kernel!r} is a list of binaries: name one")
     facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
     assert isinstance(facts, Facts)
     if why := fits(facts, target):
         click.echo(f"it cannot be launched: {why}", err=True)
-    return Found(asdict(facts), str(facts))
+    return opts.Found(asdict(facts), str(facts))
 
 
-@command
+@opts.command
 def compare(
-    old: Annotated[str, argument("OLD")],
-    new: Source,
-    arch: Annotated[tuple[str, ...], option(f"{DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
-    args: Arguments = None,
-    configs: Configs = None,
-    config: Annotated[Any, config_option("Compare this configuration alone")] = None,
-    fail_over: Annotated[str | None, option(
+    old: Annotated[str, opts.argument("OLD")],
+    new: opts.Source,
+    arch: Annotated[tuple[str, ...], opts.option(f"{opts.DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
+    args: opts.Arguments = None,
+    configs: opts.Configs = None,
+    config: Annotated[Any, opts.config_option("Compare this configuration alone")] = None,
+    fail_over: Annotated[str | None, opts.option(
         "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,
-    markdown: Annotated[bool, option("Print Markdown, for a comment on a pull request.")] = False,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> Found:  # fmt: skip
+    markdown: Annotated[bool, opts.option("Print Markdown, for a comment on a pull request.")] = False,
+    html: opts.Html = None,
+    as_json: opts.AsJson = False,
+) -> opts.Found:  # fmt: skip
     """Compare a Triton kernel before and after a change, on devices that need not be in the machine.
 
     OLD is another FILE.py:NAME, or a git revision of the same file, such as HEAD or main. Printed are the predicted
@@ -143,15 +117,15 @@ def compare(
     most = _percent(fail_over)
     given = [config] if config is not None else configs and read_configs(text_from(configs, ConfigError))
     with _before(old, new) as source:
-        found = [_on(device(name).name, source, new, args, given) for name in arch]
+        found = [_on(opts.device(name).name, source, new, args, given) for name in arch]
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
-    save_document(lambda: _document(found, title), html)
+    opts.save_document(lambda: _document(found, title), html)
     told = {"old": old, "new": new, "devices": [each.to_dict() for each in found]}
     text = as_markdown(found, title) if markdown else table(found, title, screen_width(), styled=True)
     worse = [each.device for each in found if most is not None and each.ratio > 1.0 + most]
     if worse:
         click.echo(f"slower by more than {fail_over} on {', '.join(worse)}", err=True)
-    return Found(told, text, int(bool(worse)))
+    return opts.Found(told, text, int(bool(worse)))
 
 
 def _document(found: Sequence[Comparison], title: str) -> dict[str, Any]:
@@ -240,32 +214,32 @@ def _on(arch: str, old: str, new: str, args: Path, configs: Any) -> Comparison:
     return compared(*hints)
 
 
-@command
+@opts.command
 def search(
-    kernel: Source,
-    arch: ArchName,
-    args: Arguments = None,
-    space: Annotated[TextIO | None, option(
+    kernel: opts.Source,
+    arch: opts.ArchName,
+    args: opts.Arguments = None,
+    space: Annotated[TextIO | None, opts.option(
         "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.  "
         "[default: [configs] of --args]", type=click.File())] = None,
-    where: Annotated[tuple[str, ...], option(
+    where: Annotated[tuple[str, ...], opts.option(
         "A condition of the space, such as 'BLOCK_M * BLOCK_N <= 32768'. May be given several times.",
         metavar="EXPRESSION", multiple=True)] = (),
-    seeds: Annotated[TextIO | None, option(
+    seeds: Annotated[TextIO | None, opts.option(
         "Configurations to begin with, JSON or CSV.", type=click.File())] = None,
-    budget: Annotated[float | None, option(
+    budget: Annotated[float | None, opts.option(
         "End after so many seconds.", type=click.FloatRange(0, min_open=True), metavar="S")] = None,
-    most: Annotated[int, option("Compile so many at most.", type=click.IntRange(1))] = MOST,
-    patience: Annotated[int, option(
+    most: Annotated[int, opts.option("Compile so many at most.", type=click.IntRange(1))] = MOST,
+    patience: Annotated[int, opts.option(
         "End after so many that brought no gain.", type=click.IntRange(1))] = PATIENCE,
-    seed: Annotated[int, option("Of what is drawn: equal seeds give equal searches.")] = 0,
-    topk: TopK = 10,
-    quiet: Quiet = False,
-    plot: Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)] = None,
-    progress: Annotated[Path | None, option(
-        "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=PICTURE)] = None,
-    html: Html = None,
-) -> Found:  # fmt: skip
+    seed: Annotated[int, opts.option("Of what is drawn: equal seeds give equal searches.")] = 0,
+    topk: opts.TopK = 10,
+    quiet: opts.Quiet = False,
+    plot: Annotated[Path | None, opts.option("Save a plot of the terms (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
+    progress: Annotated[Path | None, opts.option(
+        "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
+    html: opts.Html = None,
+) -> opts.Found:  # fmt: skip
     """Search the space of a Triton kernel for the configurations with the shortest predicted times.
 
     Only some dozens are compiled, those that promise most. The device need not be in the machine. Ctrl-C prints what
@@ -285,15 +259,15 @@ def search(
             given = given.where(each)
     first: Any = () if seeds is None else read_configs(text_from(seeds, ConfigError))
     ranking = searched(
-        **vars(call), space=given, arch=device(arch), seeds=[first] if isinstance(first, dict) else first,
+        **vars(call), space=given, arch=opts.device(arch), seeds=[first] if isinstance(first, dict) else first,
         budget_s=budget, most=most, patience=patience, seed=seed, progress=False, told=None if quiet else _say,
     )  # fmt: skip
     assert ranking.search is not None
     done = ranking.search
-    save_plot(progress, done.plot)
-    first = Pictures(plot, html=html).of(ranking, slice(topk))
+    opts.save_plot(progress, done.plot)
+    first = opts.Pictures(plot, html=html).of(ranking, slice(topk))
     steps = {"ended": done.ended, "steps": [asdict(step) for step in done.steps]}
-    return Found(lambda: {**first.data(), "search": steps}, lambda: f"{first.text()}\n{done}")
+    return opts.Found(lambda: {**first.data(), "search": steps}, lambda: f"{first.text()}\n{done}")
 
 
 def _say(so_far: Search) -> None:
@@ -305,25 +279,25 @@ def _say(so_far: Search) -> None:
     click.echo(line[:110], err=True)
 
 
-pins = Group("pins", help="Tables of pinned configurations: the same in every process and on every run.")
+pins = opts.Group("pins", help="Tables of pinned configurations: the same in every process and on every run.")
 
-Where = Annotated[Path | None, option(
+Where = Annotated[Path | None, opts.option(
     "The table: a file, or a folder with one a device.  [default: $CARVER_PINS, else pins in the configuration folder]",
     type=click.Path(path_type=Path), metavar="PATH")]  # fmt: skip
-Tables = Annotated[tuple[Path, ...], argument("TABLE...", type=INPUT, nargs=-1)]
+Tables = Annotated[tuple[Path, ...], opts.argument("TABLE...", type=opts.INPUT, nargs=-1)]
 
 
-@partial(command, name="record", group=pins)
+@partial(opts.command, name="record", group=pins)
 def _record(
-    kernel: Source,
-    args: Annotated[tuple[Path, ...], option(
+    kernel: opts.Source,
+    args: Annotated[tuple[Path, ...], opts.option(
         "TOML file with [args] (numbers and tensors) and grid, as `carver inspect --help` shows it; repeatable.",
-        "--args", type=INPUT, multiple=True)],
-    configs: Configs = None,
-    table: Where = None, arch: ArchName = "auto",
-    margin: Annotated[float | None, option(
+        "--args", type=opts.INPUT, multiple=True)],
+    configs: opts.Configs = None,
+    table: Where = None, arch: opts.ArchName = "auto",
+    margin: Annotated[float | None, opts.option(
         "Leave the list's first only for a predicted gain above this, such as 0.1.")] = None,
-) -> Found:  # fmt: skip
+) -> opts.Found:  # fmt: skip
     """Choose a configuration of a Triton kernel for each file of arguments, and put it into the table. No GPU is used.
 
     A run records its own: CARVER_TRITON=pinned, or `python -m carver.triton --pinned --record PROGRAM`.
@@ -332,7 +306,7 @@ def _record(
     from ..kernels.foreign import listed
     from ..ranking.pins import add, path_of, pick
 
-    chip = device(arch)
+    chip = opts.device(arch)
     made, named = [], configs_of(configs, None)
     for path in args:
         call = call_of(kernel, path)
@@ -350,13 +324,13 @@ def _record(
     where = path_of(table, chip)
     found = add(where, chip.name, made)
     told = {"table": str(where), "entries": len(found.pins), "recorded": [pin.to_dict() for pin in made]}
-    return Found(told, "\n".join([*(printable(str(pin)) for pin in made), f"{len(found.pins)} in {where}"]))
+    return opts.Found(told, "\n".join([*(printable(str(pin)) for pin in made), f"{len(found.pins)} in {where}"]))
 
 
-@partial(command, name="show", group=pins)
+@partial(opts.command, name="show", group=pins)
 def _show(
-    table: Annotated[tuple[Path, ...], argument("TABLE...", type=TABLE, nargs=-1, required=False)],
-) -> Found:
+    table: Annotated[tuple[Path, ...], opts.argument("TABLE...", type=opts.TABLE, nargs=-1, required=False)],
+) -> opts.Found:
     """Print the entries of tables: kernel, key, configuration, and why it was chosen."""
     from ..ranking.pins import Table, home
 
@@ -374,41 +348,42 @@ def _show(
         for line in (f"{file}: {each.device}, {len(each.pins)} entries, picks {each.hash}",
                      *(f"  {printable(str(pin))}" for pin in each))
     ]  # fmt: skip
-    return Found(told, "\n".join(lines))
+    return opts.Found(told, "\n".join(lines))
 
 
-@partial(command, name="merge", group=pins)
+@partial(opts.command, name="merge", group=pins)
 def _merge(
     tables: Tables,
-    output: Annotated[Path, option("Write the merged table to this file.", "--output", "-o", type=OUTPUT)],
-) -> Found:
+    output: Annotated[Path, opts.option("Write the merged table to this file.", "--output", "-o", type=opts.OUTPUT)],
+) -> opts.Found:
     """Put the entries of several tables of one device into one file. Two that differ are an error that names both."""
     from ..ranking.pins import merged
 
     found = merged(tables)
     publish(output, found.text().encode(), 0o644, lasting=True)
     said = {"table": str(output), "entries": len(found.pins), "hash": found.hash}
-    return Found(said, f"{len(found.pins)} in {output}, picks {found.hash}")
+    return opts.Found(said, f"{len(found.pins)} in {output}, picks {found.hash}")
 
 
-@partial(command, name="diff", group=pins)
+@partial(opts.command, name="diff", group=pins)
 def _diff(
-    first: Annotated[Path, argument("TABLE", type=INPUT)], second: Annotated[Path, argument("OTHER", type=INPUT)]
-) -> Found:
+    first: Annotated[Path, opts.argument("TABLE", type=opts.INPUT)],
+    second: Annotated[Path, opts.argument("OTHER", type=opts.INPUT)],
+) -> opts.Found:
     """Print where two tables differ. Exits with 1 where they do."""
     from ..ranking.pins import Table, differences
 
     found = differences(Table.read(first), Table.read(second))
-    return Found(found, "\n".join(map(printable, found)) or "nothing: they are the same", int(bool(found)))
+    return opts.Found(found, "\n".join(map(printable, found)) or "nothing: they are the same", int(bool(found)))
 
 
-@partial(command, name="verify", group=pins)
+@partial(opts.command, name="verify", group=pins)
 def _verify(
-    table: Annotated[Path, argument("TABLE", type=INPUT)],
-    source: Annotated[str | None, option(
+    table: Annotated[Path, opts.argument("TABLE", type=opts.INPUT)],
+    source: Annotated[str | None, opts.option(
         "Find kernels in this folder first.  [default: the current one]", metavar="FOLDER")] = None,
-    as_json: AsJson = False,
-) -> Found:  # fmt: skip
+    as_json: opts.AsJson = False,
+) -> opts.Found:  # fmt: skip
     """Compute every entry of a table again, with no GPU.
 
     Exits with 1 where another configuration would be chosen, or an entry depends on what has changed since.
@@ -422,4 +397,4 @@ def _verify(
         if not as_json:
             click.echo(printable(f"NOT {pin}\n    {problem}" if problem else f"ok  {pin}"))
     bad = sum(bool(row["problem"]) for row in rows)
-    return Found(rows, f"{len(rows) - bad} of {len(rows)} hold", int(bool(bad)))
+    return opts.Found(rows, f"{len(rows) - bad} of {len(rows)} hold", int(bool(bad)))

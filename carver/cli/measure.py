@@ -23,26 +23,7 @@ from ..ops.template import Template
 from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
 from ..view.page import tables
-from .options import (
-    OUTPUT,
-    PICTURE,
-    TABLE,
-    AsJson,
-    Backend,
-    Found,
-    Group,
-    KernelName,
-    Options,
-    Quiet,
-    TopK,
-    argument,
-    command,
-    opened_by,
-    option,
-    per_operator,
-    save_document,
-    save_plot,
-)
+from . import options as opts
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration, Say
@@ -54,37 +35,37 @@ if TYPE_CHECKING:
     from ..run.report import Report
     from ..tune import AutotuneResult
 
-Device = Annotated[str | None, option("Either cpu, cuda or cuda:1.  [default: what --arch names]")]
-Timeout = Annotated[float, option("Time limit of one candidate. [s]", "--timeout")]
+Device = Annotated[str | None, opts.option("Either cpu, cuda or cuda:1.  [default: what --arch names]")]
+Timeout = Annotated[float, opts.option("Time limit of one candidate. [s]", "--timeout")]
 
 
-@partial(per_operator, arch="auto")
+@partial(opts.per_operator, arch="auto")
 def bench(
     template: Template,
-    topk: TopK = 10,
-    kernel: KernelName = None,
-    learn: Annotated[bool, option(
+    topk: opts.TopK = 10,
+    kernel: opts.KernelName = None,
+    learn: Annotated[bool, opts.option(
         "Choose hints by what earlier runs with --learn taught, and keep what this run teaches.")] = False,
     device: Device = None,
-    vs_grid: Annotated[bool, option(
+    vs_grid: Annotated[bool, opts.option(
         "Also time all other candidates, so that hints can be compared with the best.")] = False,
-    budget: Annotated[int | None, option("With --vs-grid: time only a stratified sample of this size.")] = None,
-    vs_library: Annotated[bool, option(
+    budget: Annotated[int | None, opts.option("With --vs-grid: time only a stratified sample of this size.")] = None,
+    vs_library: Annotated[bool, opts.option(
         "Also time the library's own call: torch, or NumPy on the CPU.")] = False,
-    warm: Annotated[bool, option("Do not empty the device's caches before each run.")] = False,
-    timer: Annotated[str, option(
+    warm: Annotated[bool, opts.option("Do not empty the device's caches before each run.")] = False,
+    timer: Annotated[str, opts.option(
         "Of a GPU: by events, in a CUDA graph, or by CUPTI.", type=click.Choice(TIMERS))] = "events",
-    rounds: Annotated[int, option("Number of rounds; each candidate is timed once per round.")] = 5,
-    budget_s: Annotated[float, option("Time limit of all timings together. [s]", "--seconds")] = 60.0,
+    rounds: Annotated[int, opts.option("Number of rounds; each candidate is timed once per round.")] = 5,
+    budget_s: Annotated[float, opts.option("Time limit of all timings together. [s]", "--seconds")] = 60.0,
     timeout_s: Timeout = 30.0,
-    no_check: Annotated[bool, option("Do not compare results with the reference.")] = False,
-    fresh: Annotated[bool, option("Measure again what the records already have.")] = False,
-    html: Annotated[Path | None, option("Save the report as one HTML page.", type=OUTPUT)] = None,
-    plot: Annotated[Path | None, option(
-        "Save a plot of predicted against measured times (PNG, SVG or PDF).", type=PICTURE)] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> Found:  # fmt: skip
+    no_check: Annotated[bool, opts.option("Do not compare results with the reference.")] = False,
+    fresh: Annotated[bool, opts.option("Measure again what the records already have.")] = False,
+    html: Annotated[Path | None, opts.option("Save the report as one HTML page.", type=opts.OUTPUT)] = None,
+    plot: Annotated[Path | None, opts.option(
+        "Save a plot of predicted against measured times (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
+    quiet: opts.Quiet = False,
+    as_json: opts.AsJson = False,
+) -> opts.Found:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
     from ..tune import cache
@@ -107,8 +88,8 @@ def bench(
     if html is not None:
         report.to_html(html)
     if report.ok:
-        save_plot(plot, report.plot)
-    return Found(report.to_dict, lambda: report.table(styled=True), int(not report.ok))
+        opts.save_plot(plot, report.plot)
+    return opts.Found(report.to_dict, lambda: report.table(styled=True), int(not report.ok))
 
 
 LEARNT_AS = "bench"
@@ -124,15 +105,15 @@ def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
     return times if any(times.values()) else {}
 
 
-@partial(per_operator, arch="auto")
+@partial(opts.per_operator, arch="auto")
 def tune(
     template: Template,
-    topk: TopK = 10,
-    backend: Backend = None,
+    topk: opts.TopK = 10,
+    backend: opts.Backend = None,
     timeout: Timeout = 30.0,
-    fresh: Annotated[bool, option("Tune again what the cache already has.")] = False,
-    html: Annotated[Path | None, option("Save what was tried as one HTML page.", type=OUTPUT)] = None,
-) -> Found:
+    fresh: Annotated[bool, opts.option("Tune again what the cache already has.")] = False,
+    html: Annotated[Path | None, opts.option("Save what was tried as one HTML page.", type=opts.OUTPUT)] = None,
+) -> opts.Found:
     """Find the fastest of the first hints on the device of this machine, check it, and keep it in the cache.
 
     `carver.autotune` tunes kernels of your own, and `carver bench` compares predictions with measured times.
@@ -142,8 +123,8 @@ def tune(
     with warnings.catch_warnings():  # the notes below say the same
         warnings.filterwarnings("ignore", ".*not kept")
         found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
-    save_document(lambda: _tried(found), html)
-    return Found(found.to_dict, f"{words(found.config)}\n{found!r}", notes=found.notes)
+    opts.save_document(lambda: _tried(found), html)
+    return opts.Found(found.to_dict, f"{words(found.config)}\n{found!r}", notes=found.notes)
 
 
 def _tried(found: AutotuneResult) -> dict[str, Any]:
@@ -156,12 +137,12 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
     return tables(found.name, found.summary(), shown)
 
 
-records = Group("records", help="List, export and import measurements of this machine.")
+records = opts.Group("records", help="List, export and import measurements of this machine.")
 
 
-@partial(opened_by, records)
+@partial(opts.opened_by, records)
 def _open(
-    database: Annotated[Path | None, option(
+    database: Annotated[Path | None, opts.option(
         "SQLite file to use instead of the one in the cache folder.",
         type=click.Path(dir_okay=False, path_type=Path))] = None,
 ) -> None:  # fmt: skip
@@ -170,11 +151,11 @@ def _open(
 
 
 def _only(text: str, **how: Any) -> Any:
-    return option(f"Only {text}.", **how)
+    return opts.option(f"Only {text}.", **how)
 
 
 @dataclass(frozen=True)
-class Filters(Options):
+class Filters(opts.Options):
     """Which measurements."""
 
     outcome: Annotated[str | None, _only(f"these: {', '.join(OUTCOMES)}", type=click.Choice(OUTCOMES))] = None
@@ -190,11 +171,11 @@ def _store() -> Records:
     return found
 
 
-@partial(command, name="list", group=records)
+@partial(opts.command, name="list", group=records)
 def _list(
     filters: Filters,
-    last: Annotated[int, option("How many to list, the newest last.", type=click.IntRange(1))] = 20,
-) -> Found:
+    last: Annotated[int, opts.option("How many to list, the newest last.", type=click.IntRange(1))] = 20,
+) -> opts.Found:
     """List measurements, one per line."""
     store = _store()
     found = store.find(problem=None, **vars(filters))
@@ -206,7 +187,7 @@ def _list(
         for i, name in enumerate(names)
     ]
     text = f"{drawn(columns, screen_width(), styled=True)}\n{min(last, len(found))} of {len(found)} in {store.path}"
-    return Found([m.to_dict() for m in found[-last:]], text)
+    return opts.Found([m.to_dict() for m in found[-last:]], text)
 
 
 def _cells(m: Measurement) -> tuple[str, ...]:
@@ -215,66 +196,67 @@ def _cells(m: Measurement) -> tuple[str, ...]:
     return m.uuid[:8], m.created_at[:16].replace("T", " "), m.device, f"{m.operator} {sizes}", m.kernel, m.outcome, time
 
 
-@partial(command, name="show", group=records)
-def _show(id: Annotated[str, argument()]) -> Found:
+@partial(opts.command, name="show", group=records)
+def _show(id: Annotated[str, opts.argument()]) -> opts.Found:
     """Print one measurement in full, by the first characters of its id."""
-    return Found(_store().show(id).to_dict())
+    return opts.Found(_store().show(id).to_dict())
 
 
-@partial(command, name="export", group=records)
+@partial(opts.command, name="export", group=records)
 def _export(
     filters: Filters,
-    file: Annotated[TextIO, argument(type=click.File("w"), default="-", required=False)],
-    as_json: Annotated[bool, option("The only format: one JSON object per line.", "--json")] = False,
+    file: Annotated[TextIO, opts.argument(type=click.File("w"), default="-", required=False)],
+    as_json: Annotated[bool, opts.option("The only format: one JSON object per line.", "--json")] = False,
 ) -> None:
     """Write measurements as JSON lines."""
     click.echo(f"{_store().export(file, **vars(filters))} exported", err=True)
 
 
-@partial(command, name="import", group=records)
-def _import(file: Annotated[TextIO, argument(type=click.File())]) -> Found:
+@partial(opts.command, name="import", group=records)
+def _import(file: Annotated[TextIO, opts.argument(type=click.File())]) -> opts.Found:
     """Read what `export` wrote; measurements that are here already are skipped."""
     added, skipped = _store().import_(lines_from(file, ConfigError))
-    return Found({"added": added, "skipped": skipped}, f"{added} added, {skipped} here already")
+    return opts.Found({"added": added, "skipped": skipped}, f"{added} added, {skipped} here already")
 
 
-@partial(command, name="prune", group=records)
+@partial(opts.command, name="prune", group=records)
 def _prune(
     filters: Filters,
-    older_than_days: Annotated[float | None, option(
+    older_than_days: Annotated[float | None, opts.option(
         "Only measurements older than this.", "--older-than", metavar="DAYS")] = None,
-) -> Found:  # fmt: skip
+) -> opts.Found:  # fmt: skip
     """Delete measurements that fit all the filters; at least one must be given."""
-    return Found({"deleted": _store().prune(older_than_days=older_than_days, **vars(filters))})
+    return opts.Found({"deleted": _store().prune(older_than_days=older_than_days, **vars(filters))})
 
 
-@command
+@opts.command
 def calibrate(
-    more: Annotated[tuple[Path, ...], argument(nargs=-1, type=TABLE, metavar="", required=False)],
-    device: Annotated[str, option("Either cpu, cuda or cuda:1; auto is the NVIDIA GPU, if there is one.")] = "auto",
-    seconds: Annotated[float, option(
+    more: Annotated[tuple[Path, ...], opts.argument(nargs=-1, type=opts.TABLE, metavar="", required=False)],
+    device: Annotated[str, opts.option("Either cpu, cuda or cuda:1; auto is the NVIDIA GPU if there is one.")] = "auto",
+    seconds: Annotated[float, opts.option(
         "Time for the whole calibration, of which the kernels get what is left over. [s]")] = 170.0,
-    only_micro: Annotated[bool, option("Run only the microbenchmarks, no kernels.")] = False,
-    out: Annotated[Path | None, option(
+    only_micro: Annotated[bool, opts.option("Run only the microbenchmarks, no kernels.")] = False,
+    out: Annotated[Path | None, opts.option(
         "Write the descriptor here instead of your folder of devices.",
         type=click.Path(dir_okay=False, path_type=Path))] = None,
-    tables: Annotated[tuple[Path, ...], option(
+    tables: Annotated[tuple[Path, ...], opts.option(
         "Measure nothing; fit the constants of kernels in these tables, and report the effect on held-out problems.",
-        "--from", multiple=True, type=TABLE, metavar="TABLE ...")] = (),
-    kernel: Annotated[str | None, option(
+        "--from", multiple=True, type=opts.TABLE, metavar="TABLE ...")] = (),
+    kernel: Annotated[str | None, opts.option(
         "With --from: only this kernel, such as matmul/triton.", metavar="NAME")] = None,
-    start: Annotated[str, option(
+    start: Annotated[str, opts.option(
         "With --from: constants from which the fit starts and near which it stays; priors for your own kernels.",
         type=click.Choice(["shipped", "priors"]))] = "shipped",
-    hold: Annotated[tuple[str, ...], option(
+    hold: Annotated[tuple[str, ...], opts.option(
         "With --from: do not fit this constant, because the problems do not show it; repeatable.",
         metavar="CONSTANT")] = (),
-    write: Annotated[bool, option("With --from: write a fit that helps to your descriptor of the device.")] = False,
-    toml: Annotated[bool, option(
+    write: Annotated[bool, opts.option(
+        "With --from: write a fit that helps to your descriptor of the device.")] = False,
+    toml: Annotated[bool, opts.option(
         "With --from: print [constants] and [fitted] for a kernel's declaration.")] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> Found:  # fmt: skip
+    quiet: opts.Quiet = False,
+    as_json: opts.AsJson = False,
+) -> opts.Found:  # fmt: skip
     """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
 
     \b
@@ -294,7 +276,7 @@ def calibrate(
     return _tables((*tables, *more), kernel, start, hold, write, toml)
 
 
-def _device(device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool) -> Found:
+def _device(device: str, seconds: float, kernels: bool, out: Path | None, command: str, quiet: bool) -> opts.Found:
     from ..arch.devices import own_folder
     from ..calibrate.device import calibrate
     from ..calibrate.fitting import check_target
@@ -304,7 +286,7 @@ def _device(device: str, seconds: float, kernels: bool, out: Path | None, comman
     with _progress(not quiet and sys.stderr.isatty()) as say:
         found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
     path = keep(found.arch, out)
-    return Found({**found.to_dict(), "written": str(path)}, lambda: f"{_measured(found)}\nwritten: {path}")
+    return opts.Found({**found.to_dict(), "written": str(path)}, lambda: f"{_measured(found)}\nwritten: {path}")
 
 
 @contextmanager
@@ -345,7 +327,7 @@ def _quantity(value: float, unit: str) -> str:
 
 def _tables(
     paths: tuple[Path, ...], kernel: str | None, start: str, hold: tuple[str, ...], write: bool, toml: bool
-) -> Found:
+) -> opts.Found:
     from ..arch.devices import load
     from ..calibrate.fitting import fit_group, groups, with_kernel
     from ..calibrate.fitting import write as keep
@@ -382,7 +364,7 @@ def _tables(
             lines += [*_fitted(fit), *[written] * ("written" in row)]
             if write and "written" not in row:
                 click.echo(written, err=True)
-    return Found(rows, "\n".join(lines))
+    return opts.Found(rows, "\n".join(lines))
 
 
 def _fitted(fit: Fit) -> Iterator[str]:
@@ -418,19 +400,19 @@ def reading() -> Read:
     return found if isinstance(found, Read) else Read()
 
 
-@command
+@opts.command
 def evaluate(
-    path: Annotated[Path, argument(type=click.Path(path_type=Path))],
-    more: Annotated[tuple[str, ...], argument(nargs=-1, metavar="", required=False)],
-    k: Annotated[tuple[int, ...], option(
+    path: Annotated[Path, opts.argument(type=click.Path(path_type=Path))],
+    more: Annotated[tuple[str, ...], opts.argument(nargs=-1, metavar="", required=False)],
+    k: Annotated[tuple[int, ...], opts.option(
         "Numbers of first picks.  [default: 1 3 5 10]", type=click.IntRange(1), multiple=True,
         metavar="K ...")] = (),
-    by: Annotated[str, option("One line per table, gpu, operator or shape.")] = "table",
-    workers: Annotated[int | None, option(
+    by: Annotated[str, opts.option("One line per table, gpu, operator or shape.")] = "table",
+    workers: Annotated[int | None, opts.option(
         "Number of processes.  [default: one per core]", type=click.IntRange(1))] = None,
-    plot: Annotated[Path | None, option("Save the figures as PNG, SVG or PDF.", type=PICTURE)] = None,
-    html: Annotated[Path | None, option("Save the figures as one HTML page.", type=OUTPUT)] = None,
-) -> Found:  # fmt: skip
+    plot: Annotated[Path | None, opts.option("Save the figures as PNG, SVG or PDF.", type=opts.PICTURE)] = None,
+    html: Annotated[Path | None, opts.option("Save the figures as one HTML page.", type=opts.OUTPUT)] = None,
+) -> opts.Found:  # fmt: skip
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and the slowdown of the first k picks is printed.
 
@@ -459,8 +441,8 @@ def evaluate(
     for remark in remarks:
         tell(remark)
     if rows:
-        save_plot(plot, lambda: summary.plot(rows, ks))
-        save_document(lambda: _figures(rows, ks, by, path), html)
+        opts.save_plot(plot, lambda: summary.plot(rows, ks))
+        opts.save_document(lambda: _figures(rows, ks, by, path), html)
     broken = any(remark.broken for remark in remarks)
     ends: int | ConfigError = 2 if broken else 0
     if not rows and not won and not broken:
@@ -472,7 +454,7 @@ def evaluate(
     found |= {"remarks": [vars(remark) for remark in remarks]}
     text = [summary.table(rows, ks, screen_width(), by, styled=True)] if rows else []
     text += [also.table(won, screen_width(), styled=True)] if won and also.table else []
-    return Found(found, "\n".join(text), ends)
+    return opts.Found(found, "\n".join(text), ends)
 
 
 def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) -> dict[str, Any]:
@@ -510,17 +492,18 @@ def tell_or_fail(remark: Remark) -> None:
     tell(remark)
 
 
-@command
+@opts.command
 def simulate(
-    tables: Annotated[tuple[Path, ...], argument(nargs=-1, type=TABLE)],
-    most: Annotated[int, option(
+    tables: Annotated[tuple[Path, ...], opts.argument(nargs=-1, type=opts.TABLE)],
+    most: Annotated[int, opts.option(
         "Most problems of a table to use, spread evenly.", type=click.IntRange(1))] = 50,
-    seeds: Annotated[int, option("Replays of a search that uses random numbers.", type=click.IntRange(1))] = 5,
-    compile_s: Annotated[float, option("Assumed time to compile one candidate. [s]", type=click.FloatRange(0))] = 2.0,
-    rep: Annotated[int, option("Timed runs of each candidate.", type=click.IntRange(1))] = 100,
-    search: Annotated[tuple[str, ...], option(
+    seeds: Annotated[int, opts.option("Replays of a search that uses random numbers.", type=click.IntRange(1))] = 5,
+    compile_s: Annotated[float, opts.option(
+        "Assumed time to compile one candidate. [s]", type=click.FloatRange(0))] = 2.0,
+    rep: Annotated[int, opts.option("Timed runs of each candidate.", type=click.IntRange(1))] = 100,
+    search: Annotated[tuple[str, ...], opts.option(
         "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
-) -> Found:  # fmt: skip
+) -> opts.Found:  # fmt: skip
     """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
     from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
     from ..evaluate.simulate import simulate as replay_all
@@ -539,4 +522,4 @@ def simulate(
     traces = replay_all(cases, seeds, cost, search or tuple(SEARCHES))
     if not traces:
         raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
-    return Found(to_dict(traces), table(traces, screen_width(), styled=True))
+    return opts.Found(to_dict(traces), table(traces, screen_width(), styled=True))

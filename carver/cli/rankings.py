@@ -23,39 +23,7 @@ from ..ranking.hint import Hint
 from ..ranking.rank import spellings
 from ..ranking.recommend import default_backend
 from ..view.page import document
-from .options import (
-    DEVICES,
-    PICTURE,
-    AnySource,
-    ArchName,
-    Arguments,
-    AsJson,
-    Backend,
-    ConfigBackend,
-    Configs,
-    Found,
-    Html,
-    Ignore,
-    KernelName,
-    Macros,
-    Most,
-    Names,
-    Pictures,
-    Profile,
-    TopK,
-    argument,
-    command,
-    config_option,
-    configs_option,
-    device,
-    devices_of,
-    option,
-    per_operator,
-    save_document,
-    save_plot,
-    told,
-    without_operator,
-)
+from . import options as opts
 from .reading import SOURCES, call_of, configs_of, kernel_of, read_configs, read_problems
 
 DRAWN = 300
@@ -64,19 +32,19 @@ DRAWN = 300
 
 def _recommend_over(
     template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
-    pictures: Pictures,
-) -> Found:  # fmt: skip
+    pictures: opts.Pictures,
+) -> opts.Found:  # fmt: skip
     if kernel or profile is not None:
         raise ConfigError("--kernel and --profile are of one device: give one --arch")
     fleet = recommend_over(template.problem, archs, backend)
     return pictures.over(fleet, f"{template.problem} on {len(fleet.rankings)} devices")
 
 
-@partial(per_operator, over=_recommend_over)
+@partial(opts.per_operator, over=_recommend_over)
 def recommend(
-    template: Template, pictures: Pictures, topk: TopK = 10, backend: Backend = None, kernel: KernelName = None,
-    profile: Profile = None,
-) -> Found:  # fmt: skip
+    template: Template, pictures: opts.Pictures, topk: opts.TopK = 10, backend: opts.Backend = None,
+    kernel: opts.KernelName = None, profile: opts.Profile = None,
+) -> opts.Found:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
     ranking = template.recommend_hints(topk, backend, kernel, profile)
     if pictures.html or pictures.roofline or pictures.heatmap:
@@ -84,41 +52,42 @@ def recommend(
     return pictures.of(ranking, slice(topk), max(topk, DRAWN))
 
 
-@partial(without_operator, recommend)
+@partial(opts.without_operator, recommend)
 def _recommend_all(
-    many: Annotated[TextIO | None, option(
+    many: Annotated[TextIO | None, opts.option(
         "Rank all problems of FILE in one call, for the device of --arch; - is standard input. FILE is a CSV with "
         "columns operator, M, N, K, in_dtype and so on, or has one JSON object with these keys per line. Keys are the "
         "arguments of the operator's template; a shape is rows and cols. The default operator is matmul. Prints the "
         "first hint of each problem; --json has all.", type=click.File(), metavar="FILE")] = None,
-    arch: Annotated[str | None, option("Device for --many; see `carver archs`.", metavar="NAME")] = None,
-    backend: Backend = None, topk: TopK = 10, as_json: AsJson = False,
+    arch: Annotated[str | None, opts.option("Device for --many; see `carver archs`.", metavar="NAME")] = None,
+    backend: opts.Backend = None, topk: opts.TopK = 10, as_json: opts.AsJson = False,
 ) -> None:  # fmt: skip
     if many is None:
         raise click.UsageError("name an operator, or give --many FILE --arch NAME", click.get_current_context())
     if arch is None:
         raise ConfigError("--many needs the device: --arch NAME")
-    for ranking in recommend_many(read_problems(text_from(many, ConfigError)), device(arch), topk, backend):
-        hints = json.dumps(told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
+    for ranking in recommend_many(read_problems(text_from(many, ConfigError)), opts.device(arch), topk, backend):
+        hints = json.dumps(opts.told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
         click.echo(hints)
 
 
 def _moe(
-    tokens: Annotated[int, argument()],
-    experts: Annotated[int, argument()],
-    chosen: Annotated[int, argument(type=click.IntRange(1))],
-    hidden: Annotated[int, argument()],
-    intermediate: Annotated[int, argument()],
-    arch: ArchName,
-    dtype: Annotated[str, option("Type of activations, and of weights unless --weight-dtype is given.")] = "bfloat16",
-    weight_dtype: Annotated[str | None, option("Type of weights, if it differs.", metavar="TYPE")] = None,
-    scale_block: Annotated[str | None, option(f"{SCALE_BLOCK.help}.", metavar=SCALE_BLOCK.metavar)] = None,
-    routing: Annotated[str, option("Either uniform, zipf, or an exponent of Zipf's law.")] = "uniform",
-    separate: Annotated[bool, option("A configuration for each of the two matmuls, of one BLOCK_M.")] = False,
-    topk: TopK = 10,
-    explain: Annotated[bool, option("Explain the predicted time of the first.")] = False,
-    as_json: AsJson = False,
-) -> Found:
+    tokens: Annotated[int, opts.argument()],
+    experts: Annotated[int, opts.argument()],
+    chosen: Annotated[int, opts.argument(type=click.IntRange(1))],
+    hidden: Annotated[int, opts.argument()],
+    intermediate: Annotated[int, opts.argument()],
+    arch: opts.ArchName,
+    dtype: Annotated[str, opts.option(
+        "Type of activations, and of weights unless --weight-dtype is given.")] = "bfloat16",
+    weight_dtype: Annotated[str | None, opts.option("Type of weights, if it differs.", metavar="TYPE")] = None,
+    scale_block: Annotated[str | None, opts.option(f"{SCALE_BLOCK.help}.", metavar=SCALE_BLOCK.metavar)] = None,
+    routing: Annotated[str, opts.option("Either uniform, zipf, or an exponent of Zipf's law.")] = "uniform",
+    separate: Annotated[bool, opts.option("A configuration for each of the two matmuls, of one BLOCK_M.")] = False,
+    topk: opts.TopK = 10,
+    explain: Annotated[bool, opts.option("Explain the predicted time of the first.")] = False,
+    as_json: opts.AsJson = False,
+) -> opts.Found:
     """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
 
     The configurations with which both matmuls together are predicted to take least, best first.
@@ -127,7 +96,7 @@ def _moe(
         raise ConfigError("--explain and --json are two forms of the same: give one of the two")
     skew = float(routing) if routing.replace(".", "", 1).isdecimal() else routing
     layer = MoETemplate(tokens, experts, chosen, hidden, intermediate, dtype, scale_block, skew, weight_dtype)
-    ranking = layer.with_arch(device(arch)).recommend_hints(topk, separate=separate)
+    ranking = layer.with_arch(opts.device(arch)).recommend_hints(topk, separate=separate)
     hints = [
         {"config": dict(hint.config), "down_config": dict(hint.layers["down"].config),
          "predicted_ms": hint.predicted_ms, "up_ms": hint.layers["up"].predicted_ms,
@@ -135,10 +104,10 @@ def _moe(
         for hint in ranking
     ]  # fmt: skip
     text = ranking[0].explain if explain else ranking.__repr__
-    return Found({"layer": str(ranking.subject), "hints": hints}, text)
+    return opts.Found({"layer": str(ranking.subject), "hints": hints}, text)
 
 
-command(_moe, "moe", recommend, short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
+opts.command(_moe, "moe", recommend, short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
 
 
 def backend_of(
@@ -158,24 +127,24 @@ def backend_of(
     return "triton"
 
 
-@per_operator
+@opts.per_operator
 def rank(
     template: Template,
-    pictures: Pictures,
-    configs: Annotated[TextIO, configs_option("standard input")] = "-",  # type: ignore[assignment]
-    topk: Most = None,
-    backend: ConfigBackend = None,
-    kernel: KernelName = None,
-    profile: Profile = None,
-    names: Names = (),
-    ignore: Ignore = (),
-    compiled: Annotated[int | None, option(
+    pictures: opts.Pictures,
+    configs: Annotated[TextIO, opts.configs_option("standard input")] = "-",  # type: ignore[assignment]
+    topk: opts.Most = None,
+    backend: opts.ConfigBackend = None,
+    kernel: opts.KernelName = None,
+    profile: opts.Profile = None,
+    names: opts.Names = (),
+    ignore: opts.Ignore = (),
+    compiled: Annotated[int | None, opts.option(
         "Compile the first N for the device and rank them by their machine code; needs --source and --args.",
         type=click.IntRange(1), metavar="N")] = None,
-    source: Annotated[str | None, option(
+    source: Annotated[str | None, opts.option(
         "The Triton kernel to which the configurations belong.", metavar="FILE.py:NAME")] = None,
-    args: Arguments = None,
-) -> Found:  # fmt: skip
+    args: opts.Arguments = None,
+) -> opts.Found:  # fmt: skip
     """Rank your own configurations by their predicted times."""
     given = read_configs(text_from(configs, ConfigError))
     how: dict[str, Any] = {"kernel": kernel, "profile": profile, "names": names, "ignore": ignore}
@@ -188,20 +157,20 @@ def rank(
 
 
 def _rank_any_kernel(
-    source: AnySource,
-    arch: Annotated[tuple[str, ...], option(DEVICES, metavar="NAME", multiple=True)],
-    pictures: Pictures,
-    args: Arguments = None,
-    configs: Configs = None,
-    macros: Macros = (),
-    compile: Annotated[str | None, option(
+    source: opts.AnySource,
+    arch: Annotated[tuple[str, ...], opts.option(opts.DEVICES, metavar="NAME", multiple=True)],
+    pictures: opts.Pictures,
+    args: opts.Arguments = None,
+    configs: opts.Configs = None,
+    macros: opts.Macros = (),
+    compile: Annotated[str | None, opts.option(
         "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
-    profile: Profile = None,
-    topk: Most = None,
-    explain: Annotated[int | None, option(
+    profile: opts.Profile = None,
+    topk: opts.Most = None,
+    explain: Annotated[int | None, opts.option(
         "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
-    no_launch: Annotated[bool, option("Leave out the time of the launch, as within a CUDA graph.")] = False,
-) -> Found:  # fmt: skip
+    no_launch: Annotated[bool, opts.option("Leave out the time of the launch, as within a CUDA graph.")] = False,
+) -> opts.Found:  # fmt: skip
     """Rank the configurations of any kernel by their machine code.
 
     A kernel is FILE.cu:NAME or FILE.hip:NAME, a function of a source with -D macros, or FILE.py:NAME: a function of
@@ -219,7 +188,7 @@ def _rank_any_kernel(
     if given is None and source.rpartition(":")[0].endswith(SOURCES):
         given = [{}]  # macros have one value each
     how = {**call.how, "profile": profile, "compile": share(compile), "launch": not no_launch}
-    found = devices_of(arch)
+    found = opts.devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None:
             raise ConfigError("--profile and --explain are of one device: give one --arch")
@@ -230,26 +199,26 @@ def _rank_any_kernel(
         return pictures.of(ranking, slice(topk))
     if explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
-    return Found(pictures.of(ranking, slice(explain - 1, explain)).data, lambda: ranking.explain(explain - 1))
+    return opts.Found(pictures.of(ranking, slice(explain - 1, explain)).data, lambda: ranking.explain(explain - 1))
 
 
-command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
-Explained = Annotated[Path | None, option("Save a plot of the explanation (PNG, SVG or PDF).", type=PICTURE)]
+opts.command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
+Explained = Annotated[Path | None, opts.option("Save a plot of the explanation (PNG, SVG or PDF).", type=opts.PICTURE)]
 
 
-@per_operator
+@opts.per_operator
 def explain(
     template: Template,
-    config: Annotated[Any, config_option("Explain this configuration, given with the backend's keys")] = None,
-    rank: Annotated[int | None, option(
+    config: Annotated[Any, opts.config_option("Explain this configuration, given with the backend's keys")] = None,
+    rank: Annotated[int | None, opts.option(
         "Explain the hint of this rank.  [default: 1]", type=click.IntRange(1))] = None,
-    names: Names = (),
-    ignore: Ignore = (),
+    names: opts.Names = (),
+    ignore: opts.Ignore = (),
     plot: Explained = None,
-    backend: Backend = None,
-    kernel: KernelName = None,
-    html: Html = None,
-) -> Found:  # fmt: skip
+    backend: opts.Backend = None,
+    kernel: opts.KernelName = None,
+    html: opts.Html = None,
+) -> opts.Found:  # fmt: skip
     """Explain the predicted time of a configuration."""
     if config is None:
         if names or ignore:
@@ -269,25 +238,25 @@ def explain(
         offered = [each for each in every(template.problem.operator) if each.backend == backend]
         theirs = {ours: name for name, ours in spellings(offered, names).items() if name in config}
         found = found.renamed(theirs)
-    save_document(lambda: document(ranking), html)
-    save_plot(plot, found.plot)
-    return Found(found.to_dict, found.__str__)
+    opts.save_document(lambda: document(ranking), html)
+    opts.save_plot(plot, found.plot)
+    return opts.Found(found.to_dict, found.__str__)
 
 
 def _explain_hint(
-    file: Annotated[TextIO, argument(type=click.File())],
-    arch: Annotated[str | None, option(
+    file: Annotated[TextIO, opts.argument(type=click.File())],
+    arch: Annotated[str | None, opts.option(
         "Explain for this device instead of the hint's own.", metavar="NAME")] = None,
     plot: Explained = None,
-) -> Found:  # fmt: skip
+) -> opts.Found:  # fmt: skip
     """Explain a hint that was saved as JSON."""
-    found = explained(Hint.from_json(text_from(file, ConfigError)), device(arch) if arch else None)
-    save_plot(plot, found.plot)
-    return Found(found.to_dict, found.__str__)
+    found = explained(Hint.from_json(text_from(file, ConfigError)), opts.device(arch) if arch else None)
+    opts.save_plot(plot, found.plot)
+    return opts.Found(found.to_dict, found.__str__)
 
 
-command(_explain_hint, "hint", explain)
-_first = command(_rank_any_kernel, "kernel", explain, short_help="The first of the configurations of any kernel.")
+opts.command(_explain_hint, "hint", explain)
+_first = opts.command(_rank_any_kernel, "kernel", explain, short_help="The first of the configurations of any kernel.")
 next(param for param in _first.params if param.name == "explain").default = 1
 
 

@@ -27,25 +27,11 @@ from ..base.store import NAME
 from ..base.table import Column, drawn, in_style, said_left_out, screen_width, words
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template, recommend_many
-from .options import (
-    INPUT,
-    OUTPUT,
-    AsJson,
-    Backend,
-    Found,
-    Group,
-    TopK,
-    argument,
-    command,
-    device,
-    option,
-    per_operator,
-    without_operator,
-)
+from . import options as opts
 
 
-@partial(command, name="archs")
-def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=False)]) -> Found:
+@partial(opts.command, name="archs")
+def list_archs(words: Annotated[tuple[str, ...], opts.argument(nargs=-1, required=False)]) -> opts.Found:
     """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
     every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
     kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
@@ -70,24 +56,24 @@ def list_archs(words: Annotated[tuple[str, ...], argument(nargs=-1, required=Fal
         Column("L2\nMB", tuple(f"{a.l2_bytes / 1e6:.1f}" for a in kept), spare=4),
     ]
     width = screen_width()
-    return Found(told, "\n".join([drawn(shown, width, styled=True), *said_left_out(shown, width)]))
+    return opts.Found(told, "\n".join([drawn(shown, width, styled=True), *said_left_out(shown, width)]))
 
 
-arch = Group("arch", help="Show one device: `carver arch show NAME`.")
+arch = opts.Group("arch", help="Show one device: `carver arch show NAME`.")
 
 
-@partial(command, name="show", group=arch)
+@partial(opts.command, name="show", group=arch)
 def _show(
-    name: Annotated[str, argument()],
-    toml: Annotated[bool, option("Print a descriptor file, from which you can write your own.")] = False,
-    as_json: AsJson = False,
-) -> Found:
+    name: Annotated[str, opts.argument()],
+    toml: Annotated[bool, opts.option("Print a descriptor file, from which you can write your own.")] = False,
+    as_json: opts.AsJson = False,
+) -> opts.Found:
     """Print every constant of a device, with its source."""
-    arch = device(name)
+    arch = opts.device(name)
     if toml and as_json:
         raise ConfigError("--toml and --json are two forms of the same: give one of the two")
     told = dataclasses.asdict(arch) | {key: dict(getattr(arch, key)) for key in ("vector", "source")}
-    return Found(told, devices.to_toml(arch).rstrip("\n") if toml else "\n".join(_lines(arch)))
+    return opts.Found(told, devices.to_toml(arch).rstrip("\n") if toml else "\n".join(_lines(arch)))
 
 
 def _lines(arch: Arch) -> Iterator[str]:
@@ -136,12 +122,12 @@ def _quantity(name: str, value: object) -> str:
     return str(value)
 
 
-cache = Group("cache", help="Manage tuned kernels on disk.")
-Keys = Annotated[tuple[str, ...], argument(nargs=-1, required=False)]
+cache = opts.Group("cache", help="Manage tuned kernels on disk.")
+Keys = Annotated[tuple[str, ...], opts.argument(nargs=-1, required=False)]
 
 
-@partial(command, name="list", group=cache)
-def _list_cache() -> Found:
+@partial(opts.command, name="list", group=cache)
+def _list_cache() -> opts.Found:
     """List the entries: key, kernel, device, best configuration and time."""
     from ..tune.cache import entries
 
@@ -159,14 +145,14 @@ def _list_cache() -> Found:
         took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
         told = f"{when}  {row['kernel']}  {took}  {words(row['config'] or {})}  ({row['device']})"
         lines.append(f"{row['key'][:12]}  {f'unusable: {problem}' if (problem := row['problem']) else told}")
-    return Found(rows, "\n".join([*lines, f"{len(rows)} in {cache_folder() / NAME}"]))
+    return opts.Found(rows, "\n".join([*lines, f"{len(rows)} in {cache_folder() / NAME}"]))
 
 
-@partial(command, name="clear", group=cache)
+@partial(opts.command, name="clear", group=cache)
 def _clear_cache(
     keys: Keys,
-    binaries: Annotated[bool, option("Also delete what compilers made and unpacked sources.")] = False,
-) -> Found:
+    binaries: Annotated[bool, opts.option("Also delete what compilers made and unpacked sources.")] = False,
+) -> opts.Found:
     """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
     from ..base.store import clear
     from ..tune.cache import chosen, remove
@@ -176,56 +162,56 @@ def _clear_cache(
         remove(entry.key)
     if binaries:
         clear()
-    return Found({"deleted": len(gone)})
+    return opts.Found({"deleted": len(gone)})
 
 
-@partial(command, name="export", group=cache)
+@partial(opts.command, name="export", group=cache)
 def _export_cache(
-    file: Annotated[Path, argument(type=OUTPUT)],
+    file: Annotated[Path, opts.argument(type=opts.OUTPUT)],
     keys: Keys,
-    binaries: Annotated[bool, option(
+    binaries: Annotated[bool, opts.option(
         "Also write the compiled kernels of all candidates, not only of the best.")] = False,
-) -> Found:  # fmt: skip
+) -> opts.Found:  # fmt: skip
     """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
     from ..tune.cache import export_archive
 
     done = export_archive(file, keys, binaries)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
-    return Found(dataclasses.asdict(done), said)
+    return opts.Found(dataclasses.asdict(done), said)
 
 
-@partial(command, name="import", group=cache)
+@partial(opts.command, name="import", group=cache)
 def _import_cache(
-    file: Annotated[Path, argument(type=INPUT)],
-    sha256: Annotated[str | None, option(
+    file: Annotated[Path, opts.argument(type=opts.INPUT)],
+    sha256: Annotated[str | None, opts.option(
         "SHA-256 of the archive, as 'carver cache export' printed it; another archive is refused.")] = None,
-    replace: Annotated[bool, option("Replace entries that are there already.")] = False,
-) -> Found:  # fmt: skip
+    replace: Annotated[bool, opts.option("Replace entries that are there already.")] = False,
+) -> opts.Found:  # fmt: skip
     """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
     from ..tune.cache import import_archive
 
     done = import_archive(file, sha256, replace)
     said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
-    return Found(dataclasses.asdict(done), said)
+    return opts.Found(dataclasses.asdict(done), said)
 
 
-@partial(command, name="trust", group=cache)
+@partial(opts.command, name="trust", group=cache)
 def _trust_cache(
-    folder: Annotated[Path | None, argument(type=click.Path(exists=True, file_okay=False, path_type=Path))] = None,
-    drop: Annotated[bool, option("Stop trusting it.")] = False,
-) -> Found:
+    folder: Annotated[Path | None, opts.argument(type=click.Path(exists=True, file_okay=False, path_type=Path))] = None,
+    drop: Annotated[bool, opts.option("Stop trusting it.")] = False,
+) -> opts.Found:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
     from ..base.folders import trust, trusted
 
     if folder is not None:
         trust(folder, drop)
-    return Found([str(each) for each in trusted()])
+    return opts.Found([str(each) for each in trusted()])
 
 
-@partial(command, name="why", group=cache)
+@partial(opts.command, name="why", group=cache)
 def _why(
-    key: Annotated[str, argument()], other: Annotated[str | None, argument()] = None
-) -> Found:
+    key: Annotated[str, opts.argument()], other: Annotated[str | None, opts.argument()] = None
+) -> opts.Found:
     """Print what went into the KEY of an entry, or how two keys differ.
 
     A key is known by its first characters, as "carver cache list" prints them.
@@ -239,14 +225,14 @@ def _why(
         second, others = parts_of(other)
         headings, found = ("part", whole[:12], second[:12]), [*differences(parts, others)]
     told = [dict(zip(headings, row, strict=True)) for row in found]
-    return Found(told, None if found else "nothing: it is the same key")
+    return opts.Found(told, None if found else "nothing: it is the same key")
 
 
-profile = Group("profile", help="Manage what tuning taught about kernels, by kernel and device.")
+profile = opts.Group("profile", help="Manage what tuning taught about kernels, by kernel and device.")
 
 
-@partial(command, name="list", group=profile)
-def _list_profiles() -> Found:
+@partial(opts.command, name="list", group=profile)
+def _list_profiles() -> opts.Found:
     """List the profiles: name, device, and number of measurements."""
     from ..tune.cache import profiles
 
@@ -255,11 +241,11 @@ def _list_profiles() -> Found:
             {"name": name, "of": what.of, "device": what.device, "measurements": len(what.measured),
              "problems": what.problems} for name, what in found]  # fmt: skip
     said = (f"{name}  {f'unusable: {what}' if isinstance(what, str) else what}" for name, what in found)
-    return Found(rows, "\n".join([*map(printable, said), f"{len(found)} in {cache_folder() / NAME}"]))
+    return opts.Found(rows, "\n".join([*map(printable, said), f"{len(found)} in {cache_folder() / NAME}"]))
 
 
-@partial(command, name="show", group=profile)
-def _show_profile(name: Annotated[str, argument()]) -> Found:
+@partial(opts.command, name="show", group=profile)
+def _show_profile(name: Annotated[str, opts.argument()]) -> opts.Found:
     """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
     from ..tune.cache import profile_named
 
@@ -268,23 +254,23 @@ def _show_profile(name: Annotated[str, argument()]) -> Found:
         f"  {constant:40s} x {moved['factor']:<8.4g} +/- {100 * moved['deviation']:.0f} %"
         for constant, moved in found.constants.items()
     ]
-    return Found(found.to_dict(), "\n".join([f"{found.of} on {found.device}: {found}", *lines]))
+    return opts.Found(found.to_dict(), "\n".join([f"{found.of} on {found.device}: {found}", *lines]))
 
 
-@partial(command, name="drop", group=profile)
-def _drop_profiles(names: Annotated[tuple[str, ...], argument(nargs=-1)]) -> Found:
+@partial(opts.command, name="drop", group=profile)
+def _drop_profiles(names: Annotated[tuple[str, ...], opts.argument(nargs=-1)]) -> opts.Found:
     """Delete profiles, by the NAMES that 'carver profile list' prints."""
     from ..tune.cache import drop_profiles
 
     drop_profiles(list(names))
-    return Found({"deleted": len(names)})
+    return opts.Found({"deleted": len(names)})
 
 
-@command
+@opts.command
 def bench_call(
-    device: Annotated[str, option("Either auto, cpu, cuda or cuda:1.")] = "auto",
-    rounds: Annotated[int, option("Number of rounds of 100 calls.", type=click.IntRange(1))] = 200,
-) -> Found:
+    device: Annotated[str, opts.option("Either auto, cpu, cuda or cuda:1.")] = "auto",
+    rounds: Annotated[int, opts.option("Number of rounds of 100 calls.", type=click.IntRange(1))] = 200,
+) -> opts.Found:
     """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
     from ..tune.doctor import costs
 
@@ -298,16 +284,16 @@ def bench_call(
         Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
     ]
     text = f"{name}, medians of {rounds} rounds of 100 calls\n{drawn(columns, screen_width(), styled=True)}"
-    return Found({"device": name, "rounds": rounds, "calls": rows}, text)
+    return opts.Found({"device": name, "rounds": rounds, "calls": rows}, text)
 
 
-@command
-def doctor() -> Found:
+@opts.command
+def doctor() -> opts.Found:
     """Print device, compilers, caches, settings in effect, and what is missing."""
     from ..tune.doctor import examine, report
 
     found = examine()
-    return Found(found, lambda: report(found))
+    return opts.Found(found, lambda: report(found))
 
 
 def matmuls(count: int, seed: int = 0) -> list[Template]:
@@ -365,7 +351,7 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
     return {"import_ms": float(imports), "first_ms": float(firsts)}
 
 
-@command
+@opts.command
 def skill() -> None:
     """Print what a coding agent reads about carver: what to ask, what the JSON means, when not to."""
     text = (Path(__file__).resolve().parents[1] / "skill" / "SKILL.md").read_text(encoding="utf-8")
@@ -386,14 +372,14 @@ def _timed(run: Callable[..., object], *args: Any) -> float:
     return time.thread_time() - start
 
 
-Many = Annotated[int, option("Number of shapes in one call.", type=click.IntRange(1))]
-Repeats = Annotated[int, option("Number of queries of each kind.", type=click.IntRange(1))]
+Many = Annotated[int, opts.option("Number of shapes in one call.", type=click.IntRange(1))]
+Repeats = Annotated[int, opts.option("Number of queries of each kind.", type=click.IntRange(1))]
 
 
-@per_operator
+@opts.per_operator
 def bench_query(
-    template: Template, topk: TopK = 10, backend: Backend = None, repeats: Repeats = 100, many: Many = 1000
-) -> Found:  # fmt: skip
+    template: Template, topk: opts.TopK = 10, backend: opts.Backend = None, repeats: Repeats = 100, many: Many = 1000
+) -> opts.Found:  # fmt: skip
     """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
     arch, problem = template.arch, template.problem
     assert arch is not None
@@ -411,13 +397,13 @@ def bench_query(
     )  # fmt: skip
 
 
-def _told(found: dict[str, Any], title: str) -> Found:
+def _told(found: dict[str, Any], title: str) -> opts.Found:
     lines = [f"  {what:<34s} {found[key]:9.3f} {unit}" for what, key, unit in LINES if key in found]
-    return Found(found, "\n".join([title, *lines]))
+    return opts.Found(found, "\n".join([title, *lines]))
 
 
-@partial(without_operator, bench_query)
-def _query_matmuls(many: Many = 1000, repeats: Repeats = 200) -> Found:
+@partial(opts.without_operator, bench_query)
+def _query_matmuls(many: Many = 1000, repeats: Repeats = 200) -> opts.Found:
     """Without an operator, these are matmuls of all sizes on an H200."""
     arch = devices.load("h200")
     found = {"arch": arch.name, "topk": 10, "many": many, **fresh(arch, 10, None, 5)}
