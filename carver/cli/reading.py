@@ -98,7 +98,8 @@ def _rows(text: str) -> list[dict[str, Any]]:
         if len(row) != len(names):
             raise ConfigError(f"row {place} of the CSV has {len(row)} cells, its header has {len(names)}")
         cells = {name: cell for name, cell in zip(names, row, strict=True) if name not in besides}
-        if bad := [f"{name} is {cell!r}" for name, cell in cells.items() if not _whole(cell)]:
+        wrong = {name: cell for name, cell in cells.items() if cell and not _WHOLE.fullmatch(cell)}
+        if bad := [f"{name} is {cell!r}" for name, cell in wrong.items()]:
             raise ConfigError(f"row {place} of the CSV must have whole numbers; {', '.join(bad)}")
         out.append({name: int(cell) for name, cell in cells.items() if cell})
     return out
@@ -115,10 +116,7 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
     return header, [row for row in rows if any(row)]
 
 
-def _whole(cell: str) -> bool:
-    return not cell or (len(cell) < 20 and cell.removeprefix("-").isdecimal())
-
-
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 NEEDS_ARGS = (
     "--args FILE.toml says what the kernel is called with: grid = [...], and under [args] each parameter that is not "
     'tuned, as n = 4096 or x = {dtype = "float16", shape = [4096, 4096]}; carver inspect --help has a whole one'
@@ -184,8 +182,10 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
         return Read(Kernel(Path(file), entry), how, {name: v for name, v in defined.items() if len(v) > 1})
     if macros:
         raise ConfigError("-D is of a source, FILE.cu:NAME or FILE.hip:NAME; [constants] has what is not tuned")
+    from ..compiled.binary import Binary
     from ..compiled.worker import object_at
     from ..integrations.kernels import KNOWN, front_end, makes
+    from ..run.spec import Kernel
 
     try:
         found = object_at(text, "a kernel in it")
@@ -193,7 +193,7 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
         if find_spec("triton") is None and Path(file).is_file() and "triton" in text_of(Path(file), ConfigError):
             raise DeviceError(NO_TRITON) from None
         raise
-    if isinstance(found, list | tuple) or _is_ours(found) or front_end(found) is not None or makes(found):
+    if isinstance(found, list | tuple | Binary | Kernel) or front_end(found) is not None or makes(found):
         return Read(found, how, {})
     if not hasattr(found, "arg_names") and not hasattr(found, "fn"):
         raise ConfigError(f"{text!r} is {shown(found)}: {KNOWN}")
@@ -203,13 +203,6 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
 
 NO_TRITON = "this needs Triton, whose compiler needs no GPU: pip install triton==3.6.0"
 SOURCES = (".cu", ".cuh", ".hip")
-
-
-def _is_ours(found: Any) -> bool:
-    from ..compiled.binary import Binary
-    from ..run.spec import Kernel
-
-    return isinstance(found, Binary | Kernel)
 
 
 def macros_of(given: Sequence[str]) -> dict[str, list[Any]]:
