@@ -387,22 +387,21 @@ Output = Annotated[Path | None, option(
 Quiet = Annotated[bool, option("No progress bar.")]
 
 
-def per_operator(
-    function: Function, name: str = "", arch: str | None = None, over: Function | None = None
-) -> click.Group:
-    """A group with one sub-command an operator. `function` is called with the template and with its own options.
+def per_operator(function: Function, name: str = "", arch: str | None = None) -> click.Group:
+    """A group with one sub-command an operator. `function` is called with the template and with its own options; if it
+    takes `archs`, with the devices that `--arch` means besides, else the template is of the one device.
 
-    Every sub-command has `--arch` besides, which must be given unless `arch` is its default. Where it may mean several
-    devices, `over` is called with the template, these devices, and the options.
+    Every sub-command has `--arch`, which must be given unless `arch` is its default.
     """
+    several = "archs" in signature(function).parameters
     asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
-    asked |= {"multiple": over is not None, "metavar": "NAME", "shell_complete": _begun}
-    own = [click.Option(["--arch"], help=DEVICE if over is None else DEVICES, **asked), *params_of(function)]
-    run, run_over = printing(function), printing(over) if over else None
+    asked |= {"multiple": several, "metavar": "NAME", "shell_complete": _begun}
+    own = [click.Option(["--arch"], help=DEVICES if several else DEVICE, **asked), *params_of(function)]
+    run = printing(function)
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
         made = Command(
-            operator.name.replace("_", "-"), callback=functools.partial(_call, run, run_over, operator),
+            operator.name.replace("_", "-"), callback=functools.partial(_call, run, several, operator),
             params=[*_params(operator), *own],
             help=f"{operator.summary}\n\n{function.__doc__}", short_help=operator.summary,
         )  # fmt: skip
@@ -438,19 +437,18 @@ class _Operators(Group):
         return super().resolve_command(ctx, args)
 
 
-def _call(
-    function: Function, over: Function | None, operator: Operator, /, arch: str | tuple[str, ...], **given: Any
-) -> None:
+def _call(run: Function, several: bool, operator: Operator, /, arch: str | tuple[str, ...], **given: Any) -> None:
     parameters = signature(operator.template).parameters
     taken: dict[str, Any] = {}
     for name in operator.arguments:
         value = given.pop(name.lower())
         taken |= _extents(value) if parameters[name].kind is Parameter.VAR_KEYWORD else {name: value}
-    found = devices_of(arch) if over else [device(str(arch))]
-    if over and len(found) > 1:
-        over(operator.template(**taken), found, **given)
+    if several:
+        archs = devices_of(arch)
+        run(operator.template(**taken), archs=archs, **given)
     else:
-        function(operator.template(**taken).with_arch(found[0]), **given)
+        one = device(str(arch))
+        run(operator.template(**taken).with_arch(one), **given)
 
 
 def _extents(words: Sequence[str]) -> Mapping[str, int]:

@@ -30,22 +30,18 @@ DRAWN = 300
 """Candidates on an HTML page."""
 
 
-def _recommend_over(
-    template: Template, archs: list[Arch], topk: int, backend: str | None, kernel: str | None, profile: Any,
-    pictures: opts.Pictures,
-) -> opts.Found:  # fmt: skip
-    if kernel or profile is not None:
-        raise ConfigError("--kernel and --profile are of one device: give one --arch")
-    fleet = recommend_over(template.problem, archs, backend)
-    return pictures.over(fleet, f"{template.problem} on {len(fleet.rankings)} devices")
-
-
-@partial(opts.per_operator, over=_recommend_over)
+@opts.per_operator
 def recommend(
-    template: Template, pictures: opts.Pictures, topk: opts.TopK = 10, backend: opts.Backend = None,
+    template: Template, archs: list[Arch], pictures: opts.Pictures, topk: opts.TopK = 10, backend: opts.Backend = None,
     kernel: opts.KernelName = None, profile: opts.Profile = None,
 ) -> opts.Found:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
+    if len(archs) > 1:
+        if kernel or profile is not None:
+            raise ConfigError("--kernel and --profile are of one device: give one --arch")
+        fleet = recommend_over(template.problem, archs, backend)
+        return pictures.over(fleet, f"{template.problem} on {len(fleet.rankings)} devices")
+    template = template.with_arch(archs[0])
     ranking = template.recommend_hints(topk, backend, kernel, profile)
     if pictures.html or pictures.roofline or pictures.heatmap:
         ranking = template.recommend_hints(max(topk, ranking.candidates), backend, kernel, profile)
