@@ -6,7 +6,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import expm1, isfinite
@@ -18,7 +17,7 @@ import click
 from ..base.child import OUTCOMES
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
-from ..base.table import Column, drawn, scaled, screen_width, words
+from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
 from ..ops.template import Template
 from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
@@ -26,7 +25,7 @@ from ..view.page import tables
 from . import options as opts
 
 if TYPE_CHECKING:
-    from ..calibrate.device import Calibration, Say
+    from ..calibrate.device import Calibration
     from ..calibrate.fitting import Fit
     from ..evaluate.summary import Summary
     from ..evaluate.tables import Formats, Remark
@@ -283,26 +282,10 @@ def _device(device: str, seconds: float, kernels: bool, out: Path | None, comman
     from ..calibrate.fitting import write as keep
 
     check_target(out or own_folder() / "device.toml")
-    with _progress(not quiet and sys.stderr.isatty()) as say:
-        found = calibrate(device, seconds, kernels=kernels, command=command, say=say)
+    with progress_bars(not quiet and sys.stderr.isatty()) as bars:
+        found = calibrate(device, seconds, kernels=kernels, command=command, say=bars.say)
     path = keep(found.arch, out)
     return opts.Found({**found.to_dict(), "written": str(path)}, lambda: f"{_measured(found)}\nwritten: {path}")
-
-
-@contextmanager
-def _progress(shown: bool) -> Iterator[Say]:
-    """A bar that names what was done last; how many steps there are depends on the device."""
-    if not shown:
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} steps"), TimeElapsedColumn(),
-               TextColumn("{task.description}"))  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("compiling", total=None)
-        yield lambda text: bar.update(task, advance=1, description=text)
 
 
 def _measured(found: Calibration) -> str:

@@ -67,6 +67,7 @@ def rank_kernel(
     - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
     - `compile`: the share of the list that is compiled, "all" for every one; by default 40 % of a list of 20 or more.
       What the others are predicted to take is in `reasons`. `pool`: compilers of Triton's kernels.
+    - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
 
     Raises ConfigError for what fits no configuration, NoCandidates if none compiles and fits the device.
     """

@@ -147,30 +147,21 @@ def rank_kernel(
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     launch: bool = True, progress: bool | None = None, profile: Given | None = None, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
-    """Rank configurations of a `triton.jit` function by their predicted times. No GPU is used.
+    """`carver.rank_kernel` of a `triton.jit` function; no GPU is used. What is not said there:
 
-    - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s, or a
-      dict of lists whose combinations are ranked. None: those of the kernel's own `triton.autotune`, after its
-      `early_config_prune`.
-    - `arch`: a descriptor, or whatever `with_arch` takes.
+    - `configs`: dicts of constants with num_warps and num_stages (else Triton's defaults), or `triton.Config`s. None:
+      those of the kernel's own `triton.autotune`, after its `early_config_prune`.
     - `args`: arguments by name; tensors as `carver.Tensor` (or anything with dtype, shape and stride), numbers by
       value. Or a function from a configuration to such a dict. A `triton.Config`'s hook may set the blocks of tensor
       descriptors.
-    - `constants`: compile-time constants that are not tuned.
-    - `grid`: as Triton takes it.
-    - `values`: the contents of integer tensors on which loops or branches depend: a number, or an array.
     - `screen`: a template whose own ranking picks the `compiled` configurations that are compiled; or their places in
       the list.
     - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
       `pool` given by the caller stay for the next call.
-    - `launch`: False leaves out the time of the launch, as for a kernel within a CUDA graph.
     - `progress`: a bar on standard error; by default on a terminal and in a notebook. A configuration takes 0.3 to 2 s
       of one core the first time, and milliseconds later.
-    - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
-    - `compile`: the share of the list that is compiled, "all" for every one. None is 40 % of a list of 20 or more and
-      all of a shorter one. Those far apart come first, then the promising, by a model over the configurations that
-      learns from each price and each refusal (`carver.ranking.surrogate`). `reasons` has what the others are
-      predicted to take.
+    - `compile`: those far apart come first, then the promising, by a model over the configurations that learns from
+      each price and each refusal (`carver.ranking.surrogate`).
 
     Configurations that compile to the same code are one hint. Raises ConfigError if something does not fit the kernel's
     parameters, ProblemError if no configuration's program can be followed, NoCandidates if none compiles and fits.
