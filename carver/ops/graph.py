@@ -29,7 +29,7 @@ from ..base.errors import NotationError, ProblemError, nearest
 from ..base.given import takes
 from ..cost.constants import CONSTANTS
 from ..problem import notation
-from ..problem.notation import Tensor
+from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem, size
 from ..ranking.ranking import Ranking
 from .arrays import roles
@@ -52,30 +52,17 @@ _APPLIED = re.compile(r"(?P<out>[^=]+?)\s*=\s*(?P<word>[a-z_]+)\s*\((?P<args>.*)
 _OPERAND = re.compile(r"[A-Za-z_]\w*\s*\[[^\[\]]*\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One statement: `word` is "+=" for a contraction, else the operator word."""
-
-    output: Tensor
-    inputs: tuple[Tensor, ...]
-    word: str
+@dataclass(frozen=True)
+class Node(Statement):
+    """One statement of a chain: `combine` is "+=" for a contraction, else the operator word."""
 
     @property
-    def contracts(self) -> bool:
-        return self.word == "+="
-
-    @property
-    def reduced(self) -> tuple[str, ...]:
-        seen = dict.fromkeys(axis for t in self.inputs for axis in t.axes)
-        return tuple(axis for axis in seen if axis not in self.output.axes) if self.contracts else ()
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        return (*self.output.axes, *self.reduced)
+    def word(self) -> str:
+        return self.combine
 
     def __str__(self) -> str:
-        if self.contracts:
-            return f"{self.output} += {' * '.join(map(str, self.inputs))}"
+        if self.combine == "+=":
+            return super().__str__()
         return f"{self.output} = {self.word}({', '.join(map(str, self.inputs))})"
 
 
@@ -212,7 +199,7 @@ class Chain:
         tiles, swept = self.tiles(tile, step), self.tiles(tile)
         walked, width = step or {}, dtypes.BYTES[self.dtype]
         blocks = prod(ceil(self.sizes[a] / n) for a, n in zip(self.output.axes, swept[self.output.name], strict=True))
-        fed = {t.name for node in self.nodes if node.contracts for t in node.inputs}
+        fed = {t.name for node in self.nodes if node.word == "+=" for t in node.inputs}
         smem = registers = flops = 0
         for t in self.external:
             if t.name in fed:
@@ -220,7 +207,7 @@ class Chain:
                 smem += prod(tiles[t.name]) * width * buffers
         for node in self.nodes:
             elements = prod(tiles[node.output.name])
-            if node.contracts:
+            if node.word == "+=":
                 registers += elements
             if node.output.name in fed:
                 registers += ceil(elements * width / 4)
@@ -258,7 +245,7 @@ class Chain:
 
     def _flops(self, node: Node, extent: Mapping[str, int]) -> int:
         sizes = {**self.sizes, **extent}
-        return (2 if node.contracts else 1) * prod(sizes[axis] for axis in node.axes)
+        return (2 if node.word == "+=" else 1) * prod(sizes[axis] for axis in node.axes)
 
     @property
     def template(self) -> Template:
@@ -298,7 +285,7 @@ class Chain:
 
     def _alone(self, node: Node) -> Template:
         """One statement as an operator of its own."""
-        if node.contracts:
+        if node.word == "+=":
             return Chain(str(node), in_dtype=self.dtype, **{axis: self.sizes[axis] for axis in node.axes}).template
         shape = node.output.shape(self.sizes)
         if node.word == "softmax":
@@ -329,8 +316,8 @@ class Chain:
         )  # fmt: skip
 
     def _gated(self) -> Template:
-        gate, up = (node for node in self.nodes if node.contracts)
-        *silu, last = (node for node in self.nodes if not node.contracts)
+        gate, up = (node for node in self.nodes if node.word == "+=")
+        *silu, last = (node for node in self.nodes if node.word != "+=")
         behind = {node.output.name: node.inputs[0].name for node in silu}
         r, other = self._roles(gate), self._roles(up)
         if gate.inputs[0] != up.inputs[0] or r != other or {behind.get(t.name, t.name) for t in last.inputs} != {
@@ -375,7 +362,7 @@ def _node(text: str) -> Node:
                 f"{text!r}: a chain contracts with '+=', adds or multiplies two tensors with '=', or applies a word "
                 "such as 'P[m,n] = softmax(S[m,n])'"
             )
-        return Node(statement.output, statement.inputs, "+=")
+        return Node(statement.output, statement.summands, "+=")
     word, args = match["word"], _OPERAND.findall(match["args"])
     known = {**ELEMENTWISE, **dict.fromkeys(ROW_WISE, 1)}
     if word not in known:
@@ -390,7 +377,7 @@ def _node(text: str) -> Node:
 
 
 def _elementwise(output: Tensor, inputs: Sequence[Tensor], word: str) -> Node:
-    node = Node(output, tuple(inputs), word)
+    node = Node(output, (tuple(inputs),), word)
     if inputs[0].index != output.index:
         raise NotationError(f"{str(node)!r}: {word} keeps the shape of its first operand")
     return node
