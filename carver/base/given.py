@@ -217,19 +217,27 @@ def asked(function: Callable[..., Any], offered: Mapping[str, Any]) -> tuple[dic
     return {n: offered[n] for n in parameters if n in offered}, [n for n in needed if n not in offered]
 
 
-def check_fields(cls: Any, given: object, what: str, error: Error) -> None:
-    """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types."""
+def check_fields(
+    cls: Any, given: object, what: str, error: Error, *, optional: Collection[str] | None = None,
+    left_out: Collection[str] = (), called: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Raise `error` unless `given`, read from JSON, has the fields of a dataclass, with values of their types.
+
+    `optional`: those that may be missing, by default those with a default. `left_out`: those that JSON does not have.
+    `called`: other names that it has for some.
+    """
     if not isinstance(given, Mapping):
         raise error(f"a {what} is an object of keys and values, got {type(given).__name__}")
-    names = {f.name for f in fields(cls)}
-    optional = {f.name for f in fields(cls) if f.default is not MISSING or f.default_factory is not MISSING}
-    keys = {"missing": names - optional - given.keys(), "unknown": given.keys() - names}
+    known = {(called or {}).get(f.name, f.name): f for f in fields(cls) if f.name not in left_out}
+    if optional is None:
+        optional = {n for n, f in known.items() if f.default is not MISSING or f.default_factory is not MISSING}
+    keys = {"missing": known.keys() - set(optional) - given.keys(), "unknown": given.keys() - known.keys()}
     if odd := [f"keys {how}: {', '.join(sorted(map(str, which)))}" for how, which in keys.items() if which]:
         raise error(f"not a {what}: {printable('; '.join(odd))}")
-    for f in fields(cls):
+    for name, f in known.items():
         kind = _plain(str(f.type))
-        if f.name in given and not fits(given[f.name], kind, {}):
-            raise error(f"not a {what}: {f.name} must be {in_words(kind)}, got {shown(given[f.name])}")
+        if name in given and not fits(given[name], kind, {}):
+            raise error(f"not a {what}: {name} must be {in_words(kind)}, got {shown(given[name])}")
 
 
 def as_json(value: Any) -> Any:

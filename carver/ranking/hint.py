@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
-from functools import cache
 from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -247,7 +246,8 @@ class Hint:
         if not isinstance(d, Mapping):
             raise ConfigError(f"a hint is an object of keys and values, got {shown(d)}")
         named = isinstance(d.get("arch"), str)
-        check_fields(_written(), {**d, "arch": {}} if named else d, "hint", ConfigError)
+        check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError, optional=_IF_ANY, left_out=("facts",),
+                     called={"subject": "problem"})  # fmt: skip
         check_fields(Launch, d["launch"], "hint's launch", ConfigError)
         is_declared = isinstance(d["problem"], Mapping) and "title" not in d["problem"]
         if is_declared and not all(isinstance(value, int) for value in d["config"].values()):
@@ -296,14 +296,6 @@ def hints_of(columns: Mapping[str, Sequence[Any]], **common: Any) -> list[Hint]:
 
 _IF_ANY = ("also", "loop_ms", "layers", "tied")
 """Fields that JSON has only where there is something in them."""
-@cache
-def _written() -> type:
-    """A hint in JSON: all fields, the subject under the name "problem"."""
-    found: list[Any] = [
-        ("problem" if f.name == "subject" else f.name, f.type, *([field(default=None)] if f.name in _IF_ANY else []))
-        for f in fields(Hint) if f.name != "facts"
-    ]  # fmt: skip
-    return make_dataclass("_Written", found)
 
 
 def declared(subject: Problem | Subject) -> Problem:

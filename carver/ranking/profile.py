@@ -120,20 +120,12 @@ class Profile:
         rest = {name: value for name, value in given.items() if name != "format"}
         if given.get("format") != FORMAT:
             raise ConfigError(f"not a profile of format {FORMAT}: its format is {given.get('format')!r}")
-        check_fields(_Written, rest, "profile", ConfigError)
+        check_fields(cls, rest, "profile", ConfigError, optional=())
         for row in rest["measured"]:
             check_fields(Measured, row, "measured candidate of a profile", ConfigError)
             if not row["predicted_ms"] > 0 or (row["ms"] is not None and not 0 < row["ms"] < float("inf")):
                 raise ConfigError(f"a profile's times are above 0 ms, got {row['ms']!r} and {row['predicted_ms']!r}")
         return cls(rest["of"], rest["device"], tuple(Measured(**row) for row in rest["measured"]), rest["constants"])
-
-
-@dataclass(frozen=True)
-class _Written:
-    of: str
-    device: str
-    measured: tuple[Any, ...]
-    constants: Mapping[str, Mapping[str, float]]
 
 
 def profile_of(given: Given, of: str, device: str) -> Profile:
