@@ -10,10 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -92,20 +89,6 @@ def _events_ms(run: Callable[[], Any], flush: Any, runs: int) -> list[float]:
         end.record()
     torch.cuda.synchronize()
     return [start.elapsed_time(end) for start, end in events]
-
-
-# processes
-
-
-def child(program: str, *words: object, **environment: str) -> str:
-    """What a program of this folder, started anew, writes to its output. Raises CalledProcessError."""
-    command = [sys.executable, program, *map(str, words)]
-    return subprocess.run(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
-def empty_caches(folder: str) -> dict[str, str]:
-    """Variables of an environment with which Triton and carver keep their code below a folder."""
-    return {"TRITON_CACHE_DIR": f"{folder}/triton", "CARVER_CACHE_DIR": f"{folder}/carver"}
 
 
 # how good an order is
