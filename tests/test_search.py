@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import ConfigError, KernelError, NoCandidates
 from carver.cli.main import main
+from carver.ranking.ranking import Search
 from carver.ranking.space import Choices
-from carver.ranking.steps import Search
 
 pytest.importorskip("triton", reason="Triton is not installed")
 

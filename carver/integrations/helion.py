@@ -32,10 +32,9 @@ from ..ops.attention import FlashAttentionTemplate
 from ..ops.matmul import MatmulTemplate
 from ..ops.template import Template
 from ..ranking.kernel import described
-from ..ranking.ranking import Ranking
+from ..ranking.ranking import Ranking, Search
 from ..ranking.search import MOST, PATIENCE, searched
 from ..ranking.space import BESIDE, DRAWN, MOVED, Config
-from ..ranking.steps import Search
 from . import capability, refusal
 from .enable import device_of
 

@@ -23,10 +23,9 @@ from ..kernels.backends import BACKENDS
 from ..ops.template import Template
 from ..problem.problem import counted
 from ..ranking.kernel import described
-from ..ranking.ranking import Ranking
+from ..ranking.ranking import Ranking, Search
 from ..ranking.search import MOST, PATIENCE, Kernels, searched
 from ..ranking.space import Choices, Config, Space
-from ..ranking.steps import Search
 from .kernels import Made, front_end, makes
 
 TOPK, HINTS = 10, 8

@@ -21,9 +21,8 @@ from ..base.errors import CarverError, CompileError
 from ..compiled.facts import Facts
 from ..cost.models.compiled import fits, price_compiled
 from .kernel import rank_facts
-from .ranking import Ranking
+from .ranking import Ranking, Search, Step
 from .space import Config, Space
-from .steps import Search, Step
 from .surrogate import STARTS, Price, axes_of, promising, spread
 
 BATCH = 12

@@ -12,7 +12,7 @@ from typing import Any
 from .hint import Hint
 
 TIED = 0.01
-"""Hint times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
+"""Predicted times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
 is no slower than the one predicted fastest, and beyond it one is. Half of such pairs are within 3 % of each other when
 timed. `python benchmarks/pins.py resolution` computes it from tables."""
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..ranking.explain import Explanation
-    from ..ranking.ranking import Ranking
-    from ..ranking.steps import Search
+    from ..ranking.ranking import Ranking, Search
 
 Over = Literal["best", "median", "fixed"]
 FORMATS = (".png", ".svg", ".pdf")
