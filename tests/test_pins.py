@@ -10,7 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +115,13 @@ def test_the_pick_is_that_of_any_order() -> None:
     assert pick([*CONFIGS, *CONFIGS]).to_dict() == first.to_dict(), "each counts once"
     assert [each["config"] for each in first.candidates] != CONFIGS and first.candidates[0]["grid"] == [16384, 1, 1]
     assert pick(default=CONFIGS[0], margin=10.0).config == CONFIGS[0]
+
+
+def test_a_line_of_a_pin_writes_tensors_as_shapes() -> None:
+    gaps = carver.Tensor("float32", (8, 64), (128, 1))
+    pin = replace(pick(CONFIGS[:1]), key=pins.default_key({**ARGS, "gaps": gaps}))
+    args = f"x_ptr=float16[{N}], y_ptr=float16[{N}], n={N}, gaps=float32[8, 64] by [128, 1]"
+    assert str(pin).startswith(f"{pin.kernel}({args}): BLOCK=256, num_warps=1  [")
 
 
 def test_a_pin_is_computed_again_from_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:

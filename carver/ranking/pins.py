@@ -97,7 +97,7 @@ class Pin:
         return pin
 
     def __str__(self) -> str:
-        key = ", ".join(f"{name}={value}" for name, value in self.key.items())
+        key = ", ".join(f"{name}={_written(value)}" for name, value in self.key.items())
         config = ", ".join(f"{name}={value}" for name, value in self.config.items())
         return f"{self.kernel}({key}): {config}  [{self.predicted_ms:.4g} ms, {self.why}; of {len(self.candidates)}]"
 
@@ -168,6 +168,14 @@ def _handed(value: Any) -> Any:
     if isinstance(value, Mapping) and "tuple" in value:
         return tuple(map(_handed, value["tuple"]))
     return decode(value)
+
+
+def _written(value: Any) -> str:
+    """An argument of a key in a line for people: `float16[4096, 64]`, with the strides where rows have gaps."""
+    if not (isinstance(value, Mapping) and "shape" in value):
+        return f"{value}"
+    dense = list(Tensor(value["dtype"], tuple(value["shape"])).strides) == value["strides"]
+    return f"{value['dtype']}{value['shape']}" + ("" if dense else f" by {value['strides']}")
 
 
 def pick(
