@@ -7,7 +7,7 @@ Lists of flash-linear-attention as `steady_gpu.py` takes them, and of kernels of
 pinned without a table, with the table that rank 0 recorded, with one entry of rank 1's edited, which ranks must find by
 the hash; `enable_triton(3)`; Triton's own tuner. Ranks of a way start together with empty caches that they share, as on
 one host, meet before each list by NCCL, and exchange their picks afterwards. Without GPUs, `--gloo` runs the pinned
-ways alone, for a device of `--arch`, and launches nothing.
+ways alone, for a device of `--arch`, with `--lists 0`, and launches nothing.
 """
 
 from __future__ import annotations
@@ -80,11 +80,7 @@ def rank(options: argparse.Namespace) -> None:
 
     me, way = int(os.environ["RANK"]), options.way
     device = "cpu" if options.gloo else f"cuda:{me}"
-    if options.gloo:
-        import captured
-
-        captured.pretend()  # the library asks the GPU when it is imported
-    else:
+    if not options.gloo:
         torch.cuda.set_device(me)
     every = list(calls(options.lists, device))
     steady_gpu.waiting()
