@@ -235,7 +235,8 @@ class Catalogue:
         if not rules or not times:
             return None
         bounds = (lambda: one.bound and one.bound.prepared(sizes)) if self._bounded else None
-        found: Found | None = loops.search(rules, kernels, bounds, times, topk, FEW, REACH)
+        few = FEW if "bound" in vars(one) else FEW_TOGETHER  # to trace the bound first takes as long as many queries
+        found: Found | None = loops.search(rules, kernels, bounds, times, topk, few, REACH)
         return found
 
     def _in_steps(
