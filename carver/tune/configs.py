@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,10 +147,13 @@ def expand(
 
 
 def _distinct(entries: list[Entry]) -> list[Entry]:
-    """Without hints that are the same to the function as an earlier one; what the user wrote is left as it is."""
+    """Of hints that are the same to the function the one predicted fastest, whatever their order; what the user wrote
+    is left as it is."""
     kept: dict[Any, Entry] = {}
     for entry in entries:
-        kept.setdefault(frozenset(entry.config.items()) if entry.hint else entry.index, entry)
+        key = frozenset(entry.config.items()) if entry.hint else entry.index
+        if key not in kept or (entry.predicted_ms or math.inf) < (kept[key].predicted_ms or math.inf):
+            kept[key] = entry
     return list(kept.values())
 
 
