@@ -403,11 +403,12 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
         if lies is None or tile.path != "pointer":
             continue
         form = tile.place, tile.kind, tile.tile_bytes, tile.unit_bytes
-        mine = np.unique(lies.start[lies.slot < BESIDE, None] // tile.unit_bytes + tile.units)
+        mine = np.sort(np.unique(lies.start[lies.slot < BESIDE] // tile.unit_bytes)[:, None] + tile.units, axis=None)
+        mine = np.concatenate([mine[:1], mine[1:][mine[1:] != mine[:-1]]])  # np.unique takes 30 times as long
         for other, there, theirs in kept:
             if mine.size and other == form and all(
                 map(np.array_equal, (there.slot, there.stride, there.count), (lies.slot, lies.stride, lies.count))
-            ) and np.isin(mine, theirs).mean() > COVERED:  # fmt: skip
+            ) and (theirs[np.searchsorted(theirs[:-1], mine)] == mine).mean() > COVERED:  # fmt: skip
                 out[tile.index] = int(np.median(lies.start - there.start))
                 break
         else:
