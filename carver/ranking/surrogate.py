@@ -17,7 +17,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from ..base.types import FloatArray
 
@@ -196,6 +195,8 @@ def proposals(
     before it had their predicted prices (kriging believer; Ginsbourger, Le Riche and Carraro, 2010). `least` is an
     expected improvement. [ln s]
     """
+    from scipy.special import ndtr  # a list that is compiled whole does not ask
+
     known = {i: math.log(price) for i, price in prices.items() if price is not None}
     if not known:
         return list(places[:count])
@@ -207,7 +208,8 @@ def proposals(
     while len(chosen) < count and free.any():
         mean, deviation = _posterior(axes, among, across, values)
         far = (best - mean) / deviation
-        gain = np.where(free, chance * deviation * (far * norm.cdf(far) + norm.pdf(far)), -1.0)
+        density = np.exp(-(far**2) / 2.0) / math.sqrt(2.0 * math.pi)
+        gain = np.where(free, chance * deviation * (far * ndtr(far) + density), -1.0)
         at = int(gain.argmax())
         if gain[at] < least:
             break
