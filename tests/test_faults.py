@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -295,9 +294,3 @@ def test_a_bench_starts_under_a_limit_of_memory(limit: str, tmp_path: Path) -> N
     shell = ["bash", "-c", f"{command} --json --quiet"]
     done = subprocess.run(shell, check=False, capture_output=True, text=True, cwd=HERE.parent)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_page_of_faults_names_tests_that_exist() -> None:
-    text = (HERE.parent / "docs" / "evidence" / "faults.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(test_\w+\.py)`", text)
-    assert len(named) > 6 and all((HERE / each).is_file() for each in named)
