@@ -1,5 +1,6 @@
 """The 24 kernels of `kernels/triton_zoo_blind.py` as `zoo.py` measures them: ten of windows, seven of atomics, seven of
-gathers, two problems each. Every second one, beginning with the second, is `unseen`. No rule of the model follows from any.
+gathers, two problems each. Every second one, beginning with the second, is `unseen`. No rule of the model follows from
+any.
 """
 
 from __future__ import annotations
