@@ -1,20 +1,21 @@
-"""Measure seven zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure eight zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
+    python benchmarks/zoo.py again --out FOLDER [--only NAME,...] [--processes 2]
     python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200] [--predicted FILE.jsonl]
     TRITON_INTERPRET=1 python benchmarks/zoo.py interpret [--only NAME,...]
 
 NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`,
-`triton_zoo_forms`, `triton_zoo_library`, `triton_zoo_places`, `triton_zoo_blind`.
+`triton_zoo_forms`, `triton_zoo_library`, `triton_zoo_places`, `triton_zoo_blind`, `triton_zoo_eighth`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch and
 times it: median of nine runs, L2 flushed before each, inputs drawn anew. A line of JSON is written for each
 configuration as it is found out, so that nothing measured is lost; a second call goes on where the first ended. Needs
 PyTorch and Triton. `score` ranks the same configurations by what the compiler makes of them, with no GPU; or scores
-what `predict` wrote down before they were measured. Kernels marked `unseen` are only scored: neither their times nor
-their rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks
-kernels of the later zoos at small sizes on the CPU, with a configuration each.
+what `predict` wrote down before they were measured, or `again` of the tables in `tests/data`, many at a time. Kernels
+marked `unseen` are only scored: neither their times nor their rankings are looked at while the model is built. They are
+summed up apart, and so are kinds. `interpret` checks kernels of the later zoos at small sizes on the CPU.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import zoo_blind  # noqa: E402
 import zoo_edges  # noqa: E402
+import zoo_eighth  # noqa: E402
 import zoo_first  # noqa: E402
 import zoo_forms  # noqa: E402
 import zoo_library  # noqa: E402
@@ -51,10 +53,12 @@ from carver.compiled.arguments import Tensor  # noqa: E402
 CONFIGS, RUNS, COMPILE_S = 33, 9, 60.0
 TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
-LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind)
+LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind, zoo_eighth)
 SUBJECTS = [subject for zoo in (zoo_first, *LATER) for subject in zoo.SUBJECTS]
 SMALL = {name: problems for zoo in LATER for name, problems in zoo.SMALL.items()}
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
+TABLES = ("h200/zoo", "h100/zoo_more", "h100/edges", "h100/forms", "h200/library", "h100/places", "h100/blind")
+"""Of times, in `tests/data`."""
 
 
 def named(only: str) -> list[Subject]:
@@ -404,6 +408,48 @@ def predict(options: argparse.Namespace) -> None:
         print(f"{subject.name} {i}: {len(ms)} of {len(configs)}", flush=True)
 
 
+def priced(job: tuple[str, str, int, list[Config]]) -> list[tuple[float | None, str]]:
+    """What carver predicts for configurations of one problem on a device, or why it does not."""
+    import compiled
+
+    import carver
+    from carver.compiled.pool import Pool
+
+    arch, name, i, configs = job
+    case = case_of(BY_NAME[name], i, configs, [None] * len(configs))
+    try:
+        with Pool(1) as pool:
+            ranking = compiled.ranked(case, carver.load_arch(arch), pool)
+    except carver.CarverError as error:
+        return [(None, str(error))] * len(configs)
+    every = enumerate(compiled.predicted_ms(ranking, len(configs)))
+    return [(ms, ranking.reasons.get(n, "")) for n, ms in every]
+
+
+def again(options: argparse.Namespace) -> None:
+    """A file for each table of TABLES; problems that are in it are left out."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    jobs: list[tuple[Path, tuple[str, str, int, list[Config]]]] = []
+    wanted = {subject.name for subject in named(options.only)}
+    for path in TABLES:
+        out, lists = options.out / f"{Path(path).name}.jsonl", dict[tuple[str, int], list[Config]]()
+        done = recorded(out)
+        for row in recorded(HERE.parent / f"tests/data/{path}.jsonl.gz").values():
+            lists.setdefault((row["kernel"], row["problem"]), []).append(row["config"])
+        jobs += [(out, (path.partition("/")[0], name, i, configs)) for (name, i), configs in lists.items()
+                 if name in wanted & BY_NAME.keys() and key(name, i, configs[0]) not in done]  # fmt: skip
+    options.out.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        running = {pool.submit(priced, job): (out, job) for out, job in jobs}
+        for n, future in enumerate(as_completed(running), 1):
+            out, (_, name, i, configs) = running[future]
+            for config, (ms, why) in zip(configs, future.result(), strict=True):
+                record(out, name, i, config, ms, why)
+            print(f"{n} of {len(jobs)}: {name} {i}", flush=True)
+
+
 def score(options: argparse.Namespace) -> None:
     import compiled
     import frame
@@ -455,6 +501,10 @@ def main() -> None:
     predicting.add_argument("--only", default="", help="names of kernels, with commas")
     predicting.add_argument("--configs", type=int, default=CONFIGS)
     predicting.add_argument("--arch", default="h200")
+    pricing = commands.add_parser("again")
+    pricing.add_argument("--out", type=Path, required=True, help="a folder")
+    pricing.add_argument("--only", default="", help="names of kernels, with commas")
+    pricing.add_argument("--processes", type=int, default=2)
     interpreting = commands.add_parser("interpret")
     interpreting.add_argument("--only", default="", help="names of kernels, with commas")
     commands.add_parser("serve")
@@ -470,6 +520,8 @@ def main() -> None:
             interpret(options)
         case "predict":
             predict(options)
+        case "again":
+            again(options)
         case "score":
             score(options)
 
