@@ -129,7 +129,12 @@ def test_an_object_of_triton_says_what_its_assembly_says(isa: str, lanes: int) -
     asm = triton.compile(source, target=GPUTarget("hip", isa, lanes)).asm
     args = (carver.Tensor("float32", (256, 1000)), carver.Tensor("float32", (256,)), np.int32(256), np.int32(1000))
     call = {"entry": "row_sums", "args": (*args, None, None), "grid": 64, "block": 4 * lanes}
-    of_object, of_text = (facts(code, DEVICES[isa], **call) for code in (asm["hsaco"], asm["amdgcn"].encode()))
+    of_text = facts(asm["amdgcn"].encode(), DEVICES[isa], **call)
+    try:
+        of_object = facts(asm["hsaco"], DEVICES[isa], **call)
+    except DeviceError as old:
+        assert "install a newer LLVM" in str(old)
+        pytest.skip("an LLVM that is too old")
     assert alike(of_object, of_text)
     assert (of_object.read_bytes, of_object.written_bytes) == (4 * 256 * 1000, 4 * 256)
     assert [loop.trips for loop in of_object.loops] == [4]

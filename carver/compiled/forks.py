@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import resource
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -19,7 +20,6 @@ from ..base.child import Child, Handler
 from ..base.children import Crew
 from ..base.host import cores_available
 from .isa.rates import table
-from .machine import matrix_rates
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, told, transient
 from .triton import Compiled, Target, hashed
 from .worker import answer, limited, replied
@@ -58,8 +58,8 @@ class Copies:
 
     def __exit__(self, *_: object) -> None:
         kept, self._kept = self._kept, None
-        if kept:
-            kept.close()
+        if kept:  # copies of a gigabyte take half a second to end, for which nobody need wait
+            threading.Thread(target=kept.close).start()
 
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
@@ -140,12 +140,9 @@ class Forks(Copies):
         made = sorted(int(key) for key, reply in self.replies(requests) if "refused" not in reply)
         return made or list(range(count))
 
-    def request(self, place: int, count: int, arch: Arch, numbers: Sequence[int | None] = ()) -> Request:
-        """To compile what is at a place of a list of so many. Where there is a process for each, it reads the code at
-        once; where there are fewer, codes are read together, since a disassembler takes longer to start than to read.
-        """
-        read = {"isa": arch.isa, "matrix": matrix_rates(arch)} if count <= self.processes else {}
-        return {"listed": place, "told": True, "numbers": list(numbers), **read}
+    def request(self, place: int, numbers: Sequence[int | None] = ()) -> Request:
+        """To compile what is at a place of the list."""
+        return {"listed": place, "told": True, "numbers": list(numbers)}
 
 
 def _mapped_bytes() -> int:

@@ -171,7 +171,7 @@ def _replies(
         target, processes = Target.of(arch), compilers.processes if compilers else rest.get("processes")
         with Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes) as own:
             return _replies(kernel, wanted, arch, {**rest, "pool": own})
-    copied = {each.key: compilers.request(i, len(wanted), arch, each.numbers) for i, each in wanted.items()}
+    copied = {each.key: compilers.request(i, each.numbers) for i, each in wanted.items()}
     return pool.compiled(copied, arch.isa, matrix, pool=compilers, **rest)
 
 

@@ -22,8 +22,9 @@ COMPILES = "CARVER_COMPILES"
 MOST_LETTERS = 300
 """Of a refusal's reason."""
 SECONDS = 120.0
-BATCH = 24
-"""Codes that one process disassembles at once."""
+BATCH, BATCH_BYTES = 24, 100_000
+"""Codes that one process disassembles at once, at most; and their packed bytes that take about as long to read as a
+disassembler to start, half a second."""
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
 
@@ -141,7 +142,7 @@ def _completed(
         for key, reply in pool.replies(missing, seconds):
             if "error" in reply:
                 raise ConfigError(reply["error"])
-            found[key] = reply | ({"reader": store.readers()} if "machine" in reply else {})
+            found[key] = reply
             _kept(key, found[key])
             if reply.get("late"):
                 _TOO_LONG[key] = seconds, reply
@@ -159,10 +160,13 @@ def _kept(key: str, reply: Reply) -> None:
 def _read(
     replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float
 ) -> dict[str, Reply]:
-    """Replies with what is read off their codes, as many at once as keep all processes busy. Where one of several
-    cannot be read, or takes too long, each is read by itself: the others still can be."""
+    """Replies with what is read off their codes, as many at once as keep all processes busy, but for less than a
+    disassembler's start. Where one of several cannot be read, or takes too long, each is read by itself: the others
+    still can be."""
     keys, read = list(replies), dict[str, Reply]()
-    size = max(1, min(BATCH, -(-len(keys) // pool.processes)))
+    packed_bytes = sum(len(code) for reply in replies.values() for code in reply["code"].values())
+    batches_most = max(1, min(pool.processes, -(-packed_bytes // BATCH_BYTES)))
+    size = max(1, min(BATCH, -(-len(keys) // batches_most)))
     batches = {str(i): keys[i : i + size] for i in range(0, len(keys), size)}
     while batches:
         asked = {

@@ -545,8 +545,9 @@ def _backend(target: Target) -> Any:
 
 
 def hashed(target: Target) -> None:
-    """Have the hash of Triton's own files, which it makes once a process: copies of this process need not."""
-    from triton.compiler import compiler
+    """Have the hash of Triton's own files, which it makes once a process, and the modules that it compiles by: copies
+    of this process need not."""
+    from triton.compiler import code_generator, compiler  # noqa: F401
     from triton.runtime import cache
 
     (getattr(cache, "triton_key", None) or compiler.triton_key)()

@@ -183,14 +183,11 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
         )
         given = Specialised(kinds, constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
         made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
-    reply: dict[str, Any] = {
+    return {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
         "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns,
         "numbers": asked.get("numbers", []),
     }  # fmt: skip
-    if "isa" in asked:
-        [reply["machine"]] = read_machines([made.code], asked["isa"], asked["matrix"], numbers=[reply["numbers"]])
-    return reply
 
 
 def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) -> Reply:

@@ -20,6 +20,8 @@ from .amdhsa import USER
 ELF, BUNDLE, COMPRESSED = b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 VERSIONS = range(30, 16, -1)
 """Of LLVM, as Debian names its tools."""
+OLD = ("not yet supported", "unable to get target", "PLEASE submit a bug report")
+"""What those that are too old for a target say, the last as they crash."""
 TIMEOUT_S = 120.0
 MOST_LISTED_BYTES = 1 << 30
 LOAD = 1
@@ -162,7 +164,7 @@ def _printed(name: str, code: bytes, *options: str) -> str:
         except subprocess.TimeoutExpired:
             raise CompilerFailed(f"{name} did not read {what} in {TIMEOUT_S:g} s") from None
     if done.returncode:
-        if "not yet supported" in done.stderr:
+        if any(words in done.stderr for words in OLD):
             raise DeviceError(
                 f"{path} is too old for the target of {what}: install a newer LLVM, or name its folder by "
                 "CARVER_LLVM_BIN; the compiler's assembly needs no tool"
