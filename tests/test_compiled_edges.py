@@ -306,6 +306,12 @@ def test_tiles_that_begin_in_one_sector_fetch_the_same() -> None:
 # -- the code
 
 
+def test_words_that_one_instruction_loads_of_constants_are_told_apart() -> None:
+    """Lanes a line apart, as the second of two arguments says, are in one bank each; as the first says, none is."""
+    lines = [("LDC.64", "R4, c[0x0][0x220]"), ("IMAD", "R6, R0, R5, RZ"), ("LDG.E", "R8, desc[UR4][R6.64]")]
+    assert through_l1(code(TID, *lines), arguments([0x220, 0x224], [4, 128]))[0] == {3: 32.0}
+
+
 @pytest.mark.parametrize(("apart", "passes"), [(4, None), (8, 2.0), (16, 4.0), (128, 32.0)])
 def test_lanes_meet_in_the_banks_of_l1(apart: int, passes: float | None) -> None:
     """1, 2 and 4 clocks where lanes of an H100 lie 4, 8 and 16 bytes apart (`taps` in `edges.jsonl.gz`)."""

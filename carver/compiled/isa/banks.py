@@ -337,7 +337,7 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
     elif kind == "LDC" and not REGISTERS.search(parts[-1]):
-        held.update(dict.fromkeys(writes, _operand(parts[-1], held)))
+        held.update((name, _operand(_word(parts[-1], n), held)) for n, name in enumerate(writes))
         return
     elif kind.startswith("LD") or kind in ("SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "VOTE"):
         value = None
@@ -372,12 +372,23 @@ def _run_uniform(each: Instruction, writes: Sequence[str], held: dict[str, Lanes
     if each.predicate or any(lost):
         return
     given = [_operand(part, held) for part in parts]
-    if each.mnemonic in ("ULDC", "LDCU", "R2UR"):
+    if each.mnemonic in ("ULDC", "LDCU"):
+        words = {name: held.get(_word(parts[1], n)) for n, name in enumerate(writes)}
+        held.update({name: word for name, word in words.items() if word is not None})
+        return
+    if each.mnemonic == "R2UR":
         value = given[1]
     else:
         value = _integer(each._replace(opcode=each.opcode.removeprefix("U")), parts, given)
     if value is not None and _same(value):
         held[writes[0]] = value
+
+
+def _word(place: str, n: int) -> str:
+    """The n-th word of constant memory from a place on, of which an instruction may load several."""
+    bank, _, offset = place.rpartition("[")
+    at = offset.rstrip("]")
+    return f"{bank}[{int(at, 0) + n * WORD_BYTES:#x}]" if n and IMMEDIATE.match(at) else place
 
 
 def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
