@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import carver
 from carver.base import store as base_store
-from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
+from carver.base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, ProblemError
 from carver.cli.main import main
 from carver.compiled import inspect, pool, store
 from carver.compiled.facts import unevenness
@@ -462,6 +462,14 @@ def copies(blocks: tuple[int, ...], **bounds: Any) -> carver.Ranking:
     args = {"x_ptr": half(8192), "y_ptr": half(8192), "n": 8000}
     configs = [{"BLOCK": block} for block in blocks]
     return carver.rank_kernel(kernels.copy, configs, args=args, grid=(32,), arch=H100, **bounds)
+
+
+def test_without_a_gpu_hints_of_a_kernel_say_how_they_are_timed() -> None:
+    ranking = copies((256,))
+    with pytest.raises(ConfigError, match=r"ranking\.benchmark_kernel\(kernel, args="):
+        ranking.benchmark()
+    with pytest.raises(DeviceError, match="none of args is on a GPU"):
+        ranking.benchmark_kernel(kernels.copy, args={"x_ptr": half(8), "y_ptr": half(8), "n": 8}, grid=(1,))
 
 
 @pytest.mark.parametrize("kept", ["cut", "no reply", "no text"])

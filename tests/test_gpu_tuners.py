@@ -12,6 +12,7 @@ import pytest
 
 import carver
 from carver.run.cuda import TIMERS
+from carver.run.launched import benchmark_kernel
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
@@ -90,6 +91,25 @@ def test_timers_agree_of_carvers_own_kernels(timer: str) -> None:
     events, other = (ranking.benchmark(rounds=3, timer=each, progress=False) for each in ("events", timer))
     ratio = other.measurements[0].median_ms / events.measurements[0].median_ms
     assert 0.8 < ratio < 1.25
+
+
+@pytest.mark.parametrize("timer", ["events", "graph"])
+def test_hints_of_a_kernel_are_timed_as_it_is_launched(timer: str) -> None:
+    """Rows of blocks too few for 256 elements: half of the result is missing."""
+    n, blocks = ROWS * COLUMNS, ROWS * COLUMNS // 512
+    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    before = y.clone()
+    given = {"args": {"x_ptr": x, "y_ptr": y, "n": n}, "grid": (blocks,)}
+    configs = [{"BLOCK": 512, "num_warps": warps} for warps in (1, 4)] + [{"BLOCK": 256, "num_warps": 4}]
+    ranking = carver.rank_kernel(compiled_kernels.copy, configs, arch="cuda", **given)
+    ordered = sorted(ranking, key=lambda hint: hint.config["BLOCK"], reverse=True)
+    report: Any = benchmark_kernel(ordered, compiled_kernels.copy, rounds=2, timer=timer, progress=False, **given)
+    assert report.outcomes == {"ok": 2, "wrong_result": 1} and torch.equal(y, before)
+    assert all(0.5 < m.median_ms / m.predicted_ms < 2.0 for m in report.ok)
+    assert "copy" in str(report) and report.to_dict()["best"]["bytes_per_s"] < 1e13
+    learnt = ranking.learn({m.hint["index"]: m.median_ms for m in report.ok})
+    told = next(hint for hint in learnt if hint.config == report.best.config)
+    assert told.predicted_ms == pytest.approx(report.best.median_ms, rel=0.1)
 
 
 def test_inductors_kernels_are_pinned() -> None:

@@ -7,6 +7,7 @@ In a checkout `arch/` and `templates/` stand beside the package. In a wheel they
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +30,7 @@ def cores_available() -> int:
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
+@lru_cache(maxsize=2)
 def folder(name: Literal["arch", "templates"]) -> Path:
     """The real directory of a shipped data folder; compilers get it as an include path."""
     installed, checkout = _PACKAGE / f"_{name}", _PACKAGE.parent / name

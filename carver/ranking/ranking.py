@@ -276,6 +276,7 @@ class Ranking(Sequence[Hint]):
     # what layers above do with a ranking
     learn: ClassVar[Callable[..., Ranking]] = late("ranking.learn:learn")
     benchmark: ClassVar[Callable[..., Any]] = late("run.bench:benchmark")
+    benchmark_kernel: ClassVar[Callable[..., Any]] = late("run.launched:benchmark_kernel")
     plot: ClassVar[Callable[..., Any]] = late("view.plots:plot_terms")
     plot_roofline: ClassVar[Callable[..., Any]] = late("view.plots:plot_roofline")
     plot_heatmap: ClassVar[Callable[..., Any]] = late("view.plots:plot_heatmap")

@@ -261,6 +261,11 @@ def benchmark(
     """
     if not hints:
         raise ConfigError("no hints to measure: give at least one")
+    if not isinstance(hints[0].subject, Problem):
+        raise ConfigError(
+            f"carver does not know how {hints[0].subject} is launched; the hints of a Triton kernel are timed by "
+            "ranking.benchmark_kernel(kernel, args=..., grid=...), with tensors on the GPU"
+        )
     problem = hints[0].problem
     if others := [h for h in hints if h.problem != problem]:
         raise ConfigError(f"one benchmark measures one problem: got {problem} and {others[0].problem}")

@@ -31,7 +31,7 @@ from ..base.table import (
     wrapped,
 )  # fmt: skip
 from ..problem.problem import Problem
-from ..ranking.hint import Hint
+from ..ranking.hint import Hint, Subject
 from ..view.plots import figure_of, legend_beside, log_ticks, new_axes, save, title
 from ..view.table import GREY, MARKERS, OTHER
 from .records import Measurement, tied
@@ -94,10 +94,11 @@ class Residual:
 
 
 class Report:
-    """The measurements of one problem on a device. `grid_size`: how many are feasible, if known; `defines`: macros."""
+    """The measurements of one problem, or of one kernel with its arguments, on a device. `grid_size`: how many are
+    feasible, if known; `defines`: macros."""
 
     def __init__(
-        self, problem: Problem, measurements: Iterable[Measurement], *, device: str = "auto",
+        self, problem: Problem | Subject, measurements: Iterable[Measurement], *, device: str = "auto",
         grid_size: int | None = None, defines: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         every = list(measurements)
@@ -207,7 +208,8 @@ class Report:
     def rates(self) -> dict[str, float]:
         """The best kernel's arithmetic and compulsory traffic. [FLOP/s], [bytes/s]"""
         seconds = self.best.median_ms * 1e-3
-        return {"flops_per_s": self.problem.flops / seconds, "bytes_per_s": self.problem.compulsory_bytes / seconds}
+        of = self.problem if isinstance(self.problem, Problem) else self.best.hint
+        return {"flops_per_s": of.flops / seconds, "bytes_per_s": of.compulsory_bytes / seconds}
 
     def summary(self) -> list[str]:
         """The findings as sentences, with the first reason for each kind of failure."""
