@@ -16,6 +16,7 @@ carver's first four of eight matmuls and four attentions on each target, in plac
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import re
@@ -574,8 +575,8 @@ def drop(path: Path, names: Sequence[str], targets: Sequence[str], still: Contai
     kept = [
         row for row in read(path) if row["kernel"] not in names or row["target"] not in targets or key(row) in still
     ]
-    path.unlink()
-    write(path, kept)
+    lines = "".join(json.dumps(row) + "\n" for row in kept)  # at once: row by row a gzip is ten times as large
+    path.write_bytes(gzip.compress(lines.encode(), mtime=0) if path.suffix == ".gz" else lines.encode())
 
 
 def main() -> None:

@@ -82,7 +82,7 @@ def told(ranking: carver.Ranking) -> tuple[object, ...]:
     ("h200", 10, None), ("a100", 3, "triton"), ("mi300x", 10, "triton"), ("rtx_3090", 1, None), ("h200", 40, None),
 ])  # fmt: skip
 def test_many_answers_are_those_of_single_queries(device: str, topk: int, backend: str | None) -> None:
-    ops = [op for op in drawn(topk, 36) if backend is None or op.problem.operator != "gemv"]
+    ops = [op for op in drawn(topk, 24) if backend is None or op.problem.operator != "gemv"]
     arch = carver.load_arch(device)
     ops = [op for op in ops if offered(op.problem, arch, backend or "triton") or op.problem.operator == "gemv"]
     many = carver.recommend_many(ops, device, topk, backend)
@@ -123,13 +123,11 @@ def test_hints_of_many_are_explained_and_survive_copies() -> None:
 def test_no_candidate_beats_its_bound(kernel) -> None:  # type: ignore[no-untyped-def]
     bound = model_of(kernel).bound
     assert bound is not None
-    seen = 0
-    for device in ("h200_sxm", "t4", "b200", "mi300x", "mi100", "gtx_680"):
+    ops, seen = [op for op in drawn(3, 40) if op.problem.operator == kernel.operator], 0
+    for at, device in enumerate(("h200_sxm", "t4", "b200", "mi300x", "mi100", "gtx_680")):
         arch = carver.load_arch(device)
-        for op in drawn(3, 40):
-            if op.problem.operator != kernel.operator or not offered(op.problem, arch, kernel.backend):
-                continue
-            if kernel.unmet(carver.kernels.scope.static_scope(op.problem, arch)):
+        for op in ops[at % 3 :: 3] or ops:  # each on two of the devices
+            if not offered(op.problem, arch, kernel.backend) or kernel.unmet(static_scope(op.problem, arch)):
                 continue
             try:
                 space = enumerate_space(op.problem, arch, kernel)
