@@ -38,8 +38,9 @@ from .surrogate import STARTS, Price, axes_of, explored, predicted
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LONG, SHARE = 20, 0.4
 """Lists of so many are compiled in part, and the part. What it costs: `python benchmarks/few_compiles.py score`."""
-WAVES = 3
-"""Where each processor has no more than so many configurations to compile, choosing among them saves no time."""
+WAVES = 6
+"""Where each processor has no more than so many configurations to compile, choosing among them saves no time: each of
+some five batches takes a compiler's time and a disassembler's start."""
 EIGHTY = 1.2816
 """Deviations of a normal distribution on each side of its mean that hold 80 % of it."""
 NOT_COMPILED = "not compiled, since others promise more"

@@ -28,7 +28,7 @@ LEAST_CHANCE = 0.05
 """No configuration is taken to be refused for certain."""
 STARTS = 4
 """Configurations far from each other that are compiled first, at most half of all."""
-LEAST_BATCH, BATCHES = 2, 8
+LEAST_BATCH, BATCHES = 2, 4
 """Configurations that are compiled at a time: at least so many, and the most in so many batches. Whatever the machine:
 the order of a list depends on nothing but the list."""
 SM_WARPS = 64
