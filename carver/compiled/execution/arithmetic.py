@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .lanes import WORD, Array, Column, pair, signed, unsigned
-from .operands import IS_PREDICATE, NUMBER, Getter, Known, Operands, after, mapped
+from .operands import IS_PREDICATE, NUMBER, Getter, Known, Operands, after, mapped, real
 
 REAL = re.compile(r"^-?(?:\d*\.?\d+(?:e[-+]?\d+)?|\+?INF|\+?QNAN)$", re.IGNORECASE)
 ROUNDINGS = {"FLOOR": np.floor, "CEIL": np.ceil, "TRUNC": np.trunc}
@@ -471,6 +471,14 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
     by = next((int(token, 16) for token in reversed(src) if NUMBER.match(token) and token[0] != "-"), 0)
     if kind in STILL:
         return lambda *values: [("still", *values)]
+    if kind == "LOP3":
+        table = max(place for place, token in enumerate(src) if NUMBER.match(token))
+        sides = [int(token, 16) if NUMBER.match(token) else None if real(token) else 0 for token in src[:table][-3:]]
+        if sides.count(None) == 1:  # of one register the lowest bits
+            place = sides.index(None)
+            ends = (looked_up(by, *(end if side is None else side for side in sides)) for end in (0, WORD))
+            top = ((next(ends) ^ next(ends)) & WORD).bit_length()
+            return lambda *values: [("low", values[place], top)]
     if kind in MASKED:
         return lambda *values: [("masked", *(value for value in values if value.dtype != bool))]
     if kind == "IMAD" and "HI" in mods:

@@ -43,8 +43,9 @@ EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
 IDLE, MANY = 0.02, 0.1
 """Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
-COVERED, BESIDE, APART = 0.75, 64, 4
-"""Share of what so many neighbours load that those of an earlier load must cover; blocks that tell what all share."""
+COVERED, BESIDE, APART, FEW = 0.75, 64, 4, 64
+"""Share of what so many neighbours load that those of an earlier load must cover; blocks that tell what all share;
+places that are looked up before all are."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
@@ -398,22 +399,27 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
     small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
     out: dict[int, int] = {}
-    kept: list[tuple[Any, Walks, Any]] = []
+    kept: defaultdict[Any, list[tuple[Walks, Any]]] = defaultdict(list)
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
-        form = tile.place, tile.kind, tile.tile_bytes, tile.unit_bytes
+        form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
+        form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
         mine = np.sort(np.unique(lies.start[lies.slot < BESIDE] // tile.unit_bytes)[:, None] + tile.units, axis=None)
         mine = np.concatenate([mine[:1], mine[1:][mine[1:] != mine[:-1]]])  # np.unique takes 30 times as long
-        for other, there, theirs in kept:
-            if mine.size and other == form and all(
-                map(np.array_equal, (there.slot, there.stride, there.count), (lies.slot, lies.stride, lies.count))
-            ) and (theirs[np.searchsorted(theirs[:-1], mine)] == mine).mean() > COVERED:  # fmt: skip
+        few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
+        for there, theirs in kept[form] if mine.size else ():
+            if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:
                 out[tile.index] = int(np.median(lies.start - there.start))
                 break
         else:
-            kept.append((form, lies, mine))
+            kept[form].append((lies, mine))
     return out
+
+
+def covered(places: Array, some: Array) -> float:
+    """Share of some places that is among others, which are sorted."""
+    return float((places[np.searchsorted(places[:-1], some)] == some).mean())
 
 
 def waited(loops: Sequence[tuple[float, float, Sequence[float]]]) -> float:

@@ -103,8 +103,8 @@ class Leaper:
         self.run = run
         self._marks: dict[int, list[Mark]] = {}
         self._names = {n: sorted(run.blocks[n].live - run.blocks[n].rewritten) for n in run.program.heads}
-        self._rough = set[int]()
-        """Heads of loops that were leapt over although some addresses do not move evenly."""
+        self._rough: dict[int, int] = {}
+        """Heads of loops that were leapt over although some addresses do not move evenly, and passes of a piece."""
         self._failed, self._rests = Counter[int](), Counter[int]()
         """By head: how often passes were compared in vain, and how many pass until they are again."""
         self._storing = Counter[int]()
@@ -124,6 +124,8 @@ class Leaper:
         if marks and not np.array_equal(marks[-1].lanes, fiber.lanes):
             marks.clear()
             self._failed[fiber.block] = self._rests[fiber.block] = 0
+            if fiber.block in self._rough:
+                self._rough[fiber.block] = 0
         rewritten = {name: fiber.values.get(name) for name in self.run.blocks[fiber.block].rewritten}
         marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names], rewritten))
         if len(marks) > 4 * PERIODS[-1]:
@@ -155,9 +157,10 @@ class Leaper:
                 times, walked = repeats(spans, self.run.program.steering if rough else None)
                 if times <= 2:  # the last pass is run
                     continue
-                if rough:
-                    self._rough.add(fiber.block)
-                    times = times if times > ENDLESS else max(times // PIECES, 3)
+                if rough and times <= ENDLESS:
+                    piece = self._rough.get(fiber.block) or max(times // PIECES, 3)
+                    self._rough[fiber.block] = piece
+                    times = min(times, piece)
                 if times > ENDLESS:
                     self._leave(fiber.block)
                 else:
@@ -333,6 +336,10 @@ def _holds(events: Sequence[Event], steps: Sequence[Array]) -> int:
         return FOREVER
     if how == "still":
         return 0
+    if how == "low" and not (moves[0] & (1 << int(bits[0][1].max())) - 1).any():
+        return FOREVER  # of what moves no bit is among those
+    if how == "low":
+        return _masked([each[0] for each in bits], moves[0])
     if how == "masked":
         kept = [place for place, step in enumerate(moves) if step.any()]
         return min(_masked([each[place] for each in bits], moves[place]) for place in kept)

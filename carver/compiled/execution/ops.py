@@ -32,8 +32,8 @@ class Thread(Protocol):
 
     def note(self, address: int, how: str, *values: Column) -> None:
         """What an outcome depends on: `how` is a comparison of two values (EQ, NE, LT, LE, GT, GE), "cut" where the low
-        bits of the first are dropped, the second says how many, "masked" where bits of any place may be, "still" where
-        nothing is known of the result once a value changes."""
+        bits of the first are dropped, the second says how many, "low" where all above so many may be, "masked" where bits
+        of any place may be, "still" where nothing is known of the result once a value changes."""
 
     def lost(self, opcode: str, names: Sequence[str]) -> None:
         """That an instruction is not known: what it writes is unknown, and it is counted."""

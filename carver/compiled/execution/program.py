@@ -47,7 +47,7 @@ class Program:
 
     def __init__(self, ops: Sequence[Op], mask: str = "") -> None:
         self.ops, self.mask = ops, mask
-        self._found: dict[Any, tuple[list[list[int]], list[frozenset[str]]]] = {}
+        self._found: dict[Any, tuple[list[list[int]], list[int]]] = {}
         self.index = {op.address: i for i, op in enumerate(ops)}
         starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
         starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
@@ -120,7 +120,8 @@ class Program:
             last = self.ops[places[-1]]
             ends = last.kind in ENDS
             ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
-            blocks.append(Block(places, ops, last if ends else None, live[n], steers[n], live[n] - read[n]))
+            asked = (self._named(some) for some in (live[n], steers[n], live[n] & ~read[n]))
+            blocks.append(Block(places, ops, last if ends else None, *asked))
         return blocks
 
     @cached_property
@@ -129,21 +130,21 @@ class Program:
         return frozenset(self.ops[i].address for each in self._steering[0] for i in each)
 
     @cached_property
-    def _steering(self) -> tuple[list[list[int]], list[frozenset[str]]]:
+    def _steering(self) -> tuple[list[list[int]], list[int]]:
         return self._needed({i: op.reads if op.kind in ENDS else op.asks for i, op in enumerate(self.ops)
                              if op.kind in ENDS or op.kind in (*ACCESSES, "shared")})  # fmt: skip
 
     def _needed(
         self, roots: Mapping[int, frozenset[str]], whole: str = ""
-    ) -> tuple[list[list[int]], list[frozenset[str]]]:
-        """By basic block: the instructions that some need, and these; and what is read behind the block's start.
+    ) -> tuple[list[list[int]], list[int]]:
+        """By basic block: the instructions that some need, and these; and what is read behind the block's start, as bits.
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
         key = whole, tuple(roots.items())
         if key in self._found:
             return self._found[key]
         count = len(self.ranges)
-        names, bits, reads_of, writes_of = self._masks
+        _, bits, reads_of, writes_of = self._masks
         guards = ["" if op.guard == whole else op.guard for op in self.ops]
         only = [guard or op.only for guard, op in zip(guards, self.ops, strict=True)]
         bit_of = {guard: 1 << bits[guard.lstrip("!")] for guard in set(only) if guard}
@@ -157,7 +158,10 @@ class Program:
         for n, out in enumerate(after):
             for m, _ in out:
                 before[m].append(n)
-        work, queued = list(range(count)), [True] * count
+        work = sorted({self.block_of[i] for i in roots})
+        queued = [False] * count
+        for n in work:
+            queued[n] = True
         while work:
             n = work.pop()
             queued[n] = False
@@ -198,8 +202,17 @@ class Program:
                     if not queued[m]:
                         work.append(m)
                         queued[m] = True
-        asked_for = [frozenset(name for at, name in enumerate(names) if held >> at & 1) for held in live]
-        return self._found.setdefault(key, (needed, asked_for))
+        return self._found.setdefault(key, (needed, live))
+
+    def _named(self, held: int) -> frozenset[str]:
+        """Registers by their bits."""
+        names = self._masks[0]
+        found = []
+        while held:
+            lowest = held & -held
+            found.append(names[lowest.bit_length() - 1])
+            held ^= lowest
+        return frozenset(found)
 
     @cached_property
     def _passed_on(self) -> list[list[tuple[int, int]]]:

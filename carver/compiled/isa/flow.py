@@ -7,7 +7,7 @@ loops. This finds the natural loops of reducible code, and also loops with two e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from .code import Loop
@@ -70,25 +70,49 @@ def usual(
     return {i: replace(step, falls=False) if i in rare else step for i, step in steps.items()}
 
 
-def reachable(after: Sequence[Iterable[int]], starts: Iterable[int]) -> set[int]:
+def reachable(
+    after: Sequence[Iterable[int]] | Mapping[int, Iterable[int]], starts: Iterable[int], among: Set[int] | None = None
+) -> set[int]:
+    """From some nodes, these among them; without going through those that are not `among` so many."""
     seen: set[int] = set()
     stack = list(starts)
     while stack:
         n = stack.pop()
-        if n not in seen:
+        if n not in seen and (among is None or n in among):
             seen.add(n)
             stack.extend(after[n])
     return seen
 
 
 def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
-    """Strongly connected components with a cycle, in the subgraph of `nodes`."""
-    import networkx as nx
-
-    inside = set(nodes)
-    edges = nx.DiGraph((n, m) for n in nodes for m in after[n] if m in inside)
-    to_itself = set(nx.nodes_with_selfloops(edges))
-    return [part for part in nx.strongly_connected_components(edges) if len(part) > 1 or part & to_itself]
+    """Strongly connected components with a cycle, in the subgraph of `nodes`, by Kosaraju's algorithm."""
+    before: dict[int, list[int]] = {n: [] for n in nodes}
+    for n in nodes:
+        for m in after[n]:
+            if m in before:
+                before[m].append(n)
+    left: list[int] = []
+    """In the order in which a search in depth is through with them."""
+    seen: set[int] = set()
+    for root in nodes:
+        path = [] if root in seen else [(root, iter(after[root]))]
+        seen.add(root)
+        while path:
+            n = next((m for m in path[-1][1] if m in before and m not in seen), None)
+            if n is None:
+                left.append(path.pop()[0])
+            else:
+                seen.add(n)
+                path.append((n, iter(after[n])))
+    found: list[set[int]] = []
+    while left:
+        root = left.pop()
+        if root in seen:
+            part = reachable(before, [root], seen)
+            seen -= part
+            if len(part) > 1 or root in after[root]:
+                found.append(part)
+    return found
 
 
 MEMORY = re.compile(r"LD|ST|ATOM|RED|BAR|UTMA|UBLK|(global|buffer|flat)_(load|store|atomic)|ds_|s_barrier")
