@@ -18,7 +18,7 @@ from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
 from ..footprint import Footprint, Touched, fetched
 from ..isa import elf, sass
-from ..isa.banks import mean_passes, sectors_of, turns_of
+from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
 from ..isa.matrix import Matrix
 from ..isa.summary import width_bytes
@@ -26,7 +26,7 @@ from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
-from .lanes import Array, Column, told
+from .lanes import Array, Column, distinct, told, wide
 from .launch import Launch
 from .leaps import Event
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
@@ -79,6 +79,7 @@ class Execution:
 
     def __init__(self, code: Code, program: Program, launch: Launch, arch: Arch, shared_bytes: int) -> None:
         self.program, self.launch, self.arch = program, launch, arch
+        self._seen: dict[tuple[Any, ...], float] = {}
         self.count, threads = math.prod(launch.grid), math.prod(launch.block)
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
         sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
@@ -219,9 +220,9 @@ class Execution:
         """Of one execution by the first block."""
         run = self.detail
         lanes, address = spread(event)
-        here = event.lanes[run.slot[event.lanes] == run.slot[event.lanes].min()]
-        warps = len(np.unique(run.warp[here]))
-        mine = np.isin(lanes, here)
+        first = run.slot[event.lanes[0]]
+        warps = len(distinct(run.warp[event.lanes[run.slot[event.lanes] == first]]))
+        mine = run.slot[lanes] == first
         lanes, address = lanes[mine], address[mine]
         warp, lane = run.warp[lanes], run.lane_of[lanes]
         if run.warp_size > LANES and not each.opcode.startswith("ds_"):
@@ -230,17 +231,25 @@ class Execution:
             warp, lane, warps = warp * 2 + lane // LANES, lane % LANES, warps * 2
         if found := PAIR.match(each.opcode):  # of two accesses the first stands for both
             each = each._replace(opcode=f"{found[1]}{found[2]}")
-        passes = mean_passes(each, warp, lane, address, warps)
+        passes = self._mean_passes(each, warp, lane, address, warps)
         inner = event.places[0] if event.places else None
         if access == "copy" and inner is not None and inner.known is None and len(lanes):  # both ends are such banks
-            target = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
-            shared = mean_passes(each, warp, lane, target, warps)
+            target = wide(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
+            shared = self._mean_passes(each, warp, lane, target, warps)
             whole = lanes[warp == warp[0]]
             if len(whole) == LANES:
                 first = warp == warp[0]
                 shared = max(shared, turns_of(each, address[first], target[first]))
             passes += shared - 1.0
         return passes
+
+    def _mean_passes(self, each: Instruction, warp: Array, lane: Array, address: Array, warps: int) -> float:
+        """`mean_passes`, which are the same at places that whole rows of banks lie between."""
+        places = address - address[:1] // LINE_BYTES * LINE_BYTES
+        key = each.opcode, warps, warp.tobytes(), lane.tobytes(), places.tobytes()
+        if key not in self._seen:
+            self._seen[key] = mean_passes(each, warp, lane, address, warps)
+        return self._seen[key]
 
     def _sectors(self, code: Code) -> dict[int, float]:
         """Sectors that a warp's atomics touch, and its stores to arrays on the stack, by instruction, in the first
@@ -405,8 +414,8 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
             continue
         form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
-        mine = np.sort(np.unique(lies.start[lies.slot < BESIDE] // tile.unit_bytes)[:, None] + tile.units, axis=None)
-        mine = np.concatenate([mine[:1], mine[1:][mine[1:] != mine[:-1]]])  # np.unique takes 30 times as long
+        mine = distinct(lies.start[lies.slot < BESIDE] // tile.unit_bytes)[:, None] + tile.units
+        mine = distinct(mine)
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
         for there, theirs in kept[form] if mine.size else ():
             if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:

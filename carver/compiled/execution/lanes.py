@@ -18,6 +18,24 @@ WORD = 0xFFFFFFFF
 SIGN = 0x80000000
 
 
+def wide(bits: Array, count: int) -> Array:
+    """One entry for each of so many lanes."""
+    return bits if len(bits) == count else np.repeat(bits, count)
+
+
+def begins(bits: Array) -> Array:
+    """The first places of runs of equal numbers."""
+    first = np.ones(len(bits), bool)
+    np.not_equal(bits[1:], bits[:-1], out=first[1:])
+    return np.flatnonzero(first)
+
+
+def distinct(bits: Array) -> Array:
+    """As np.unique gives, which hashes: that takes several times as long."""
+    ordered = np.sort(bits, axis=None)
+    return ordered[begins(ordered)]
+
+
 class Column(NamedTuple):
     bits: Array
     known: Array | None = None
@@ -25,8 +43,7 @@ class Column(NamedTuple):
 
     def spread(self, count: int) -> Column:
         """One entry for each of so many lanes."""
-        known = None if self.known is None else np.broadcast_to(self.known, count)
-        return Column(np.broadcast_to(self.bits, count), known)
+        return Column(wide(self.bits, count), None if self.known is None else wide(self.known, count))
 
     def taken(self, which: Array) -> Column:
         """Of some lanes."""

@@ -32,8 +32,8 @@ class Thread(Protocol):
 
     def note(self, address: int, how: str, *values: Column) -> None:
         """What an outcome depends on: `how` is a comparison of two values (EQ, NE, LT, LE, GT, GE), "cut" where the low
-        bits of the first are dropped, the second says how many, "low" where all above so many may be, "masked" where bits
-        of any place may be, "still" where nothing is known of the result once a value changes."""
+        bits of the first are dropped, the second says how many, "low" where all above so many may be, "masked" where
+        bits of any place may be, "still" where nothing is known of the result once a value changes."""
 
     def lost(self, opcode: str, names: Sequence[str]) -> None:
         """That an instruction is not known: what it writes is unknown, and it is counted."""
@@ -104,3 +104,10 @@ class Op:
     """The opcode of an instruction that is not known."""
     within: str = ""
     """A mask of the lanes whose results it writes, where it is no guard: other lanes get something as well."""
+
+    def placed(self, address: int) -> Op:
+        """The same at an address; `replace` takes ten times as long."""
+        new = object.__new__(Op)
+        for name in self.__slots__:
+            object.__setattr__(new, name, address if name == "address" else getattr(self, name))
+        return new

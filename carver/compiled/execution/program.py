@@ -137,7 +137,7 @@ class Program:
     def _needed(
         self, roots: Mapping[int, frozenset[str]], whole: str = ""
     ) -> tuple[list[list[int]], list[int]]:
-        """By basic block: the instructions that some need, and these; and what is read behind the block's start, as bits.
+        """By basic block: the instructions that some need, and these; and bits of what is read behind the block's start.
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
         key = whole, tuple(roots.items())
@@ -169,11 +169,12 @@ class Program:
             for m, mask in after[n]:
                 wanted |= live[m] & mask
             under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
+            union = 0  # of these, and some that are not wanted any more
             kept = []
             for i in reversed(self.ranges[n]):
                 written, asked, guard = writes_of[i], asked_of[i], guards[i]
                 hit = wanted & written
-                if under and not hit:
+                if union & written and not hit:
                     against = guard.removeprefix("!") if guard.startswith("!") else f"!{guard}"  # holds where it fails
                     hit = any(mask & written and name != against for name, mask in under.items())
                 if asked < 0 and not hit:
@@ -191,6 +192,7 @@ class Program:
                 if where := only[i]:
                     wanted |= bit_of[where]
                     under[where] = under.get(where, 0) | reads & ~bit_of[where]
+                    union |= reads
                 else:
                     wanted |= reads
             needed[n] = kept[::-1]
@@ -260,8 +262,10 @@ def passing_by(ops: Sequence[Op]) -> list[Op]:
     program = Program(ops)
     loads = {i for i, op in enumerate(ops) if op.access in ("load", "copy")}
 
-    def lost(i: int) -> bool:
-        return any(not loads.isdisjoint(each) for each in program._needed({i: ops[i].reads})[0])
+    def lost(*some: int) -> bool:
+        return any(not loads.isdisjoint(each) for each in program._needed({i: ops[i].reads for i in some})[0])
 
+    rare = [i for i, op in enumerate(ops) if op.rare]
+    found = {i for i in rare if lost(i)} if lost(*rare) else set()
     free: dict[str, Any] = {"guard": "", "conditions": (), "reads": frozenset(), "asks": frozenset(), "rare": False}
-    return [replace(op, **free) if op.rare and lost(i) else op for i, op in enumerate(ops)]
+    return [replace(op, **free) if i in found else op for i, op in enumerate(ops)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, gathered, merged, told
+from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, begins, gathered, merged, told, wide
 from .launch import Launch
 from .leaps import Event, Leaper
 from .ops import HERE, Op
@@ -301,9 +301,9 @@ class Run:
         memory, count = self.kept[op.kind], len(fiber.lanes)
         if op.access == "load" and memory.empty:
             return {}
-        lanes = np.flatnonzero(np.broadcast_to(active, count))
+        lanes = np.flatnonzero(wide(active, count))
         owner = fiber.lanes[lanes] if op.kind == "local" else self.slot[fiber.lanes[lanes]]
-        place = np.broadcast_to(at.bits, count)[lanes] & WORD
+        place = wide(at.bits, count)[lanes] & WORD
         if op.access == "store":
             for word, get in enumerate(op.stored):
                 value = get(fiber)
@@ -403,7 +403,7 @@ class Fiber:
     def warps(self) -> Array:
         if self._warps is None:
             here = self.run.warp[self.lanes]
-            self._warps = here[np.flatnonzero(np.diff(here, prepend=-1))]
+            self._warps = here[begins(here)]
         return self._warps
 
     def leads(self) -> Array:
@@ -416,13 +416,13 @@ class Fiber:
         return self.run.lane_of[self.lanes][np.flatnonzero(leads)][np.cumsum(leads) - 1]
 
     def ballot(self, holds: Array) -> Array:
-        bits = np.where(np.broadcast_to(holds, len(self.lanes)), 1 << self.run.lane_of[self.lanes], 0)
+        bits = np.where(wide(holds, len(self.lanes)), 1 << self.run.lane_of[self.lanes], 0)
         leads = self.leads()
         return np.add.reduceat(bits, np.flatnonzero(leads))[np.cumsum(leads) - 1]
 
     def matched(self, values: Array) -> Array:
         """Lanes of each lane's warp that hold the same."""
-        keys = self.run.warp[self.lanes] << 32 | np.broadcast_to(values, len(self.lanes))
+        keys = self.run.warp[self.lanes] << 32 | wide(values, len(self.lanes))
         _, group = np.unique(keys, return_inverse=True)
         masks = np.bincount(group, weights=1 << self.run.lane_of[self.lanes])
         out: Array = masks[group].astype(np.int64)
@@ -431,7 +431,7 @@ class Fiber:
     def shuffled(self, values: Array, lanes: Array) -> Array:
         """What another lane of the warp holds; a lane's own value where that one is not here."""
         warp = self.run.warp[self.lanes] * self.run.warp_size
-        wanted = warp + np.broadcast_to(lanes, len(warp)) % self.run.warp_size
+        wanted = warp + wide(lanes, len(warp)) % self.run.warp_size
         here = warp + self.run.lane_of[self.lanes]
         at = np.minimum(np.searchsorted(here, wanted), len(here) - 1)
         return np.where(here[at] == wanted, values[at], values)
@@ -449,7 +449,7 @@ class Fiber:
             return []
         if mask.all():
             return [Fiber(self.run, self.lanes, block, dict(self.values), self.depth)]
-        which = np.flatnonzero(np.broadcast_to(mask, len(self.lanes)))
+        which = np.flatnonzero(wide(mask, len(self.lanes)))
         live: Any = self.run.blocks[block].live
         values = {name: self.values[name].taken(which) for name in live if name in self.values}
         return [Fiber(self.run, self.lanes[which], block, values, self.depth)]

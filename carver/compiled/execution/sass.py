@@ -91,7 +91,7 @@ def decode(each: Instruction) -> Op:
     """What an instruction does."""
     if each.target is not None or each.mnemonic in INDIRECT:
         return _decoded(each)
-    return replace(_alike(each.predicate, each.opcode, each.operands), address=each.address)
+    return _alike(each.predicate, each.opcode, each.operands).placed(each.address)
 
 
 @lru_cache(maxsize=1 << 15)

@@ -15,7 +15,7 @@ import numpy as np
 from ..binary import TensorMap
 from ..footprint import ALIGN_LIMIT
 from ..isa.code import Code
-from .lanes import WORD, Array, signed
+from .lanes import WORD, Array, begins, distinct, signed, wide
 from .launch import PARAMETERS, SPACE, Launch, Place
 from .leaps import Event
 from .program import MOVES, Program
@@ -87,12 +87,14 @@ def times(event: Event) -> int:
 def spread(event: Event) -> tuple[Array, Array]:
     """Lanes that take part in an event at a known address, and that address."""
     column = event.values[0]
-    active = np.broadcast_to(event.detail, len(event.lanes))
     if column is None:
         return event.lanes[:0], event.lanes[:0]
-    if column.known is not None:
-        active = active & np.broadcast_to(column.known, len(active))
-    return event.lanes[active], np.broadcast_to(column.bits, len(active))[active]
+    active = event.detail if column.known is None else event.detail & column.known
+    bits = wide(column.bits, len(event.lanes))
+    if active.all():
+        return event.lanes, bits
+    active = wide(active, len(event.lanes))
+    return event.lanes[active], bits[active]
 
 
 def tiles(run: Run, launch: Launch) -> list[Tile]:
@@ -121,9 +123,9 @@ def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launc
     run_bytes = box[0] * size
     if box[0] == place.map.dims[0] and len(box) > 1 and not place.map.lower:
         run_bytes *= box[1]
-    issued = sum(times(event) * len(np.unique(run.warp[spread_box(event)])) for event in known)  # by each warp once
+    issued = sum(times(event) * len(begins(run.warp[spread_box(event)])) for event in known)  # by each warp once
     here = spread_box(known[0])
-    firsts = run.tid[here[np.flatnonzero(np.diff(run.warp[here], prepend=-1))]]
+    firsts = run.tid[here[begins(run.warp[here])]]
     return Tile(
         index, kind, "descriptor", place, count, 1.0, 1.0, run_bytes, run_bytes,
         align_bytes=math.gcd(ALIGN_LIMIT, run_bytes),
@@ -132,7 +134,7 @@ def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launc
 
 
 def spread_box(event: Event) -> Array:
-    return event.lanes[np.broadcast_to(event.detail, len(event.lanes))]
+    return event.lanes[wide(event.detail, len(event.lanes))]
 
 
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
@@ -153,7 +155,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         place, outside = place or where, outside or where is None
         sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
         lanes_of_exact += len(lanes)
-        for slot in np.unique(slots):
+        for slot in distinct(slots):
             mine = slots == slot
             order = np.argsort(address[mine], kind="stable")
             seen.append((run.tid[lanes[mine]][order], address[mine][order]))
@@ -166,7 +168,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     size = max(sizes)
     tile = tile[np.diff(tile, prepend=tile[0] - 1) > 0]
     unit = min(width, WORD_BYTES)
-    units = np.unique((tile[:, None] + np.arange(0, width, unit)) // unit) - tile[0] // unit
+    units = distinct((tile[:, None] + np.arange(0, width, unit)) // unit) - tile[0] // unit
     gaps = np.diff(tile)
     edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
     spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
@@ -201,9 +203,9 @@ def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: in
     first, last = address // SECTOR_BYTES, (address + width - 1) // SECTOR_BYTES
     inner = event.places[0] if event.places else None
     if inner is not None and inner.known is None:
-        to = np.broadcast_to(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)] // SECTOR_BYTES
+        to = wide(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)] // SECTOR_BYTES
         _, group = np.unique(group << 32 | to, return_inverse=True)
-    return len(np.unique(np.concatenate([group * SPACE + each % SPACE for each in (first, last)])))
+    return len(distinct(np.concatenate([group * SPACE + each % SPACE for each in (first, last)])))
 
 
 def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
@@ -225,7 +227,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
         lanes += times(event) * len(here)
         executions += times(event) * len(np.unique(run.slot[here]))
         if place is None and len(here) and (column := event.values[0]) is not None:
-            address = np.broadcast_to(column.bits, len(event.lanes))[np.broadcast_to(event.detail, len(event.lanes))]
+            address = wide(column.bits, len(event.lanes))[wide(event.detail, len(event.lanes))]
             first = np.sort(address[run.slot[here] == run.slot[here[0]]])
             # with 0 for what is not known it may lie before its tensor
             place, row = launch.place_of(int(first[0]) + SPACE // 2), _distinct(first, width)
@@ -262,7 +264,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     if first is not None and len(first[0]):
         slot, start = run.slot[first[0]], first[1]
         order = np.lexsort((start, slot))
-        cut = np.flatnonzero(np.diff(slot[order], prepend=-1))
+        cut = begins(slot[order])
         low, high = (f.reduceat(start[order], cut) for f in (np.minimum, np.maximum))
         again = run.program.block_of[tile.index] in run.program.looping
         near = 0.0 if again else SAME_FORM * max(map(abs, tile.offsets.values()))
@@ -277,7 +279,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     group, slot, start, stride, count, kept, round_, many = (
         column[order] for column in (group, slot, start, stride, count, kept, round_, many)
     )
-    cut = np.flatnonzero(np.diff(group, prepend=-1))
+    cut = begins(group)
     length = np.diff(np.append(cut, len(group)))
     low = np.minimum.reduceat(np.minimum(start, start + stride * (count - 1)), cut)
     high = np.maximum.reduceat(np.maximum(start, start + stride * (count - 1)), cut)
@@ -306,7 +308,7 @@ def _rows(tile: Tile, event: Event, rounds: Array | None, run: Run, head: int) -
     slot = run.slot[lanes]
     one = run.warp[lanes] if tile.path == "descriptor" else slot
     order = np.lexsort((start, one))
-    cut = order[np.flatnonzero(np.diff(one[order], prepend=-1))]
+    cut = order[begins(one[order])]
     slot, start, kept = slot[cut], start[cut], kept[cut]
     at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
     ones = np.ones(len(cut), np.int64)
@@ -349,18 +351,18 @@ def _starts(tile: Tile, event: Event, run: Run) -> tuple[Array, Array, Array, li
         shows = np.zeros(len(lanes), bool)
         for thread, far in tile.offsets.items():
             offset[threads == thread], shows[threads == thread] = far, True
-        which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
+        which = np.flatnonzero(wide(event.detail, len(event.lanes)))
         if (column := event.values[0]) is not None and column.known is not None:
-            which = which[np.broadcast_to(column.known, len(event.lanes))[which]]
-        steps = [np.broadcast_to(walk.steps[0], len(event.lanes))[which][shows] for walk in event.walks]
+            which = which[wide(column.known, len(event.lanes))[which]]
+        steps = [wide(walk.steps[0], len(event.lanes))[which][shows] for walk in event.walks]
         slot = run.slot[lanes[shows]]
         kept = np.where(np.bincount(slot)[slot] >= len(tile.offsets), tile.whole, tile.part)
         return lanes[shows], (address - offset)[shows], kept, steps
     if tile.place is None or tile.place.map is None or any(value is None for value in event.values):
         return None
-    which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
-    full = [np.broadcast_to(value.bits, len(event.lanes))[which] for value in event.values if value is not None]
-    moves = [[np.broadcast_to(step, len(event.lanes))[which] for step in walk.steps] for walk in event.walks]
+    which = np.flatnonzero(wide(event.detail, len(event.lanes)))
+    full = [wide(value.bits, len(event.lanes))[which] for value in event.values if value is not None]
+    moves = [[wide(step, len(event.lanes))[which] for step in walk.steps] for walk in event.walks]
     start, kept = _corner(tile.place.map, [signed(each) for each in full[1:]])
     pitches = _pitches(tile.place.map)
     steps = [
@@ -415,7 +417,7 @@ def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
         mine = address[run.slot[lanes] == block]
         if not len(mine) or not set(code.instructions[index].opcode.split(".")).isdisjoint(PAST_L1):
             continue
-        sectors = np.unique(mine // SECTOR_BYTES)
+        sectors = distinct(mine // SECTOR_BYTES)
         begun = entered.setdefault(loop_of[index], now) if index in loop_of else -1
         keys.append(sectors)
         times.append(np.full(len(sectors), now))
@@ -464,7 +466,7 @@ def sized(launch: Launch, program: Program, detail: Run) -> None:
     """Set their boxes. Tiles of one tensor do not overlap: a box is as long as the coordinates of its copies lie apart,
     in neighbouring blocks and in later passes of loops, and as the tensor along an axis where they do not differ."""
     issues = {int(tid) for event in detail.log if event.kind == "box"
-              for tid in detail.tid[event.lanes[np.broadcast_to(event.detail, len(event.lanes))]]}  # fmt: skip
+              for tid in detail.tid[event.lanes[wide(event.detail, len(event.lanes))]]}  # fmt: skip
     if not launch.unsized or not issues:
         return
     across, down, _ = launch.grid
@@ -484,9 +486,9 @@ def _copies(run: Run) -> Iterator[tuple[int, list[Array]]]:
     for event in run.log:
         if event.kind != "box" or any(value is None for value in event.values):
             continue
-        which = np.flatnonzero(np.broadcast_to(event.detail, len(event.lanes)))
-        base, *at = [np.broadcast_to(v.bits, len(event.lanes))[which] for v in event.values if v is not None]
+        which = np.flatnonzero(wide(event.detail, len(event.lanes)))
+        base, *at = [wide(v.bits, len(event.lanes))[which] for v in event.values if v is not None]
         yield int(base[0]), [signed(each) for each in at]
         for walk in event.walks:
-            steps = [np.broadcast_to(step, len(event.lanes))[which] for step in walk.steps[1:]]
+            steps = [wide(step, len(event.lanes))[which] for step in walk.steps[1:]]
             yield int(base[0]), [signed((each + step) & WORD) for each, step in zip(at, steps, strict=True)]

@@ -98,12 +98,12 @@ def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[s
         path = [] if root in seen else [(root, iter(after[root]))]
         seen.add(root)
         while path:
-            n = next((m for m in path[-1][1] if m in before and m not in seen), None)
-            if n is None:
+            further = next((m for m in path[-1][1] if m in before and m not in seen), None)
+            if further is None:
                 left.append(path.pop()[0])
             else:
-                seen.add(n)
-                path.append((n, iter(after[n])))
+                seen.add(further)
+                path.append((further, iter(after[further])))
     found: list[set[int]] = []
     while left:
         root = left.pop()
