@@ -137,7 +137,7 @@ class Program:
     def _needed(
         self, roots: Mapping[int, frozenset[str]], whole: str = ""
     ) -> tuple[list[list[int]], list[int]]:
-        """By basic block: the instructions that some need, and these; and bits of what is read behind the block's start.
+        """By basic block: the instructions that some need, and these; bits of what is read behind the block's start.
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
         key = whole, tuple(roots.items())
