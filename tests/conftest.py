@@ -75,7 +75,8 @@ def compilers() -> Iterator[Pool]:
 @pytest.fixture
 def one_pool(compilers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels of a test go to that one, in place of processes of their own that each import Triton."""
-    monkeypatch.setattr("carver.compiled.pool.Pool", lambda *_, **__: nullcontext(compilers))
+    for module in ("compiled.pool", "ranking.kernel", "integrations.search"):
+        monkeypatch.setattr(f"carver.{module}.Pool", lambda *_, **__: nullcontext(compilers))
 
 
 @pytest.fixture(scope="module", params=list(answerable()), ids="-".join)
