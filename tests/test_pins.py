@@ -23,7 +23,6 @@ import carver
 from carver.base.child import Reply
 from carver.base.errors import ConfigError
 from carver.cli.main import main
-from carver.compiled import inspect
 from carver.compiled.pool import Pool, own_fault, told, transient
 from carver.integrations.autotune import Race, enable_triton
 from carver.ranking import pins, ties
