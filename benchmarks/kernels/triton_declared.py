@@ -261,3 +261,46 @@ def window(i_at, w_at, o_at, length, outputs, TAPS: tl.constexpr, BLOCK: tl.cons
         weight = tl.load(w_at + row * TAPS + r, mask=at < outputs, other=0.0)
         total += value.to(tl.float32) * weight.to(tl.float32)
     tl.store(o_at + at, total.to(o_at.dtype.element_ty), mask=at < outputs)
+
+
+@triton.jit
+def gemv(a_at, x_at, y_at, N, K, a_n, a_k, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """y = A x, kept as a tile until the walk is over."""
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        k = start + tl.arange(0, BLOCK_K)
+        a = tl.load(a_at + n[:, None] * a_n + k[None, :] * a_k, mask=(n[:, None] < N) & (k[None, :] < K), other=0.0)
+        total += a.to(tl.float32) * tl.load(x_at + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
+    tl.store(y_at + n, tl.sum(total, 1).to(y_at.dtype.element_ty), mask=n < N)
+
+
+@triton.jit
+def normalise(x_at, y_at, rows, cols, KIND: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr):
+    """softmax (0) or RMS norm (1) of rows, which one tile holds, or which are read twice."""
+    r = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    top = tl.full((BLOCK_ROWS, BLOCK_COLS), -1e30, tl.float32)
+    total = tl.zeros((BLOCK_ROWS, BLOCK_COLS), tl.float32)
+    for start in range(0, cols, BLOCK_COLS):
+        c = start + tl.arange(0, BLOCK_COLS)
+        inside = (r[:, None] < rows) & (c[None, :] < cols)
+        x = tl.load(x_at + r[:, None] * cols + c[None, :], mask=inside, other=-1e30 if KIND == 0 else 0.0)
+        x = x.to(tl.float32)
+        if KIND == 0:
+            higher = tl.maximum(top, x)
+            total = total * tl.exp(top - higher) + tl.exp(x - higher)
+            top = higher
+        else:
+            total += x * x
+    if KIND == 0:
+        most = tl.max(top, 1)
+        sums = tl.sum(total * tl.exp(top - most[:, None]), 1)
+    else:
+        sums = tl.rsqrt(tl.sum(total, 1) / cols + 1e-6)
+        most = sums
+    for start in range(0, cols, BLOCK_COLS):
+        c = start + tl.arange(0, BLOCK_COLS)
+        inside = (r[:, None] < rows) & (c[None, :] < cols)
+        x = tl.load(x_at + r[:, None] * cols + c[None, :], mask=inside, other=0.0).to(tl.float32)
+        y = tl.exp(x - most[:, None]) / sums[:, None] if KIND == 0 else x * sums[:, None]
+        tl.store(y_at + r[:, None] * cols + c[None, :], y.to(y_at.dtype.element_ty), mask=inside)
