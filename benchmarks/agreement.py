@@ -817,7 +817,7 @@ def priced(name: str, device: str, arguments: Mapping[str, Any], pool: Any) -> R
                 code[places[number]] = {
                     "ms": hint.predicted_ms, "bound": hint.bound, "registers": facts.registers,
                     "shared": facts.shared_bytes, "spill": facts.spill_bytes, "resident": facts.resident,
-                    "terms": {term: round(ms, 6) for term, ms in hint.terms_ms.items() if ms},
+                    **_split(hint),
                 }  # fmt: skip
     lines = []
     for i, config in enumerate(configs):
@@ -829,12 +829,18 @@ def priced(name: str, device: str, arguments: Mapping[str, Any], pool: Any) -> R
             line["declared"] = {
                 "ms": mine[i].predicted_ms, "bound": mine[i].bound, "shared": mine[i].launch.smem_bytes,
                 "registers": mine[i].launch.registers, "resident": mine[i].details.get("blocks_per_sm"),
-                "terms": {term: round(ms, 6) for term, ms in mine[i].terms_ms.items() if ms},
+                **_split(mine[i]),
             }  # fmt: skip
         else:
             line["declared"] = {"refused": str(said.reasons.get(i, "refused"))[:200]}
         lines.append(line)
     return {"kernel": name, "device": device, "problem": dict(arguments), "configs": lines}
+
+
+def _split(hint: Any) -> Row:
+    """A time by terms and its loop by what it waits for. [ms]"""
+    return {what: {term: float(f"{ms:.4g}") for term, ms in parts.items() if ms}
+            for what, parts in (("terms", hint.terms_ms), ("loop", hint.loop_ms))}  # fmt: skip
 
 
 _own: Any = None
