@@ -37,6 +37,7 @@ from carver.base.host import folder
 from carver.compiled.arguments import Tensor
 from carver.kernels import triton as rules
 from carver.kernels.declaration import Kernel, load
+from carver.kernels.expr import Expression
 from carver.kernels.scope import matrix_unit
 from carver.kernels.space import Space, device_rules, given_space
 from carver.problem.problem import Problem
@@ -770,8 +771,8 @@ def priced(name: str, device: str, arguments: Mapping[str, Any], pool: Any) -> R
     hints = [h for h in hints if all(h.config.get(key, value) == value for key, value in fixed.items())]
     configs = listed(hints, LISTED)
     draw = random.Random(f"{name} {device} {sorted(arguments.items(), key=str)}")
-    choices = {t: [fixed[t]] if t in fixed else list(kernel.tunables[t])  # type: ignore[arg-type]
-               for t in kernel.tunables if t in configs[0]}  # fmt: skip
+    choices = {t: [fixed[t]] if t in fixed else list(values) for t, values in kernel.tunables.items()
+               if t in configs[0] and not isinstance(values, Expression)}  # fmt: skip
     for _ in range(300):
         config = {**configs[0], **{t: draw.choice(values) for t, values in choices.items()}}
         if len(configs) < LISTED + RANDOM and config not in configs and _compilable(kernel, problem, arch, config):

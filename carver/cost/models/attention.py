@@ -170,7 +170,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     of_head, of_value = way.products
     again = (of_head - 1) * rows_padded * head + (of_value - 1) * rows_padded * value
     tile_flops = 2 * tk * (rows_scored * head + rows_padded * value + again)
-    products_clk = tile_flops / (peaks(problem, arch, kind) * k["math_efficiency"])
+    share = np.where(kind >= WGMMA, k["math_efficiency"], 1.0)
+    products_clk = tile_flops / (peaks(problem, arch, kind) * share)
     ops = way.score_ops + (CAP_OPS if "softcap" in problem.options else 0)
     ops = ops + (MASK_OPS if problem.options.get("causal") and not way.rescales else 0)
     special = 3 if "softcap" in problem.options else 1
