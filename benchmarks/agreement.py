@@ -901,12 +901,16 @@ def lost(row: Row) -> Lost | None:
     pick = lines[0].get("code", {})
     if "ms" not in pick:
         return None
-    best = min(x["code"]["ms"] for x in lines if "ms" in x["code"] and "ms" in x["declared"])
     fine = [("ms" in x["code"] and x["code"]["spill"] <= SPILL_BYTES, "ms" in x["declared"]) for x in lines]
     return Lost(
-        pick["ms"] / best, lines[0]["declared"]["ms"] / pick["ms"], sum(c and not d for c, d in fine),
+        pick["ms"] / _best(row)["code"]["ms"], lines[0]["declared"]["ms"] / pick["ms"], sum(c and not d for c, d in fine),
         sum(d and not c for c, d in fine),
     )  # fmt: skip
+
+
+def _best(row: Row) -> Row:
+    """By machine code, of the configurations that both price."""
+    return min((x for x in row["configs"] if "ms" in x["code"] and "ms" in x["declared"]), key=lambda x: x["code"]["ms"])
 
 
 def prices(rows: Sequence[Row]) -> str:
@@ -929,7 +933,7 @@ def prices(rows: Sequence[Row]) -> str:
     out.append("\n".join(
         f"{found.lost:.2f} {found.ratio:.2f} {row['kernel']} {row['device']} {list(row['problem'].values())} "
         f"{list(row['configs'][0]['config'].values())} against "
-        f"{list(min((x for x in row['configs'] if 'ms' in x['code'] and 'ms' in x['declared']), key=lambda x: x['code']['ms'])['config'].values())}"
+        f"{list(_best(row)['config'].values())}"
         for row, found in worst
     ))  # fmt: skip
     out += [f"{row['kernel']} {row['device']} {row['problem']}: {row['error']}" for row in rows if "error" in row]

@@ -170,6 +170,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     of_head, of_value = way.products
     again = (of_head - 1) * rows_padded * head + (of_value - 1) * rows_padded * value
     tile_flops = 2 * tk * (rows_scored * head + rows_padded * value + again)
+    # fitted to wgmma; those of single warps reach the rate of their instruction, as in matmuls (published_rates.csv)
     share = np.where(kind >= WGMMA, k["math_efficiency"], 1.0)
     products_clk = tile_flops / (peaks(problem, arch, kind) * share)
     ops = way.score_ops + (CAP_OPS if "softcap" in problem.options else 0)
