@@ -24,6 +24,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -755,7 +756,7 @@ def listed(hints: Sequence[Any], n: int) -> list[Row]:
 
 
 def priced(name: str, device: str, arguments: Mapping[str, Any], pool: Any) -> Row | None:
-    """Both times [ms] of each configuration of a problem's list, or why there is none; None: the kernel takes it not."""
+    """Both times [ms] of each configuration of a problem's list, or why there is none; None: the kernel refuses it."""
     from carver.base.errors import NoCandidates
 
     entry, arch = PRICED[name], carver.load_arch(device)
@@ -844,17 +845,17 @@ def _split(hint: Any) -> Row:
             for what, parts in (("terms", hint.terms_ms), ("loop", hint.loop_ms))}  # fmt: skip
 
 
-_own: Any = None
-"""Of a process that prices: its compiler."""
+@cache
+def _own() -> Any:
+    """Of a process that prices: its compiler."""
+    from carver.compiled.pool import Pool
+
+    return Pool(1)
 
 
 def _priced(task: tuple[str, str, Mapping[str, Any]]) -> Row | None:
-    from carver.compiled.pool import Pool
-
-    global _own
-    _own = _own or Pool(1)
     try:
-        return priced(*task, _own)
+        return priced(*task, _own())
     except Exception as error:  # one problem's fault must not end the run
         return {"kernel": task[0], "device": task[1], "problem": dict(task[2]), "error": f"{error!r}"[:500]}
 
@@ -903,14 +904,15 @@ def lost(row: Row) -> Lost | None:
         return None
     fine = [("ms" in x["code"] and x["code"]["spill"] <= SPILL_BYTES, "ms" in x["declared"]) for x in lines]
     return Lost(
-        pick["ms"] / _best(row)["code"]["ms"], lines[0]["declared"]["ms"] / pick["ms"], sum(c and not d for c, d in fine),
-        sum(d and not c for c, d in fine),
+        pick["ms"] / _best(row)["code"]["ms"], lines[0]["declared"]["ms"] / pick["ms"],
+        sum(c and not d for c, d in fine), sum(d and not c for c, d in fine),
     )  # fmt: skip
 
 
 def _best(row: Row) -> Row:
     """By machine code, of the configurations that both price."""
-    return min((x for x in row["configs"] if "ms" in x["code"] and "ms" in x["declared"]), key=lambda x: x["code"]["ms"])
+    both = (x for x in row["configs"] if "ms" in x["code"] and "ms" in x["declared"])
+    return min(both, key=lambda x: x["code"]["ms"])
 
 
 def prices(rows: Sequence[Row]) -> str:
@@ -937,8 +939,11 @@ def prices(rows: Sequence[Row]) -> str:
         for row, found in worst
     ))  # fmt: skip
     out += [f"{row['kernel']} {row['device']} {row['problem']}: {row['error']}" for row in rows if "error" in row]
-    out += [f"{row['kernel']} {row['device']} {list(row['problem'].values())} {list(row['configs'][0]['config'].values())}"
-            f": {row['configs'][0]['code']['refused']}" for row in rows if "configs" in row and not lost(row)]  # fmt: skip
+    for row in rows:
+        if "configs" in row and not lost(row):
+            config, code = (row["configs"][0][part] for part in ("config", "code"))
+            named = f"{row['kernel']} {row['device']} {list(row['problem'].values())} {list(config.values())}"
+            out.append(f"{named}: {code['refused']}")
     return "\n\n".join(out)
 
 
