@@ -117,7 +117,8 @@ def exposed_loads(arch: Arch) -> Values:
 
 
 def products_apart(arch: Arch, instruction: Values, num_stages: Values) -> Values:
-    return no_overlap(arch, instruction, num_stages, pipelines(arch))
+    alone = (instruction < WGMMA) & (num_stages == 1)  # each load stands before its product, and a barrier between them
+    return no_overlap(arch, instruction, num_stages, pipelines(arch)) | alone
 
 
 def smem_bytes(
