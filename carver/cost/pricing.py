@@ -86,9 +86,11 @@ def shown(some: Sequence[tuple[Priced, IntArray]]) -> list[Mapping[str, Any]]:
     for place, (part, rows) in enumerate(some):
         if part.traced:
             passes.setdefault(part.traced[0], []).append((place, part.traced[1][rows]))
+        elif part.made:
+            found[place] = _picked(_shown(*part.made), len(part.space), rows)
         else:
-            made = part.made or _demands(part.space, resolve(part.space.kernel, part.space.arch))
-            found[place] = _picked(_shown(*made), len(part.space), rows)
+            space = part.space.where(rows)
+            found[place] = _shown(*_demands(space, resolve(space.kernel, space.arch)))
     for traced, parts in passes.items():
         every, start = np.concatenate([rows for _, rows in parts]), 0
         told = traced.shown.recorded(traced.shown(some[parts[0][0]][0].space.scope, every))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import ProblemError
 from ..base.table import ROWS_SHOWN, WIDTH, Column, aligned, html_cells, in_all, screen_width, titled, tunables, words
-from ..compiled.facts import TAKEN
 from ..problem.problem import Problem
 from ..ranking.compare import Fleet
 from ..ranking.hint import NOT_MEASURED, Hint
@@ -139,7 +138,10 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
         also = ranking.table.also
         alike = sum(len(also.get(row, ())) for row in ranking.rows)
         lines += [f"{alike} more compile to the same code as one of these"] if alike else []
-        lines += [TAKEN] if any(hint.facts is not None and hint.facts.assumed for hint in ranking) else []
+        if any(hint.facts is not None and hint.facts.assumed for hint in ranking):
+            from ..compiled.facts import TAKEN  # loaded with the facts, which most rankings have none of
+
+            lines.append(TAKEN)
         lines += [f"{n:,} rejected: {why}" for why, n in joined(ranking.rejected).items()]
     lines += ranking.notes
     lines += _bands(hints)

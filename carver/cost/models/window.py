@@ -12,6 +12,7 @@ O[d,t] += I[h,t+d] * S[h]; the option `max_delay` is the longest delay.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import gcd
 
 import numpy as np
@@ -166,6 +167,7 @@ def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, wid
     return np.maximum(lanes_clk(arch), bank_clk)
 
 
+@lru_cache(maxsize=4096)
 def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
     """Bank conflicts: the largest number of distinct words in one bank, averaged over groups of `together` lanes."""
     groups = threads_x // gcd(threads_x, together)
