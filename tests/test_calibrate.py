@@ -240,12 +240,12 @@ def test_a_section_for_a_declaration(measured_csv: Path) -> None:
 
 def test_tables_given_one_by_one_count_together(measured_csv: Path) -> None:
     head, *rows = measured_csv.read_text().splitlines()
-    measured_csv.write_text("\n".join([head, *rows[::16]]))
+    measured_csv.write_text("\n".join([head, *rows[: len(rows) // len(SHAPES) : 4]]))
     other = measured_csv.with_name("other.csv")
     other.write_text(measured_csv.read_text())
     (apart,) = json.loads(run("calibrate", "--from", measured_csv, "--from", other, "--json"))
     (together,) = json.loads(run("calibrate", "--from", measured_csv, other, "--json"))
-    assert apart["problems"] == together["problems"] > 5
+    assert apart["problems"] == together["problems"] == 2
 
 
 def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -327,13 +328,24 @@ def damage(how: str, key: str) -> None:
             put(key, held(key) | {"latency_ms": None})
 
 
+@pytest.fixture(scope="module")
+def tuned_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with one entry."""
+    folder = tmp_path_factory.mktemp("before")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str(folder))
+        tuner(scale, [{"ways": 1}], ref_prog=twice).run()
+    return folder
+
+
 @pytest.mark.parametrize(
     "how",
     [
         "truncated", "no text", "edited", "flipped", "binary", "source gone", "other key", "schema", "types", "no time",
     ],
 )  # fmt: skip
-def test_damaged_and_foreign_entries_are_rebuilt(how: str) -> None:
+def test_damaged_and_foreign_entries_are_rebuilt(how: str, tuned_before: Path) -> None:
+    shutil.copytree(tuned_before, os.environ["CARVER_CACHE_DIR"], dirs_exist_ok=True)
     made = tuner(scale, [{"ways": 1}], ref_prog=twice)
     first = made.run()
     (key,) = kept_keys()

@@ -33,7 +33,7 @@ from carver.tune.lanes import Lanes
 from carver.tune.plan import choose_device, likely_arch
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "int32"])
 def test_a_kernel_that_does_nothing_is_wrong(dtype: str) -> None:
     """Though the right result of the candidate before it is still in the output."""
     x = np.arange(60).astype(dtype)
