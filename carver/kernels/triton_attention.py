@@ -52,6 +52,14 @@ AMD_REGISTERS = {
 """Registers per thread for 1, 2, 3 and 4 stages: a base, then factors on the registers of scores, sums, queries, a
 step's keys, its values, and its copies. Fitted to Triton 3.6's compiled attention (`benchmarks/agreement.py`). Around
 those of RDNA LLVM's scatter by 16, with 8 warps as with others."""
+AMD_BACKWARD_REGISTERS = {
+    "cdna": ((58, 3.2, 1.64, 0, 0, 3.3), (77, 9, 1.4, 0.15, 0, 0)),
+    "transposing": ((58, 3.2, 1.64, 0, 0, 3.3), (41, 9.3, 2.5, 0, 0, 2.1)),
+    "twice": ((114, 0.4, 1.9, 0, 1.9, 0), (0, 5.3, 2.2, 3, 1.2, 0)),
+    "rdna": ((0, 1.45, 1.1, 0.74, 0.71, 1.5), (46, 6, 1.4, 0, 0.95, 0)),
+}
+"""The same of a backward pass, for one stage and for more: a base, then factors on the registers of scores, sums, what
+is kept, what a step reads, and its copies. From 120 compiled passes of `benchmarks/agreement.py price`."""
 
 
 def instruction(
@@ -219,10 +227,31 @@ def registers(
     return rounded(np.select(kinds, [by_block, by_groups, by_warps], by_threads))
 
 
+def amd_backward_registers(
+    arch: Arch, threads: Values, num_warps: Values, num_stages: Values, warps_m: Values, warps_n: Values,
+    tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values, backward: Values,
+) -> Values:  # fmt: skip
+    """Registers per thread of a backward pass on AMD, 0 on others. Five products need their operands in two orders; a
+    pipeline has the next step's under way beside the scores and their gradients."""
+    if arch.vendor != "amd":
+        return np.zeros((), np.int64)
+    lanes, words, width = arch.warp_size, q_bytes / 4, head + value
+    first = np.maximum(tile_m // num_warps, amd_instruction_rows(arch, tile_m, tile_k))
+    second = np.maximum(tile_m // warps_m, amd_instruction_rows(arch, tile_m, value))
+    both = np.asarray(backward) == 1  # with gradients of queries only, one product reads scores and one adds up
+    sums, scores = np.where(both, width, head), np.where(both, 1.0, 0.7) * first * tile_k / lanes
+    parts = (
+        1, scores, second * sums / warps_n / lanes, first * width * words / lanes,
+        tile_k * width * words / lanes, tile_k * width * words / threads,
+    )  # fmt: skip
+    weights = np.array(AMD_BACKWARD_REGISTERS[_amd_family(arch)])[np.where(np.asarray(num_stages) > 1, 1, 0)]
+    return rounded(np.ceil(sum(weights[..., i] * part for i, part in enumerate(parts))).astype(np.int64))
+
+
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "attention": named(
         warps, threads, instruction, warps_m, warps_n, score_copies, p_bytes, async_copies, ahead, exposed_loads,
-        products_apart, operand_passes, smem_bytes, tmem_columns, registers,
+        products_apart, operand_passes, smem_bytes, tmem_columns, registers, amd_backward_registers,
     ),
 }  # fmt: skip
 """The functions that compute columns, by cost model."""
