@@ -118,6 +118,11 @@ def ahead(arch: Arch, num_stages: Values) -> Values:
     return np.where(pipelines(arch), np.maximum(num_stages - 1, 1), 1)
 
 
+def pipeline_stages(num_stages: Values) -> Values:
+    """Stages of the keys and values; fewer where an index is loaded before them."""
+    return num_stages
+
+
 def exposed_loads(arch: Arch) -> Values:
     """Loads of a step whose latency nothing hides: of the keys on RDNA, where a barrier waits for them, and for those
     of the values later."""
@@ -130,7 +135,7 @@ def products_apart(arch: Arch, instruction: Values, num_stages: Values) -> Value
 
 
 def smem_bytes(
-    arch: Arch, instruction: Values, num_warps: Values, num_stages: Values, ahead: Values, tile_m: Values,
+    arch: Arch, instruction: Values, num_warps: Values, pipeline_stages: Values, ahead: Values, tile_m: Values,
     tile_k: Values, head: Values, value: Values, q_bytes: Values, k_bytes: Values, v_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
     """Shared memory of a block. On AMD, the queries pass through it once, before the loop, and then stay in registers;
@@ -139,18 +144,18 @@ def smem_bytes(
     of_keys, of_values = tile_k * head * k_bytes, tile_k * value * v_bytes
     queries = tile_m * head * q_bytes
     if arch.vendor == "amd":
-        buffers = np.where(num_stages == CHAINED_STAGES, 1, np.maximum(num_stages - 1, 1))
+        buffers = np.where(pipeline_stages == CHAINED_STAGES, 1, np.maximum(pipeline_stages - 1, 1))
         one = np.maximum(np.maximum(of_keys, of_values), p_bytes)
         loaded, multiplied = head * q_bytes // 16, arch.warp_size // amd_instruction_rows(arch, tile_m, tile_k)
         swapped = (num_warps == 1) & (loaded <= 2 * multiplied) & (arch.isa == "gfx950")
         queries = np.where(swapped, 0, queries)
-        return np.maximum(queries, np.where(num_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
+        return np.maximum(queries, np.where(pipeline_stages == 1, one, buffers * (of_keys + of_values) + p_bytes))
     # warp groups that share rows exchange a number for each lane of tensor memory
     shared_rows = np.where(num_warps > 4 * -(-tile_m // 128), 4 * np.maximum(tile_m, 128), 0)
-    beside = np.where(instruction == TCGEN05, np.where(num_stages > 1, 4, 1) * BARRIER_BYTES + shared_rows, 0)
-    kept = np.where((instruction >= WGMMA) & (num_stages > 1), num_stages, ahead)
+    beside = np.where(instruction == TCGEN05, np.where(pipeline_stages > 1, 4, 1) * BARRIER_BYTES + shared_rows, 0)
+    kept = np.where((instruction >= WGMMA) & (pipeline_stages > 1), pipeline_stages, ahead)
     one = np.maximum(of_keys, of_values + p_bytes)
-    loop = np.where(pipelines(arch) & (num_stages == 1), one, kept * (of_keys + of_values) + p_bytes)
+    loop = np.where(pipelines(arch) & (pipeline_stages == 1), one, kept * (of_keys + of_values) + p_bytes)
     return queries + loop + beside
 
 
@@ -188,7 +193,7 @@ def _amd_family(arch: Arch) -> str:
 
 
 def registers(
-    arch: Arch, instruction: Values, threads: Values, num_warps: Values, num_stages: Values, warps_m: Values,
+    arch: Arch, instruction: Values, threads: Values, num_warps: Values, pipeline_stages: Values, warps_m: Values,
     warps_n: Values, tile_m: Values, tile_k: Values, head: Values, value: Values, q_bytes: Values, p_bytes: Values,
 ) -> Values:  # fmt: skip
     """Registers per thread. Scores become probabilities of half their width while the second product starts.
@@ -205,9 +210,9 @@ def registers(
             tile_k * head * words / lanes, tile_k * value / warps_n * words / lanes,
             tile_k * (head + value) * words / threads,
         )  # fmt: skip
-        weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(num_stages, 1, CHAINED_STAGES) - 1]
+        weights = np.array(AMD_REGISTERS[_amd_family(arch)])[np.clip(pipeline_stages, 1, CHAINED_STAGES) - 1]
         need = sum(weights[..., i] * part for i, part in enumerate(parts)) + np.where(np.asarray(p_bytes) > 0, 12, 0)
-        roomy = (num_stages > 1) & (num_stages < CHAINED_STAGES) & (arch.warp_size == 64)
+        roomy = (pipeline_stages > 1) & (pipeline_stages < CHAINED_STAGES) & (arch.warp_size == 64)
         roomy = roomy & (arch.regs_per_sm // threads >= arch.max_regs_per_thread)
         return rounded(np.ceil(need + np.where(roomy, parts[1], 0)).astype(np.int64))
     rows = np.maximum(tile_m // warps_m, 16)
@@ -251,7 +256,7 @@ def amd_backward_registers(
 COLUMNS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "attention": named(
         warps, threads, instruction, warps_m, warps_n, score_copies, p_bytes, async_copies, ahead, exposed_loads,
-        products_apart, operand_passes, smem_bytes, tmem_columns, registers, amd_backward_registers,
+        products_apart, pipeline_stages, operand_passes, smem_bytes, tmem_columns, registers, amd_backward_registers,
     ),
 }  # fmt: skip
 """The functions that compute columns, by cost model."""
