@@ -464,7 +464,8 @@ def score(options: argparse.Namespace) -> None:
         if options.half and subject.unseen != (options.half == "unseen"):
             continue
         for i in range(len(subject.problems)):
-            own = [row for row in rows if (row["kernel"], row["problem"]) == (subject.name, i)]
+            own = [row for row in rows if (row["kernel"], row["problem"]) == (subject.name, i)
+                   and (said is None or key(subject.name, i, row["config"]) in said)]
             if not any(row["time_ms"] for row in own):
                 continue
             case = case_of(subject, i, [row["config"] for row in own], [row["time_ms"] for row in own])

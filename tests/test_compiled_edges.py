@@ -13,14 +13,16 @@ import pytest
 import carver
 from carver.compiled import overlap
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
-from carver.compiled.footprint import Footprint, Stretch, Touched, filled, lanes_bytes, of_more
+from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
+from carver.compiled.sectors import Sectors
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes
 from carver.compiled.trace import Access, Trace
-from carver.cost.models.compiled import _cached
+from carver.cost.models.compiled import _cached, _lines_at_once
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
@@ -126,11 +128,59 @@ def test_sectors_of_known_places_are_counted(ids: np.ndarray) -> None:
     given = [("ids", None), ("x", None)]
     trace = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": ids.astype(np.int32)})
     each = [32 * len(np.unique(tile * 2 // 8)) for tile in ids.reshape(16, 64)]
-    assert trace.accesses[1].sector_bytes == pytest.approx(np.mean(each), rel=0.1)
+    assert trace.accesses[1].placed.sector_bytes == pytest.approx(np.mean(each), rel=0.1)
     drawn = np.random.default_rng(1).integers(0, 2**25, 1024).astype(np.int32)
     for far, chance in ((drawn, True), (np.arange(1024, dtype=np.int32) * 400_012 % 2**25, False)):
         found = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": far}).accesses[1]
-        assert (found.sector_bytes, found.by_chance) == (2048.0, chance)
+        assert (found.placed.sector_bytes, found.placed.by_chance) == (2048.0, chance)
+
+
+@pytest.mark.parametrize(
+    ("times", "apart", "new"), [(2, 1, 0.0), (1, 1, 1 / 8), (8, 7, 0.0), (8, 8, 1.0), (3, 4, 0.5)]
+)
+def test_neighbours_of_places_that_are_not_known_share_sectors(times: int, apart: int, new: float) -> None:
+    """A number at so many times a place that is loaded, and one so many numbers beyond it: in the mean over where in a
+    sector of eight the first may begin."""
+    more = f"""
+    %step = arith.constant dense<{apart}> : tensor<64xi32>
+    %next = tt.addptr %at, %step : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %second = tt.load %next : tensor<64x!tt.ptr<f32>>
+    tt.return"""
+    text = LOOKED_UP.replace("dense<2>", f"dense<{times}>").replace("\n    tt.return", more)
+    _, one, two = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1)).accesses
+    every = [one, two]
+    assert (fetched(one, every), fetched(two, every)) == (8.0, pytest.approx(8.0 * new))
+
+
+def test_a_walk_of_known_places_fetches_a_sector_once() -> None:
+    """Means over windows of eight of places that are 16 apart: each step but the first is in the sectors of that."""
+    text = LOOKED_UP.replace(
+        "%one = tt.load %at : tensor<64x!tt.ptr<f32>>",
+        """%from = arith.constant 0 : i32
+    %to = arith.constant 8 : i32
+    %by = arith.constant 1 : i32
+    scf.for %k = %from to %to step %by : i32 {
+      %steps = tt.splat %k : i32 -> tensor<64xi32>
+      %now = tt.addptr %at, %steps : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+      %one = tt.load %now : tensor<64x!tt.ptr<f32>>
+    }""",
+    )
+    ids = np.random.default_rng(0).permutation(1024).astype(np.int32) * 8
+    trace = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1), {"ids": ids})
+    assert trace.accesses[1].placed.new == 1 / 8
+    assert fetched(trace.accesses[1], trace.accesses) == 1.0
+
+
+def test_of_a_largest_float_each_of_two_atomics_is_for_half() -> None:
+    pair = "".join(f"""
+    %{kind} = tt.atomic_rmw {kind}, relaxed, gpu, %at, %id, %all : """
+                   "(tensor<64x!tt.ptr<f32>>, tensor<64xi32>, tensor<64xi1>) -> tensor<64xi32>"
+                   for kind in ("max", "umin"))  # fmt: skip
+    text = LOOKED_UP.replace(
+        "\n    tt.return", f"\n    %all = arith.constant dense<true> : tensor<64xi1>{pair}\n    tt.return"
+    )
+    found = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1)).accesses
+    assert [float(access.kept[0]) for access in found if access.kind == "atomic"] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("table", [3_000, 30_000, 10**9])
@@ -147,7 +197,7 @@ def test_a_tile_of_pieces_touches_no_more_than_lies_between_its_ends() -> None:
     """64 tiles whose numbers lie over 256 bytes each, and that begin a sector apart."""
     starts = np.arange(64) * 8
     tile = tiles(starts.astype(float), (8,), (np.nan,))
-    tile = replace(tile, sector_bytes=256.0, reach_bytes=256.0, program=np.zeros(64), beside=np.full(64, np.nan))
+    tile = replace(tile, placed=Sectors(256.0, 256.0), program=np.zeros(64), beside=np.full(64, np.nan))
     trace = Trace((1, 1, 1), 1, ((0, 1),), accesses=[tile])
     assert Footprint(trace, ("load",), {"x": 1e9}).distinct()["x"] == 63 * 32 + 256
 
@@ -277,6 +327,13 @@ def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     assert _atomic_turns([access], {})[1] > 2**20
 
 
+def test_rows_of_one_tile_are_no_crowd() -> None:
+    """32 tiles of two rows of 256 numbers, each row its own: neighbours in a tile meet in a run, tiles do not."""
+    at = np.random.default_rng(0).permutation(4096)[:64, None] * 256 + np.arange(256)
+    access = replace(tiles(np.full(32, np.nan), (2, 256), (0, 1)), kind="atomic", coef=(np.nan, 1.0), drawn=at.ravel())
+    assert _atomic_turns([access], {})[1] == np.inf
+
+
 def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
     """Each of 528 programs adds to 256 bytes of its own: 132 of them, one on each SM of an H100, to 33 KiB at a time.
     Where places are not known all of the tensor is near."""
@@ -298,7 +355,9 @@ def test_fields_of_a_struct_share_its_sectors(fields: Sequence[int], times: floa
 
 def test_tiles_that_begin_in_one_sector_fetch_the_same() -> None:
     """Of tiles that are not affine but known, as a warped image's are: neighbours of four bytes to the right."""
-    known = [replace(tiles(np.arange(20) * 4096 + d, (64,), (1,)), coef=(np.nan,), sector_bytes=640.0) for d in (0, 1)]
+    known = [
+        replace(tiles(np.arange(20) * 4096 + d, (64,), (1,)), coef=(np.nan,), placed=Sectors(640.0)) for d in (0, 1)
+    ]
     trace = Trace((20, 1, 1), 20, ((0, 20),), accesses=known)
     assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct() == {"x": 20 * 640.0}
 
@@ -438,3 +497,10 @@ def test_times_by_hand() -> None:
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"
     )
     assert 1.0 < hint.predicted_ms / (1e3 * 4096 * 4096 / 119e9) < 1.25
+
+
+@pytest.mark.parametrize(("size_bytes", "lines"), [(0.0, 32.0), (2.0**30, 32.0), (128.0, 1.0), (512.0, 4.0)])
+def test_lanes_meet_in_lines_of_a_small_table(size_bytes: float, lines: float) -> None:
+    access = AccessFacts("load", "pointer", "x", -1, 128.0, 0.0, 4.0, 4.0, 1.0, 1.0, 4.0, True, 8.0,
+                         size_bytes=size_bytes)  # fmt: skip
+    assert _lines_at_once(access, carver.load_arch("h100")) == pytest.approx(lines, rel=1e-3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carver.compiled.isa.banks import atomic_sectors, conflicts
+from carver.compiled.isa.banks import atomic_sectors, conflicts, partial_lines
 from carver.compiled.isa.code import Instruction
 
 TID = ("S2R", "R0, SR_TID.X")
@@ -201,3 +201,17 @@ def test_nothing_is_said_of_atomics_where_what_is_loaded_or_given_says() -> None
     masked = ("LOP3.LUT", "R2, R0, UR4, RZ, 0xc0, !PT")
     assert atomic_sectors(code(TID, masked, ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
     assert atomic_sectors(code(TID, ("LDG.E", "R2, desc[UR4][R0.64]"), ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "access", "lines"),
+    [
+        (("IMAD.WIDE", "R2, R0, 0x4, R4"), "desc[UR4][R2.64]", 0),  # words side by side
+        (("IMAD.WIDE", "R2, R0, 0x8, R4"), "desc[UR4][R2.64]", 2),  # every second one
+        (("IMAD.WIDE", "R2, R0, 0x4, R4"), "desc[UR4][R2.64+0x4]", 2),  # those at both ends
+        (("IMAD.WIDE", "R2, R0, 0x200, R4"), "desc[UR4][R2.64]", 32),  # a column
+    ],
+)
+def test_stores_fill_sectors_of_lines_in_part(address: tuple[str, str], access: str, lines: int) -> None:
+    found = partial_lines(code(TID, ("LDC.64", "R4, c[0x0][0x210]"), address, ("STG.E", f"{access}, R9")))
+    assert found.get(3, 0) == lines

@@ -11,8 +11,9 @@ import pytest
 
 from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
-from carver.compiled.footprint import Footprint, Stretch, Touched, align_bytes, density, filled, tile_elements
+from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.program import evaluate
+from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
 from carver.compiled.triton import grid_of
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"

@@ -13,21 +13,24 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
-from .footprint import (
+from .footprint import Touched
+from .machine import LATENCIES_CLK, Machine, Span
+from .match import matched, shallow, unfused
+from .stretches import (
     LANES,
     Stretch,
-    Touched,
     align_bytes,
     anywhere,
     density,
     fetched,
     filled,
+    fresh,
     lanes_bytes,
+    merged,
+    reached,
     scattered,
     tile_elements,
 )
-from .machine import LATENCIES_CLK, Machine, Span
-from .match import matched, shallow, unfused
 from .trace import Access, LoopTrace, Trace
 from .values import SECTOR_BYTES
 
@@ -94,17 +97,28 @@ class AccessFacts:
     """Share of a stretch that is used, by this access or by others of its loop that read what it leaves out."""
     filled: float
     """The same by all iterations of a program; of stretches within a sector each, how many times what is asked for is
-    read of it."""
+    read of it. Of a store, how many of its loop write to the same sectors."""
     align_bytes: float
     """Of the starts of stretches."""
     anywhere: bool = False
     """Its tiles, or runs of them, may lie anywhere: their places are loaded, or not affine."""
+    touched: float = 1.0
+    """Bytes of the sectors that it is in over bytes asked for: whole sectors of runs that lie anywhere, gaps of
+    stretches."""
     fetched: float = 1.0
-    """Bytes that are fetched over bytes asked for: whole sectors of runs that lie anywhere, gaps of stretches."""
+    """The same of sectors that neither an earlier pass of its loop nor an access before it has fetched."""
     placed: bool = False
     """All elements of its tiles are known, though not affine: `fetched` says what these fetch together."""
+    fresh: float = 1.0
+    """Share of its sectors that no load before it, at a known distance, has fetched and L1 still has."""
+    merged: float = 1.0
+    """Share of its sectors that no earlier iteration in the same pass of the code has asked for."""
+    new: float = 1.0
+    """Share of its sectors that it did not fetch in an earlier pass of its loop; `fetched` has no others."""
     lanes_bytes: float = 0.0
     """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
+    size_bytes: float = 0.0
+    """Of its tensor; 0 where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +242,13 @@ def gathered(
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
     fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
     resident = fitting / arch.sms_per_block
-    slots = max(int(arch.sm_count * resident), 1)
+    slots, room = max(int(arch.sm_count * resident), 1), max(arch.l1_bytes / max(resident, 1.0) - shared_bytes, 0.0)
     return Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
-        accesses=tuple(_access(a, trace, at_once.get(a.loop, 1.0), arch.sector_bytes) for a in trace.accesses),
+        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes)
+                       for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident),
     )  # fmt: skip
@@ -252,7 +267,9 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
     slots = max(int(arch.sm_count * resident), 1)
     on_sm, changed = loads.waves(max(int(resident), 1)), sum(atomics.distinct().values())
     turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes)
-    if not atomics.anywhere(slots):  # what programs that run together add to lies together
+    if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
+        busy_bytes *= max(near / size for _, size, near in anywhere)
+    else:
         busy_bytes = min(busy_bytes, atomics.waves(slots).live_bytes)
     return {
         "read_bytes": sum(reads.distinct().values()),
@@ -262,7 +279,7 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
-        "atomics_anywhere": atomics.anywhere(slots),
+        "atomics_anywhere": anywhere,
     }  # fmt: skip
 
 
@@ -302,9 +319,11 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
             runs = lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES
-            each, times = np.unique(runs[::2], return_counts=True)
-            met = int((runs[1::2] == each[np.argmax(times)]).sum())  # how often others meet there is no selection
-            busy = min(busy, RUN_BYTES * runs[1::2].size / met) if met else busy
+            warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
+            second = np.arange(len(runs)) // warps % 2 == 1
+            each, times = np.unique(runs[~second], return_counts=True)
+            met = int((runs[second] == each[np.argmax(times)]).sum())  # how often others meet there is no selection
+            busy = min(busy, RUN_BYTES * runs[second].size / met) if met else busy
     return (float(np.average(means, weights=weights)) if means else 1.0), busy
 
 
@@ -336,8 +355,14 @@ def unevenness(work: FloatArray, slots: float) -> float:
     return max(ends) / (mean * -(-len(work) // count))
 
 
-def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> AccessFacts:
-    """`at_once`: iterations of its loop that the code does in one pass."""
+def _access(
+    access: Access, trace: Trace, at_once: float | None, sector_bytes: int, room_bytes: float,
+    sizes: Mapping[str, float],
+) -> AccessFacts:  # fmt: skip
+    """`at_once`: iterations of its loop that the code does in one pass; None where the code has no such loop, which
+    does all of them. `room_bytes`: of L1 for a program."""
+    most = float(access.count.mean()) if access.loop >= 0 and len(access.count) else 1.0
+    unrolled, at_once = most if at_once is None else at_once, at_once or 1.0
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
     once = density(access, stretch, trace.accesses)
@@ -345,10 +370,13 @@ def _access(access: Access, trace: Trace, at_once: float, sector_bytes: int) -> 
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
         program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
-        run_bytes=stretch.run_bytes, span_bytes=stretch.span_bytes,
+        run_bytes=stretch.run_bytes, span_bytes=max(stretch.span_bytes, access.placed.stretch_bytes),
         density=once, filled=filled(access, stretch, trace.accesses, once),
         align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
-        fetched=fetched(access, trace.accesses), placed=access.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
+        touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
+        placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
+        fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=merged(access, unrolled),
+        size_bytes=sizes.get(access.argument or "", 0.0),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -13,171 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .overlap import Rectangles, rectangles, runs
+from .overlap import Rectangles, rectangles
+from .stretches import Stretch, fetched, scattered, tile_elements
 from .trace import Access, Trace
-from .values import SECTOR_BYTES, Piece
+from .values import SECTOR_BYTES
 
 WALK = ("start", "stride", "count", "times", "program", "round")
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
-ALIGN_LIMIT = 128
-"""Alignment beyond a line is no better."""
-LANES = 32
-"""Of a warp."""
 SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
 """Shares of a set that another has."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
-
-
-def tile_elements(access: Access) -> float:
-    """Distinct elements of one tile."""
-    if access.turned:
-        return sum(part.width for part in runs(access.shape, access.coef, access.floors))
-    return float(math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)))
-
-
-def _distinct_along(n: int, coef: float, piece: Piece | None) -> int:
-    """Distinct of the n elements along one dimension."""
-    if coef == 0:
-        return 1
-    if piece and 0 < abs(piece.step) < 1 and math.isnan(coef):
-        return math.ceil(n * abs(piece.step))
-    return max(round(n / piece.length), 1) if piece and piece.step == 0 else n
-
-
-def _steps(access: Access) -> Iterator[tuple[float, int]]:
-    """Step in memory, and how often it is taken, along each dimension."""
-    for n, c, piece in zip(access.shape, access.coef, access.pieces, strict=True):
-        if not math.isnan(c) and c != 0:
-            same = piece.length if piece and piece.step == 0 else 1
-            yield abs(c) * same, -(-n // same)
-        elif c != 0 and piece and piece.step:
-            yield max(abs(piece.step), 1.0), _distinct_along(min(n, piece.length), c, piece)
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Elements of a tile that lie one after another, or apart by less than a sector."""
-
-    run_bytes: float
-    """Contiguous."""
-    span_bytes: float
-    """From its first element to the end of its last gap."""
-    asked_bytes: float
-    pitch: float
-    """Distance of the runs within it. [elements]"""
-
-    @classmethod
-    def of(cls, access: Access, sector_bytes: float) -> Stretch:
-        """That of an access: dimensions join from the smallest step on, one of them with gaps of less than a sector. Of
-        a dimension that is not affine, a piece joins."""
-        if access.turned:
-            mean = access.item_bytes * tile_elements(access) / len(runs(access.shape, access.coef, access.floors))
-            return cls(mean, mean, mean, 1.0)
-        run = span = asked = pitch = 1.0
-        for step, n in sorted(_steps(access)):
-            if step != span and (pitch > 1 or not span < step < sector_bytes / access.item_bytes):
-                break
-            if step != span:
-                run, pitch = span, step
-            span, asked = step * n, asked * n
-        run = run if pitch > 1 else span
-        size = access.item_bytes
-        return cls(run * size, span * size, asked * size, pitch)
-
-
-def lanes_bytes(access: Access) -> float:
-    """Contiguous of what neighbouring lanes of a warp read, of a tile that is turned; 0 of others."""
-    if not access.turned:
-        return 0.0
-    row = runs((*(1,) * (len(access.shape) - 1), min(access.shape[-1], LANES)), access.coef, access.floors)
-    return access.item_bytes * sum(part.width for part in row) / len(row)
-
-
-def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:
-    """Share of a stretch's bytes that are used. Of a load, those count that `others` of the loop read in its gaps, as
-    where one reads the even elements and another the odd ones: L1 has them by then."""
-    one = stretch.asked_bytes / stretch.span_bytes
-    if one == 1 or access.kind != "load":
-        return one
-    first = access.start // stretch.pitch
-    beside = {
-        other.start.tobytes()
-        for other in others
-        if (other.kind, other.argument, other.loop, other.shape, other.coef, other.item_bytes)
-        == (access.kind, access.argument, access.loop, access.shape, access.coef, access.item_bytes)
-        and np.array_equal(other.program, access.program)
-        and np.array_equal(other.start // stretch.pitch, first)
-    }
-    return min(1.0, one * max(len(beside), 1))
-
-
-def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: float) -> float:
-    """Share of a stretch's bytes that a program reads in all its iterations, the first one as an example: those that
-    start elsewhere in the pitch read what others leave out. At least `once`, the share of one iteration. Of stretches
-    within a sector each, as a field of structs is: the times what it asks for that are read of a sector."""
-    if access.kind != "load":
-        return once
-    if once == 1:
-        sector, run = SECTOR_BYTES // access.item_bytes, stretch.span_bytes / access.item_bytes
-        several = tile_elements(access) > run and not scattered(access) and not access.turned
-        if run >= sector or not several or not len(access.start):
-            return 1.0
-        alike = [other for other in others if (other.shape, other.coef) == (access.shape, access.coef)]
-        starts = _starts(access, alike, sector)
-        starts = starts[starts // sector == access.start[0] // sector]
-        return max(len(np.unique(starts[:, None] % sector + np.arange(run))) / run, 1.0)
-    places = len(np.unique(_starts(access, others, stretch.pitch) % stretch.pitch))
-    return max(once, min(1.0, stretch.asked_bytes / stretch.span_bytes * places))
-
-
-def _starts(access: Access, others: Sequence[Access], steps: float) -> FloatArray:
-    """Where the first program's tiles of an access begin, and those of others of its tensor, in so many iterations."""
-    found = [np.empty(0)]
-    for other in others:
-        if (other.kind, other.argument, other.item_bytes) == (access.kind, access.argument, access.item_bytes):
-            first = other.program == other.program.min(initial=0.0)
-            for start, stride, count in zip(other.start[first], other.stride[first], other.count[first], strict=True):
-                found.append(start + stride * np.arange(min(count, steps) if stride else 1))
-    out = np.concatenate(found)
-    return out[np.isfinite(out)]
-
-
-def scattered(access: Access) -> bool:
-    """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine."""
-    steps = zip(access.shape, access.coef, access.pieces, strict=True)
-    lost = not access.sector_bytes and any(n > 1 and math.isnan(c) and piece is None for n, c, piece in steps)
-    return access.by_chance or lost
-
-
-def anywhere(access: Access) -> bool:
-    """Whether whole tiles, or runs of them, may lie anywhere."""
-    return scattered(access) or not (np.isfinite(access.start).all() and np.isfinite(access.stride).all())
-
-
-def fetched(access: Access, others: Sequence[Access]) -> float:
-    """Bytes that are fetched over bytes asked for. Of a run that lies anywhere, or is a row of a turned tile, whole
-    sectors are; in a stretch with gaps what a program leaves out is, too. A store fetches nothing."""
-    stretch = Stretch.of(access, SECTOR_BYTES)
-    if access.kind == "store":
-        return 1.0
-    if access.sector_bytes:
-        return access.sector_bytes / (tile_elements(access) * access.item_bytes)
-    if scattered(access) or access.turned:
-        run = stretch.run_bytes
-        slack = max(SECTOR_BYTES - min(align_bytes(access), run), 0.0)
-        return max((run + slack) / SECTOR_BYTES, math.ceil(run / SECTOR_BYTES)) * SECTOR_BYTES / run
-    return 1.0 / min(filled(access, stretch, others, density(access, stretch, others)), 1.0)
-
-
-def align_bytes(access: Access, pitch: float = 1.0) -> float:
-    """What the starts of all stretches are multiples of, up to a line; `pitch` apart, in elements, if with gaps."""
-    known = access.start[np.isfinite(access.start)] // pitch * pitch
-    columns = [known, access.stride[np.isfinite(access.stride)]]
-    columns += [np.array([c]) for c, n in zip(access.coef, access.shape, strict=True) if abs(c) > pitch and n > 1]
-    whole = (abs(np.rint(column * access.item_bytes)).astype(np.int64) for column in columns if len(column))
-    return float(np.gcd.reduce([ALIGN_LIMIT, *(int(np.gcd.reduce(column)) for column in whole)]))
 
 
 @dataclass(frozen=True)
@@ -206,9 +53,10 @@ class _Walks:
     reach_bytes: float
     """From the first to the last byte of a tile that is not affine; else inf."""
 
-    def bytes_by(self, group: Any, times: float = 1.0) -> FloatArray:
+    def bytes_by(self, group: Any, times: float = 1.0, among: float = 1.0) -> FloatArray:
         """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on. Of n
-        bytes at random places of a tensor of N bytes, N (1 - exp(-n / N)) are different."""
+        bytes at random places of a tensor of N bytes, N (1 - exp(-n / N)) are different. `among`: share of the tensor
+        that a group chooses among."""
         lost = self.anywhere
         count = int(group.max(initial=0)) + 1
         out = self._known_bytes(group, count)
@@ -221,7 +69,8 @@ class _Walks:
         if lost.any():
             asked = times * self.tile_bytes * np.bincount(group[lost], (self.count * self.times)[lost], count)
             if math.isfinite(self.size_bytes):
-                asked = self.size_bytes * -np.expm1(-asked / max(self.size_bytes, 1.0))
+                size = among * self.size_bytes
+                asked = size * -np.expm1(-asked / max(size, 1.0))
             out = out + asked
         return np.minimum(out, self.size_bytes, out=out)
 
@@ -320,9 +169,9 @@ class Footprint:
         loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
         mean = _mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
-        size = tile_elements(first) * item * fetched(first, self.trace.accesses)
+        size = tile_elements(first) * item * float(np.mean([fetched(a, self.trace.accesses) for a in accesses]))
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
-        if first.sector_bytes:  # not affine: tiles that begin in one sector fetch the same
+        if first.placed.sector_bytes:  # not affine: tiles that begin in one sector fetch the same
             start = np.floor(start / (SECTOR_BYTES / item)) * (SECTOR_BYTES / item)
         together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
         if together is None:  # else it knows its walks by their places
@@ -331,7 +180,7 @@ class Footprint:
             )
         return _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
-            first.reach_bytes)  # fmt: skip
+            first.placed.reach_bytes)  # fmt: skip
 
     @property
     def scale(self) -> float:
@@ -370,8 +219,9 @@ class Footprint:
         if not np.isfinite(beside).all():
             return 1.0
         wave = self._wave_of(at_once)[program.astype(np.int64)]
-        pairs = np.unique(np.stack([wave, beside]), axis=1)
-        together = pairs.shape[1] / len(np.unique(pairs[0])) / len(np.unique(pairs[1]))
+        columns, which = np.unique(beside, return_inverse=True)
+        pairs = np.unique(wave * len(columns) + which)
+        together = len(pairs) / len(np.unique(pairs // len(columns))) / len(columns)
         return float(max(together, min(at_once / np.prod(self.trace.grid), 1.0)))
 
     def _wave_of(self, at_once: int) -> Any:
@@ -430,10 +280,12 @@ class Footprint:
             count += -(-(-(-(end - begin) // at_once) * self.rounds) // merged)
         total = dict.fromkeys(self.walks, 0.0)
         for argument, groups in self.walks.items():
+            lost = any(g.anywhere.any() for g in groups)
+            among = self._share(groups, min(at_once * merged, self.trace.programs)) if lost else 1.0
             for g in groups:
                 program = g.program.astype(np.int64)
                 which = first[program] + (wave[program] + g.round.astype(np.int64)) // merged
-                total[argument] += float(g.bytes_by(which).sum()) * self.scale
+                total[argument] += float(g.bytes_by(which, among=among).sum()) * self.scale
         length = self.trace.programs / at_once * self.rounds / count
         return Waves(total, sum(total.values()) / (count * self.scale), count * self.scale, length)
 

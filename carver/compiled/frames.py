@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import Column, Described, merged, unknown
+from .values import Column, Described, Value, merged, unknown
 
 
 @dataclass
@@ -67,3 +68,17 @@ def iterated(lanes: int, which: Any, before: list[Any], after: list[Any]) -> lis
         old if isinstance(old, Described) else merged(lanes, [(rest, old.take(rest)), (which, new)])
         for old, new in zip(before, after, strict=True)
     ]
+
+
+def changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
+    """In which lanes a pass of a loop changed any number that it carries."""
+    out = np.zeros(lanes, bool)
+    for old, new in zip(before, after, strict=True):
+        if isinstance(old, Value) and isinstance(new, Value) and (old.base is None) == (new.base is None):
+            if old.base is not None:
+                out |= old.base != new.base
+            for a, b in zip(old.coef, new.coef, strict=True):
+                out |= ~np.isclose(a, b, rtol=0.0, atol=0.0, equal_nan=True)
+        else:
+            out[:] = True
+    return out

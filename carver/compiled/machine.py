@@ -10,10 +10,11 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from .isa import chain, gcn, rates, sass, summary
-from .isa.banks import arguments, atomic_sectors, conflicts, through_l1
+from .isa.banks import STORES, arguments, atomic_sectors, conflicts, partial_lines, through_l1
 from .isa.code import Code, Loop
 from .isa.matrix import Matrix
 from .isa.matrix import rate as rate_of
+from .isa.summary import width_bytes
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 """Latencies of memory beyond the SM for which the clocks of a lone warp are kept. Between them one interpolates."""
@@ -73,6 +74,10 @@ class Span:
     """Words whose earlier values atomics give back."""
     unplaced_bytes: float = 0.0
     """That loads read from places that are not known."""
+    partial_lines: float = 0.0
+    """Lines of which stores to known places fill sectors in part, each instruction for itself."""
+    unplaced_stores: float = 0.0
+    """Bytes that others store."""
     invalidations: int = 0
     """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
 
@@ -164,7 +169,8 @@ def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
     code, given = read.instructions, arguments(read.parameters, numbers)
     found, (through, unplaced) = conflicts(code, given), through_l1(code, given)
     both = {i: found.get(i, 1.0) + through.get(i, 1.0) - 1.0 for i in {*found, *through}}  # a copy passes twice
-    return replace(read, conflicts=both, unplaced=unplaced, sectors=atomic_sectors(code, given))
+    sectors = atomic_sectors(code, given) | partial_lines(code, given)
+    return replace(read, conflicts=both, unplaced=unplaced, sectors=sectors)
 
 
 def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
@@ -226,6 +232,7 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
+    stores = [i for i in indices if code.instructions[i].mnemonic in STORES]
     waits = alone[-1] if isinstance(where, Loop) else NO_WAITS
     accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
@@ -233,7 +240,9 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
         **{name: getattr(demand, name) for name in ALIKE}, bytes=demand.bytes, accesses=accesses,
         matrix={" ".join(kind): flops for kind, flops in demand.matrix.items()},
         block_matrix={" ".join(kind): flops for kind, flops in demand.block_matrix.items()},
-        bulk=sum(demand.bulk.values()), tensor_clk=tensor,
+        bulk=sum(demand.bulk.values()), tensor_clk=tensor, partial_lines=sum(code.sectors.get(i, 0) for i in stores),
+        unplaced_stores=code.warp_size * sum(width_bytes(code.instructions[i].opcode) for i in stores
+                                             if i in code.unplaced),
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached),
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
         exposed_products=waits.serial_matrix_waits,

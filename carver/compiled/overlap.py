@@ -183,7 +183,7 @@ def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]
         return 0.0, list(runs(access.shape, access.coef, access.floors, sector))
     width, rows, low = 1.0, list[tuple[float, int]](), 0.0
     for c, n in sorted(zip(access.coef, access.shape, strict=True), key=lambda each: abs(each[0])):
-        if not np.isfinite(c) or c != round(c):
+        if not np.isfinite(c) or (c != round(c) and abs(c) > 1):  # of steps below 1, which are a mean, some are none
             return None
         if c == 0 or n == 1:
             continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,26 @@ import numpy as np
 from ..base.errors import ProblemError
 from . import ttir
 from .carried import READS, matters, staying, steps, straight, waits, wanted_by
-from .frames import Frame, iterated, spread, within
+from .frames import Frame, changed, iterated, spread, within
 from .sampling import iterations, sampled
+from .sectors import SAMPLED_LANES, Sectors, alike, drawn, sectors, unmet
+from .stretches import Stretch
 from .trace import Access, Dot, LoopTrace, Trace, joined
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
     NOWHERE,
     PRODUCTS,
-    SAMPLED_LANES,
+    SECTOR_BYTES,
     Column,
     Described,
     Value,
-    alike,
     binary,
     both,
     broadcast,
     compared,
     constant,
     covered,
-    drawn,
     expanded,
     first_of,
     known,
@@ -46,7 +47,6 @@ from .values import (
     rounded,
     sayable,
     scaled,
-    sectors,
     selected,
     share,
     transposed,
@@ -130,12 +130,15 @@ class _Evaluator:
         """Tensors with atomics so far; those of them that are loaded from later: what is read, other programs wrote."""
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
+        self.halved = set[str]()
+        """Pointers of atomics of which each is for half of the numbers."""
 
     # -- control flow
 
     def function(self, frame: Frame, body: Region) -> list[Any]:
         """Blocks of a function, forwards: the early returns of Triton's programs. What its returns give, merged."""
         outer, self.wanted = self.wanted, wanted_by(op for block in body for op in block.ops)
+        self.halved |= ttir.halved(body)
         try:
             return self._function(frame, body)
         finally:
@@ -339,7 +342,7 @@ class _Evaluator:
             inner.env.update((n, v.take(going)) for n, v in zip(after.args, passed, strict=True))
             last = self.block(inner, after)
             carried = [inner.get(n) for n in last.operands]
-            if not _changed([v.take(active) for v in values], carried, len(active)).all():
+            if not changed([v.take(active) for v in values], carried, len(active)).all():
                 raise _waiting(test_frame, inner, before, after)
             values = iterated(frame.lanes, active, values, carried)
         else:
@@ -407,7 +410,7 @@ class _Evaluator:
                 return binary("addi", given[0], ranked(given[1], given[0]), out.shape)
             case "splat":
                 v = given[0]
-                return Value(v.base, (0.0,) * rank, v.source, uniform_box(v, out), v.loads, beside=v.beside)
+                return replace(v, coef=(0.0,) * rank, box=uniform_box(v, out), pieces=(), floors=(), exact=None)
             case "broadcast":
                 return broadcast(given[0], types[0].shape, out.shape)
             case "expand_dims":
@@ -545,34 +548,24 @@ class _Evaluator:
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
         loaded = kind == "load"
-        once, reach, chance = sectors(pointer, shape, frame.lanes, item) if loaded else (0.0, math.inf, False)
+        placed = sectors(pointer, shape, frame.lanes, item) if loaded else Sectors()
+        if walked is not None and placed.sector_bytes:
+            placed = placed._replace(new=unmet(pointer, shape, *walked, item))
         tiles = drawn(pointer, shape, frame.lanes, SAMPLED_LANES) if kind == "atomic" else []
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
-            floors=pointer.floors, loads=pointer.loads, beside=beside, covered=most,
-            sector_bytes=once, reach_bytes=reach, by_chance=chance,
+            floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
             drawn=np.concatenate([np.broadcast_to(tile, shape).ravel() for tile in tiles]) if tiles else np.empty(0),
         )  # fmt: skip
+        if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
+            words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item
+            access = replace(access, kept=access.kept * (1.0 - 0.5 ** max(words, 1.0)))
         self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), []).append(access)
 
 
 def _nests(body: Block) -> bool:
     """Whether a loop's body holds loops."""
     return any(op.name in LOOPS for op in ttir.walk((body,)))
-
-
-def _changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
-    """In which lanes a pass of a loop changed any number that it carries."""
-    out = np.zeros(lanes, bool)
-    for old, new in zip(before, after, strict=True):
-        if isinstance(old, Value) and isinstance(new, Value) and (old.base is None) == (new.base is None):
-            if old.base is not None:
-                out |= old.base != new.base
-            for a, b in zip(old.coef, new.coef, strict=True):
-                out |= ~np.isclose(a, b, rtol=0.0, atol=0.0, equal_nan=True)
-        else:
-            out[:] = True
-    return out
 
 
 def _waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..base.types import FloatArray
+from .sectors import Sectors
 from .values import NOWHERE, Floor, Piece
 
 
@@ -67,15 +68,12 @@ class Access:
     """Tensors from which its places were loaded, where they are not known."""
     beside: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
     """Of a start that is not known: those parts of the sum that are; NaN where none is, empty where nothing is said."""
-
+    root: Hashable = field(default=None, kw_only=True)
+    """Of places that are not affine, which they are (`values.Value`)."""
     covered: tuple[float, ...] = field(default=(), kw_only=True)
     """Share of each dimension that masks let through at most; empty where nothing is said."""
-    sector_bytes: float = field(default=0.0, kw_only=True)
-    """Of the different sectors of a tile that is not affine, in the mean; 0 where that is not known."""
-    reach_bytes: float = field(default=math.inf, kw_only=True)
-    """From the first to the last of those."""
-    by_chance: bool = field(default=False, kw_only=True)
-    """They lie as if drawn at random."""
+    placed: Sectors = field(default=Sectors(), kw_only=True)
+    """Of a load that is not affine, all of whose places are known."""
     drawn: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
     """Of an atomic that is not affine: places of some tiles, element by element; empty where they are not known."""
 

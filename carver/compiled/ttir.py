@@ -224,3 +224,13 @@ def walk(region: Region) -> Iterator[Op]:
             yield op
             for inner in op.regions:
                 yield from walk(inner)
+
+
+def halved(body: Region) -> set[str]:
+    """Pointers of largest or least floats: Triton has two atomics for these, one for those above zero, as if they were
+    integers with a sign, and one for the others. Half of the numbers are taken to be of each."""
+    found: dict[str, set[str]] = {}
+    for op in walk(body):
+        if op.name == "tt.atomic_rmw":
+            found.setdefault(op.operands[0], set()).add(op.text.partition(",")[0].strip())
+    return {name for name, kinds in found.items() if kinds in ({"max", "umin"}, {"min", "umax"})}

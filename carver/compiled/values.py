@@ -9,7 +9,7 @@ would have loaded it from.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -24,12 +24,8 @@ Column: TypeAlias = Any
 Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 """Where a mask is true: a half-open range along each dimension, None for all of it."""
 
-SAMPLED_LANES, FEW_LANES = 32, 8
-"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
-SECTOR_BYTES, MOST_ELEMENTS = 32, 1 << 16
-"""What caches fetch at least; elements of a tile that are looked at."""
-QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
-"""Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
+SECTOR_BYTES = 32
+"""What caches fetch at least."""
 NOWHERE: frozenset[str] = frozenset()
 PRODUCTS = frozenset(["products of matrices"])
 """In place of tensors that a value was loaded from: no contents of tensors would tell it."""
@@ -69,6 +65,8 @@ class Value:
     """Of a sum of which parts were loaded: the other parts."""
     exact: Callable[[int], Any] | None = None
     """Every element in a lane, where they follow from what a tensor is known to hold."""
+    root: Hashable = None
+    """Which places that are not affine these are: sums of the same and of known numbers have the same."""
 
     def take(self, index: Any) -> Value:
         """The same for some of the lanes."""
@@ -112,7 +110,7 @@ def known(number: float, rank: int = 0) -> Value:
 
 def unknown(rank: int = 0, loads: frozenset[str] = NOWHERE) -> Value:
     """A value that depends on what the kernel loads from these tensors, if any is known."""
-    return Value(None, (np.nan,) * rank, loads=loads)
+    return Value(None, (np.nan,) * rank, loads=loads, root=object())
 
 
 def truncated(a: Column, b: Column) -> Column:
@@ -155,7 +153,8 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     cut = op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))
     exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
-    return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact)
+    root = _root(op, a, b)
+    return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
 
 
 def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
@@ -209,53 +208,34 @@ def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
         at = elements(places, lane, extents)
         return None if at is None else held[np.clip(at, 0, len(held) - 1).astype(np.int64)]
 
-    return Value(first, coef, loads=frozenset([places.source or ""]), beside=np.zeros(1), exact=exact)
+    loads = frozenset([places.source or ""])
+    return Value(first, coef, loads=loads, beside=np.zeros(1), exact=exact, root=object())
 
 
-def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
-    """Of addresses of which all elements are known: neighbours along each dimension that mostly step alike, as those of
-    sorted places do, in a sample of lanes."""
-    chosen = np.unique(np.linspace(0, lanes - 1, SAMPLED_LANES).astype(int)) if v.exact else ()
-    tiles = [np.broadcast_to(every, extents) for lane in chosen if (every := elements(v, lane, extents)) is not None]
-    out: list[Piece | None] = []
-    for d, (n, c) in enumerate(zip(extents, v.coef, strict=True)):
-        lost = n > 1 and bool(tiles) and bool(np.isnan(c).any())
-        steps, times = np.unique([np.diff(tile, axis=d) for tile in tiles], return_counts=True) if lost else ([0], [0])
-        length = n / ((1.0 - np.max(times) / np.sum(times)) * (n - 1) + 1.0) if lost else 1.0
-        out.append(Piece(int(length), float(steps[np.argmax(times)])) if length >= 2 else None)
-    return tuple(out)
+def _root(op: str, a: Value, b: Value) -> Hashable:
+    """That of a result. A sum with what differs along those dimensions is of other places; what bounds them is taken to
+    bound few."""
+    if a.root is None and b.root is None:
+        return None
+    one, other = (a, b) if b.root is None else (b, a)
+    if op in ("addi", "subi", "addf", "subf") or (op in BOUNDS and other.root is None and other.uniform):
+        if other.root is not None:
+            return ("sum" if op.startswith("add") else "gap"), a.root, b.root
+        apart = tuple(first_of(x) for x, y in zip(other.coef, one.coef, strict=False) if np.isnan(y).any())
+        moved = any(apart) or (one is b and op.startswith("sub"))
+        return ("moved", op, apart, one.root) if moved else one.root
+    factor = _factor(op, a, b)
+    return object() if factor is None else ("times", factor, one.root)
 
 
-def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> tuple[float, float, bool]:
-    """Bytes of the different sectors of a tile of addresses that are not affine, in a sample of lanes; bytes from the
-    first to the last; whether they lie as if drawn at random, so that tiles meet by chance. 0 where none is known."""
-    tiles = drawn(v, extents, lanes, FEW_LANES)
-    if not tiles:
-        return 0.0, math.inf, False
-    places = [np.unique(np.floor(tile * (item_bytes / SECTOR_BYTES))) for tile in tiles]
-    reach = max(each[-1] - each[0] + 1.0 for each in places)
-    mean = np.mean([len(each) for each in places])
-    return SECTOR_BYTES * float(mean), SECTOR_BYTES * float(reach), _by_chance(list(map(np.diff, places)))
-
-
-def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[Any]:
-    """All elements of a tile that is not affine, in a sample of lanes, in the middle of equal parts since the last may
-    lie beyond the end of its tensors; none where they are not known."""
-    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
-        return []
-    chosen = np.unique((2 * np.arange(count) + 1) * lanes // (2 * count))
-    return [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
-
-
-def _by_chance(gaps: Sequence[Any]) -> bool:
-    """Whether the gaps between runs of sectors are those of places drawn at random: of several tiles, each over its own
-    mean, since they may choose from more or fewer places."""
-    apart = [each[each > 1] for each in gaps]
-    found = np.concatenate([each / each.mean() for each in apart if len(each)] or [np.empty(0)])
-    if len(found) < FEWEST:
-        return False
-    ratios = np.quantile(found, (0.25, 0.5, 0.75)) / QUARTILES
-    return bool(ratios.max() < LIKE * ratios.min())
+def pitch(root: Any) -> float:
+    """What the places of a root are multiples of, as far as its sums and products tell."""
+    match root:
+        case ("times", factor, inner):
+            return abs(float(factor)) * pitch(inner)
+        case ("sum" | "gap", one, other):
+            return math.gcd(int(pitch(one)), int(pitch(other)))
+    return 1.0
 
 
 def _beside(op: str, a: Value, b: Value) -> Column | None:
@@ -264,6 +244,8 @@ def _beside(op: str, a: Value, b: Value) -> Column | None:
     if op in ("addi", "subi"):
         other = -other if other is not None and op == "subi" else other
         return other if one is None else one if other is None else one + other
+    if op in BOUNDS and (a.uniform or b.uniform):
+        return a.beside if b.uniform else b.beside
     factor, part = _factor(op, a, b), b.beside if a.beside is None else a.beside
     return None if factor is None or part is None else part * factor
 
@@ -378,7 +360,8 @@ def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
     cut = cut if any(cut) else ()
-    return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v.exact, by))
+    root = v.root and ("rounded", v.root)
+    return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v.exact, by), root=root)
 
 
 def _scalar(column: Column) -> Column:
@@ -398,7 +381,7 @@ def _zero(column: Column) -> bool:
 def scaled(v: Value, by: Column) -> Value:
     """`by` times the value, lane by lane."""
     coef = tuple(0.0 if _zero(c) else c * by for c in v.coef)
-    return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None, exact=None)
+    return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None, exact=None, root=None)
 
 
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
@@ -500,7 +483,7 @@ def ranked(value: Value, like: Value) -> Value:
     """A scalar, or a tensor of the same rank, as something to be added to `like`."""
     if len(value.coef) == len(like.coef):
         return value
-    return Value(value.base, (0.0,) * len(like.coef), loads=value.loads, beside=value.beside)
+    return Value(value.base, (0.0,) * len(like.coef), loads=value.loads, beside=value.beside, root=value.root)
 
 
 def constant(text: str, rank: int) -> Value:

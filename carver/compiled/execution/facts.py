@@ -16,7 +16,7 @@ from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
-from ..footprint import Footprint, Touched, fetched
+from ..footprint import Footprint, Touched
 from ..isa import elf, sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
@@ -24,6 +24,7 @@ from ..isa.matrix import Matrix
 from ..isa.summary import width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
+from ..stretches import fetched
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
 from .lanes import Array, Column, distinct, told, wide
@@ -319,12 +320,12 @@ class Execution:
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
             if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
-                whole = np.full(blocks, math.nan)
+                unknown = np.full(blocks, math.nan)
                 width = self.program.ops[tile.index].width_bytes
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (several, run), float(width),
-                    (math.nan, 1.0), (None, None), whole, whole, np.full(blocks, executions), np.ones(blocks),
+                    (math.nan, 1.0), (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
@@ -333,13 +334,15 @@ class Execution:
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
                 stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
+            whole = tile.moved if exact else 1.0
+            if lies is None and tile.place is not None:
+                whole = fetched(accesses[-1], accesses[-1:])
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None,
-                fetched=fetched(accesses[-1], accesses[-1:]) if lies is None and tile.place is not None
-                else tile.moved if exact else 1.0, placed=exact,
+                touched=whole, fetched=whole, placed=exact,
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told

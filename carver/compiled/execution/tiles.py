@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from ..binary import TensorMap
-from ..footprint import ALIGN_LIMIT
 from ..isa.code import Code
+from ..stretches import ALIGN_LIMIT
 from .lanes import WORD, Array, begins, distinct, signed, wide
 from .launch import PARAMETERS, SPACE, Launch, Place
 from .leaps import Event

@@ -27,9 +27,11 @@ ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 """Of global memory."""
 SPILLS = frozenset({"STL", "LDL"})
 """Of local memory, where an address may lie in between."""
+STORES = frozenset({"STG", "ST"})
+"""To global memory."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
-THROUGH_L1 = frozenset({"LDG", "LD", "STG", "ST"})
+THROUGH_L1 = frozenset({"LDG", "LD"}) | STORES
 GLOBAL = THROUGH_L1 | COPIES
 """Through L1, which is the same banks as shared memory."""
 BRANCHES = frozenset({"BRA", "EXIT", "JMP"})
@@ -106,6 +108,21 @@ def atomic_sectors(
         if (address := _address(each, _global(each), held)) is not None and not _same(address):
             found[i] = sectors_of(each, address)
     return found
+
+
+def partial_lines(
+    instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
+) -> dict[int, int]:
+    """Lines with sectors that the lanes of a warp store to without filling them, by the index of the store; none of a
+    store of whose addresses nothing is known."""
+    found = {}
+    for i, held in _reached(instructions, STORES, {UNIFORM: STRIDE, **given}):
+        address = _address(instructions[i], _global(instructions[i]), held)
+        if address is not None and not _same(address):
+            width = width_bytes(instructions[i].opcode)
+            sectors, times = np.unique(np.unique(address) // SECTOR_BYTES, return_counts=True)
+            found[i] = len(np.unique(sectors[times * width < SECTOR_BYTES] * SECTOR_BYTES // LINE_BYTES))
+    return {i: n for i, n in found.items() if n}
 
 
 def sectors_of(each: Instruction, address: Lanes) -> int:

@@ -79,6 +79,14 @@ LINE_BYTES = 128
 rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed by Inductor and the zoo's
 matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 %
 longer than the other terms explain. Nothing is fitted."""
+LOOKED_UP = 0.5
+"""Clocks in which L1 looks up a line for lanes whose places may lie anywhere. Source: eight loads of neighbouring words
+of random sectors on an H100 (`words.jsonl` in tests/data/h100), 2.0 lanes a clock of each SM."""
+PARTIAL_CLK = 1.7
+"""Clocks in which a slice of L2 takes what a store writes to a line of which it fills sectors in part. Source: stores
+of one word at random places of 4 to 16 MB, 59 to 63 billion a second on an H100 (`words.jsonl`) and 60 to 71 on an H200
+(`words_blocks.jsonl` in tests/data/h200): 60 slices have 105 billion clocks a second. Stores to every fourth word of a
+line take no more than one (stencils in `edges.jsonl.gz`, 145 billion sectors a second)."""
 ATOMIC_CLK = 1.3
 """Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
 words of it they are on. Sources: one operation a clock on one address (NVIDIA's Kepler GK110 whitepaper, 2012); on an
@@ -91,7 +99,7 @@ L2 moves 5,000 bytes a clock (`atomics.txt`). NVIDIA's A100 whitepaper has 64 by
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
-WORD_BYTES = 4
+WORD_BYTES, WARP_LANES = 4, 32
 SLICE_RUN_BYTES = 512
 """Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
@@ -151,6 +159,8 @@ class Shape:
     """Bytes of spilled registers, stored and loaded. They are counted as missing L1. Source: times of the zoo's kernels
     that spill."""
     store_bytes: float
+    partial_lines: float
+    """Lines of which stores fill sectors in part, those of each warp instruction for themselves."""
     atomic_sectors: float
     """Sectors of which L2 works off atomics, those of each warp instruction for themselves."""
     returned_bytes: float
@@ -174,12 +184,17 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     unplaced = total.unplaced_bytes / read if read else 0.0
     for access in facts.accesses:
         waste = float(sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes))
-        once, ever = (access.fetched,) * 2 if access.placed else (waste / access.density, waste / access.filled)
+        once, ever = waste * access.fresh / access.density, waste * access.fetched / access.touched / access.filled
+        if access.placed:
+            once, ever = access.touched * access.fresh, access.fetched
+        once = max(once * access.merged, min(once, ever))
         moved[access.kind] += access.program_bytes * once
         cached += access.program_bytes * ever if access.kind == "load" else 0.0
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
             row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
             rows = LINE_BYTES / min(row, LINE_BYTES)
+            if access.anywhere:
+                rows = max(rows, LOOKED_UP * _lines_at_once(access, arch))
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     sectors = _atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
@@ -195,9 +210,18 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         port_clk=sum(pipes(PORT)) + factors + passes, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
-        atomic_sectors=sectors, returned_bytes=sectors * arch.sector_bytes * returned,
+        atomic_sectors=sectors, partial_lines=_partial_lines(facts, total, arch),
+        returned_bytes=sectors * arch.sector_bytes * returned,
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
+
+
+def _lines_at_once(access: AccessFacts, arch: Arch) -> float:
+    """Of a load that lies anywhere, lines that L1 looks up for LINE_BYTES of it. Lanes of a warp meet in those of a
+    small table."""
+    sectors, lines = access.touched * LINE_BYTES / arch.sector_bytes, max(access.size_bytes / LINE_BYTES, 1.0)
+    lanes = min(sectors, WARP_LANES)
+    return sectors * lines * (1.0 - (1.0 - 1.0 / lines) ** lanes) / lanes if access.size_bytes else sectors
 
 
 def _atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arch) -> float:
@@ -212,6 +236,18 @@ def _atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arc
     lost = moved["atomic"] / arch.sector_bytes * (1.0 if not total.atomic_sectors else 0.0)
     turns = total.atomic_words * masked * f.atomic_turns
     return max(spread + turns, lost if not f.atomic_turns else 0.0)
+
+
+def _partial_lines(f: Facts, total: Span, arch: Arch) -> float:
+    """Of the lines whose sectors the code fills in part, the share that masks let through; of stores to places that the
+    code does not tell, one for each run that is shorter."""
+    coded = total.bytes.get("store global", 0.0) * f.warps
+    stores = [a for a in f.accesses if a.kind == "store"]
+    asked = sum(a.program_bytes for a in stores)
+    runs = sum(a.program_bytes / a.run_bytes for a in stores if a.run_bytes < arch.sector_bytes)
+    if not coded or not asked:
+        return 0.0
+    return (total.partial_lines * f.warps * min(asked, coded) + total.unplaced_stores * f.warps * runs) / coded
 
 
 def _between(total: Span, tensor_clk: float, issue_clk: float, turns: float) -> float:
@@ -321,10 +357,11 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     found = np.maximum(1.0 - missed_l1, outside)
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
+    filling = each("partial_lines") * (PARTIAL_CLK * _slice_bytes_per_clk(arch, k)) - each("store_bytes")
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
-        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics + returned,
+        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics + returned + np.maximum(filling, 0.0),
         alone_overlap=k["pipeline_overlap"] / beside,
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
     )  # fmt: skip
@@ -449,7 +486,8 @@ def _rewritten(f: Facts, arch: Arch) -> float:
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
     waste = (
-        float(sector_waste(np.array(a.span_bytes), np.array(a.align_bytes), arch.sector_bytes)) - 1.0 for a in stores
+        float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
+        for a, span in ((a, a.span_bytes * max(a.filled, 1.0)) for a in stores)
     )
     beyond = sum(a.program_bytes * w for a, w in zip(stores, waste, strict=True))
     return 1.0 + REWRITTEN * beyond / asked if asked else 1.0

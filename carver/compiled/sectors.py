@@ -1,0 +1,97 @@
+"""Sectors of tiles of addresses that are not affine, where tensors are known from which their places are loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .values import SECTOR_BYTES, Piece, Value, elements
+
+SAMPLED_LANES, FEW_LANES = 32, 8
+"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
+MOST_ELEMENTS, MOST_WALKED = 1 << 16, 16
+"""Elements of a tile, and steps of a walk, that are looked at."""
+QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
+"""Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
+
+
+def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
+    """Of addresses of which all elements are known: neighbours along each dimension that mostly step alike, as those of
+    sorted places do, in a sample of lanes."""
+    chosen = np.unique(np.linspace(0, lanes - 1, SAMPLED_LANES).astype(int)) if v.exact else ()
+    tiles = [np.broadcast_to(every, extents) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    out: list[Piece | None] = []
+    for d, (n, c) in enumerate(zip(extents, v.coef, strict=True)):
+        lost = n > 1 and bool(tiles) and bool(np.isnan(c).any())
+        steps, times = np.unique([np.diff(tile, axis=d) for tile in tiles], return_counts=True) if lost else ([0], [0])
+        length = n / ((1.0 - np.max(times) / np.sum(times)) * (n - 1) + 1.0) if lost else 1.0
+        out.append(Piece(int(length), float(steps[np.argmax(times)])) if length >= 2 else None)
+    return tuple(out)
+
+
+class Sectors(NamedTuple):
+    """Those of a tile of addresses that are not affine, in the mean of a sample of lanes."""
+
+    sector_bytes: float = 0.0
+    """Of the different ones; 0 where that is not known."""
+    reach_bytes: float = math.inf
+    """From the first to the last."""
+    stretch_bytes: float = 0.0
+    """Of neighbours."""
+    by_chance: bool = False
+    """They lie as if drawn at random, so that tiles meet by chance."""
+    new: float = 1.0
+    """Share of those of a walk's tiles that no earlier tile of it is in."""
+
+
+def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> Sectors:
+    """Of a tile of addresses."""
+    tiles = drawn(v, extents, lanes, FEW_LANES)
+    if not tiles:
+        return Sectors()
+    places = [np.unique(np.floor(tile * (item_bytes / SECTOR_BYTES))) for tile in tiles]
+    reach = max(each[-1] - each[0] + 1.0 for each in places)
+    mean, gaps = float(np.mean([len(each) for each in places])), list(map(np.diff, places))
+    stretches, drawn_ = float(np.mean([1.0 + np.count_nonzero(each > 1) for each in gaps])), _by_chance(gaps)
+    along = 1.0 if drawn_ else mean / stretches
+    return Sectors(SECTOR_BYTES * mean, SECTOR_BYTES * float(reach), SECTOR_BYTES * along, drawn_)
+
+
+def unmet(
+    v: Value, extents: Sequence[int], first: Any, _: Any, trips: Any, stride: Any, item_bytes: float
+) -> float:  # fmt: skip
+    """Of the sectors of a tile that is not affine and steps evenly through a loop, the share that it was in at no
+    earlier step: of some walks as far as MOST_WALKED steps."""
+    each, all_ = 0, 0
+    for walk in np.unique((2 * np.arange(FEW_LANES) + 1) * len(first) // (2 * FEW_LANES)):
+        tile = elements(v, int(first[walk]), extents)
+        if tile is None or not np.isfinite(stride[walk]):
+            return 1.0
+        steps = np.arange(min(int(trips[walk]), MOST_WALKED)) * stride[walk]
+        met = np.floor((np.unique(tile) + steps[:, None]) * (item_bytes / SECTOR_BYTES))
+        each += sum(len(np.unique(step)) for step in met)
+        all_ += len(np.unique(met))
+    return all_ / each if each else 1.0
+
+
+def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[Any]:
+    """All elements of a tile that is not affine, in a sample of lanes, in the middle of equal parts since the last may
+    lie beyond the end of its tensors; none where they are not known."""
+    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
+        return []
+    chosen = np.unique((2 * np.arange(count) + 1) * lanes // (2 * count))
+    return [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
+
+
+def _by_chance(gaps: Sequence[Any]) -> bool:
+    """Whether the gaps between runs of sectors are those of places drawn at random: of several tiles, each over its own
+    mean, since they may choose from more or fewer places."""
+    apart = [each[each > 1] for each in gaps]
+    found = np.concatenate([each / each.mean() for each in apart if len(each)] or [np.empty(0)])
+    if len(found) < FEWEST:
+        return False
+    ratios = np.quantile(found, (0.25, 0.5, 0.75)) / QUARTILES
+    return bool(ratios.max() < LIKE * ratios.min())
