@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa import elf, sass
 from carver.compiled.isa.banks import mean_passes
-from carver.compiled.isa.code import Instruction
+from carver.compiled.isa.code import Code, Instruction
 
 SOURCE = """
 extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
@@ -339,13 +340,20 @@ def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, made.read_bytes()
 
 
+@cache
+def codes(data: bytes) -> dict[str, Code]:
+    """All kernels of a cubin, by one call of the disassembler."""
+    names = list(elf.kernels(data))
+    return dict(zip(names, sass.read_many([data] * len(names), names), strict=True))
+
+
 def executed(
     cubin: tuple[str, bytes], entry: str, grid: object, block: object, *args: object, **more: object
 ) -> Execution:
     isa, data = cubin
     values = more.pop("values", {})
     binary = Binary(data, entry, args, grid, block, **more)  # type: ignore[arg-type]
-    code = sass.read(data, entry)
+    code = codes(data)[entry]
     launch = Launch(binary, elf.kernels(data)[entry], values)  # type: ignore[arg-type]
     return Execution(code, Program(decoded(code)), launch, load(ARCH[isa]), 0)
 
@@ -761,7 +769,7 @@ def test_integer_instructions(opcode: str, operands: str, given: dict[str, int],
 
 def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
-    code = sass.read(data, "tabled")
+    code = codes(data)["tabled"]
     named = [
         each._replace(opcode="FROB") if each.mnemonic in ("S2R", "S2UR", "LDC", "ULDC", "LDCU") else each
         for each in code.instructions

@@ -104,9 +104,11 @@ def read(cubin: bytes, kernel: str | None = None) -> Code:
     return read_many([cubin], kernel)[0]
 
 
-def read_many(cubins: Sequence[bytes], kernel: str | None = None) -> list[Code]:
-    """`read` for each cubin, with one call of the disassembler per compute capability. Raises as `read` does."""
-    chosen = [_choose(elf.kernels(cubin), kernel) for cubin in cubins]
+def read_many(cubins: Sequence[bytes], kernel: str | Sequence[str] | None = None) -> list[Code]:
+    """`read` for each cubin, with one call of the disassembler per compute capability; `kernel` in all, or in each.
+    Raises as `read` does."""
+    names = [kernel] * len(cubins) if kernel is None or isinstance(kernel, str) else kernel
+    chosen = [_choose(elf.kernels(cubin), name) for cubin, name in zip(cubins, names, strict=True)]
     codes: dict[int, Code] = {}
     for sm in {each.sm for each in chosen}:
         members = [(i, each) for i, each in enumerate(chosen) if each.sm == sm]
