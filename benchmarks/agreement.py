@@ -85,8 +85,15 @@ class Subject(NamedTuple):
 def _types(problem: Problem, isa: str) -> dict[str, str]:
     """gfx942 multiplies 8-bit floats of its own."""
     own = isa == "gfx942"
-    return {name: f"{dtype}fnuz" if own and dtype.startswith("float8") else dtype
+    return {name: f"{dtype}fnuz" if own and dtype.startswith("float8") and not dtype.endswith("fnuz") else dtype
             for name, dtype in problem.dtypes.items()}  # fmt: skip
+
+
+def _on(device: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A problem with the device's own 8-bit floats, which declarations are asked for as kernels are."""
+    dtype = str(arguments.get("in_dtype", ""))
+    own = dtype.startswith("float8") and carver.load_arch(device).isa == "gfx942"
+    return {**arguments, "in_dtype": f"{dtype}fnuz"} if own else arguments
 
 
 def _sum(problem: Problem) -> Any:
@@ -868,7 +875,7 @@ def price(path: Path, names: Sequence[str], devices: Sequence[str], jobs: int, m
     end = time.monotonic() + 60 * minutes
     done = {json.dumps([r["kernel"], r["device"], r["problem"]]) for r in read(path) if "error" not in r}
     tasks = [
-        (name, device, PRICED[name].problems[place])
+        (name, device, _on(device, PRICED[name].problems[place]))
         for place in range(min(most, max(len(entry.problems) for entry in PRICED.values())))
         for device in devices
         for name in names
