@@ -47,10 +47,10 @@ class Walk(NamedTuple):
 class Event(NamedTuple):
     """What a fiber did.
 
-    kind: "block", "note", "wait", "global", "shared", "local", "box", "bulk"
+    kind: "block", "turns", "note", "wait", "global", "shared", "local", "box", "bulk"
     where: the basic block, or the address of the instruction
     values: what it depended on: addresses, coordinates, sides of a comparison
-    detail: warps of a block; how the outcome of a note depends on its values; active lanes of an access
+    detail: warps of a block, and after turns how many more each takes; how the outcome of a note depends on its values; active lanes of an access
     places: in shared memory; they may go round
     walks: of an event that stands for later passes of its loop, not for itself: by how much its values move in each
         pass, and how many there are; a loop around that one adds another walk
@@ -84,7 +84,7 @@ class Execution(Protocol):
     kept_at: int
 
     def forget(self) -> None: ...
-    def ran(self, block: int, warps: Array, times: int = 1) -> None: ...
+    def ran(self, block: int, warps: Array, times: int | Array = 1) -> None: ...
 
 
 class Mark(NamedTuple):
@@ -207,6 +207,10 @@ class Leaper:
             if event.kind == "block":
                 each_pass = prod(walk.times for walk in event.walks)
                 self.run.ran(event.where, event.detail, times * each_pass)
+                self.run.log.append(event._replace(walks=(*event.walks, Walk((), times, fiber.block))))
+            elif event.kind == "turns":
+                warps, more = event.detail
+                self.run.ran(event.where, warps, more * times * prod(walk.times for walk in event.walks))
                 self.run.log.append(event._replace(walks=(*event.walks, Walk((), times, fiber.block))))
             elif event.kind != "note":
                 self.run.log.append(event._replace(walks=(*event.walks, Walk(each, times, fiber.block))))

@@ -53,8 +53,8 @@ class Op:
     """One instruction.
 
     `kind`: "alu", "global", "shared" and "local" for accesses of lanes, "box" and "bulk" for copies that one thread
-    issues, "barrier" for a wait on a barrier in memory, "branch", "exit", "call", "return", "indirect", or "none" for
-    what concerns neither addresses nor control.
+    issues, "barrier" for a wait on a barrier in memory, "branch", "exit", "call", "return", "indirect", "turns" at the
+    end of code that lanes of a warp go through one by one, or "none" for what concerns neither addresses nor control.
     """
 
     address: int

@@ -11,7 +11,7 @@ from typing import Any
 from ..isa.flow import components
 from .ops import Op
 
-ENDS = ("branch", "exit", "call", "return", "indirect")
+ENDS = ("branch", "exit", "call", "return", "indirect", "turns")
 """Kinds of instructions that end a basic block."""
 MOVES = ("global", "box", "bulk")
 """Kinds of instructions that move global memory."""
@@ -67,7 +67,7 @@ class Program:
     def _after(self, n: int) -> tuple[int, ...]:
         last = self.ops[self.ranges[n][-1]]
         falls = [n + 1] if n + 1 < len(self.ranges) else []
-        if last.kind not in ENDS:
+        if last.kind not in ENDS or last.kind == "turns":
             return tuple(falls)
         always = not last.guard and not last.conditions
         there = [self.block_at[self.ops[self.index[last.target]].address]] if last.target in self.index else []

@@ -69,6 +69,8 @@ class Reader:
         self.in_step = {i for i, role in enumerate(groups) if role == "barrier"}
         self.turns = max(float((self.products > 0).sum()) / self.table.schedulers - 1.0, 0.0)
         self._filled = _filled(run)
+        self._turns = {n for n, each in enumerate(run.blocks) if each.last is not None and each.last.kind == "turns"}
+        """Blocks that lanes of a warp go through one by one."""
         self._waits = [event for event in run.log if event.kind == "wait"]
 
     def roles(self) -> list[Role]:
@@ -84,19 +86,31 @@ class Reader:
         for n, (loop, own) in enumerate(zip(self.loops, self.owned, strict=True)):
             here = [i for i in own if mine[i] > 0]
             if here:
-                trips = float(max(mine[i] for i in here))
+                trips = float(max([mine[i] for i in here if self.block_of[i] not in self._turns] or mine[here]))
                 often = tuple(i for i in here if mine[i] >= OFTEN * trips)
-                span = self._span(often, replace(loop, own=often))
+                span = self._turned(self._span(often, replace(loop, own=often)), often, mine / trips)
                 loops[n] = trips, self._fed(span, often, warps)
         rest = tuple(i for i in self.straight if mine[i] > 0)
         return Role(
-            warps, loops, self._fed(self._span(rest, rest), rest, warps), float(self.products[list(warps)].sum())
+            warps, loops, self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps), float(self.products[list(warps)].sum())
         )
 
     def _span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
         if indices not in self._spans:
             self._spans[indices] = read_span(self.code, indices, where, self.table, self.rate)
         return self._spans[indices]
+
+    def _turned(self, span: Span, indices: Sequence[int], times: Array) -> Span:
+        """With the clocks of all turns of code that lanes go through one by one; `times`: by instruction."""
+        for n in self._turns:
+            part = tuple(i for i in indices if self.block_of[i] == n)
+            if part and (more := float(times[part[0]]) - 1.0) > 0.0:
+                one = self._span(part, part)
+                span = replace(
+                    span, alone_clk=tuple(a + more * b for a, b in zip(span.alone_clk, one.alone_clk, strict=True)),
+                    cached_clk=tuple(a + more * b for a, b in zip(span.cached_clk, one.cached_clk, strict=True)),
+                )  # fmt: skip
+        return span
 
     def _fed(self, span: Span, indices: Sequence[int], warps: Sequence[int]) -> Span:
         """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and

@@ -142,7 +142,7 @@ class Run:
     def passes(self) -> Array:
         return self._passes.reshape(len(self.program.ranges), len(self.block_ids), len(self.warps))
 
-    def ran(self, block: int, warps: Array, times: int = 1) -> None:
+    def ran(self, block: int, warps: Array, times: int | Array = 1) -> None:
         self._passes[block, warps] += times
 
     def special(self, name: str, lanes: Array) -> Value:
@@ -191,6 +191,11 @@ class Run:
             self._do(each, fiber)
         following = n + 1 if n + 1 < len(self.blocks) else None
         if (op := block.last) is None:
+            return fiber.gone(following)
+        if op.kind == "turns":
+            more = np.diff(np.append(begins(self.warp[fiber.lanes]), len(fiber.lanes))) - 1
+            self.ran(n, fiber.warps, more)
+            self.log.append(Event("turns", n, fiber.lanes, (), (fiber.warps, more)))
             return fiber.gone(following)
         taken = fiber.guard(op.guard) if op.guard else TRUE
         for get in op.conditions:

@@ -8,9 +8,9 @@ and is counted by name if it writes what a branch or an address depends on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,13 @@ def decoded(code: Code) -> list[Op]:
     index = {op.address: i for i, op in enumerate(ops)}
     ends = {i: index.get(op.target, 0) for i, op in enumerate(ops) if op.kind == "branch" and op.target is not None}
     back = [i for i, end in ends.items() if end <= i]
+    for i, each in enumerate(code.instructions):
+        start = index.get(each.target, i) if each.opcode.startswith("BRA.U.ANY") and each.target is not None else i
+        elected = [n for n in range(start, i) if code.instructions[n].mnemonic == "ELECT"]
+        if elected:  # of the lanes of a warp one after the other is elected
+            ops[i] = Op(each.address, "turns", target=each.target)
+        for n in elected:
+            ops[n] = replace(ops[n], run=partial(_all_elected, ops[n].writes))
     for i, end in ends.items():
         some = end > i and (ops[i].guard or ops[i].conditions)
         if some and sass.rare(opcodes[i + 1 : end], any(i < j < end for j in back)):
@@ -75,6 +82,11 @@ def decoded(code: Code) -> list[Op]:
             elif _traps(code.instructions, i + 1, index):
                 ops[i] = Op(ops[i].address, "branch", target=ops[i].target)
     return ops
+
+
+def _all_elected(names: Collection[str], thread: Thread) -> None:
+    for name in names:
+        thread.set(name, TRUE if "P" in name else None)
 
 
 def _traps(code: Sequence[Instruction], start: int, index: Mapping[int, int]) -> bool:
