@@ -94,6 +94,24 @@ extern "C" __global__ void smoothed(const float* x, float* y) {
     int i = blockIdx.x * 256 + threadIdx.x + 1;
     y[i] = x[i - 1] + x[i] + x[i + 1];
 }
+extern "C" __global__ void last_adds(const float* x, float* y, unsigned* count) {
+    __shared__ bool last;
+    y[blockIdx.x * 32 + threadIdx.x] = x[threadIdx.x];
+    if (threadIdx.x == 0) last = atomicAdd(count, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last)
+#pragma unroll 1
+        for (int i = 0; i < 10; ++i) y[i * 32 + threadIdx.x] += 1;
+}
+extern "C" __global__ void looks_back(volatile int* flags, float* y) {
+    int found = 0;
+#pragma unroll 1
+    for (int at = 100; at >= 0; --at) {
+        found = flags[at];
+        if (found) break;
+    }
+    y[threadIdx.x] = found;
+}
 extern "C" __global__ void flagged(volatile int* flag, float* y) {
     while (flag[blockIdx.x] == 0) {}
     y[threadIdx.x] = 1;
@@ -309,6 +327,21 @@ extern "C" __global__ void in_bulk(const float* x, float* y, int count) {
         __syncthreads();
     }
 }
+extern "C" __global__ void in_turns(const float* x, float* y) {
+    __shared__ __align__(128) float held[128];
+    __shared__ unsigned long long full;
+    unsigned bar = __cvta_generic_to_shared(&full), to = __cvta_generic_to_shared(held + 4 * threadIdx.x);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bar));
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(bar));
+    }
+    __syncthreads();
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];"
+                 ::"r"(to), "l"(x + blockIdx.x * 128 + 4 * threadIdx.x), "r"(bar) : "memory");
+    asm volatile("{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again;}"
+                 ::"r"(bar) : "memory");
+    y[blockIdx.x * 32 + threadIdx.x] = held[threadIdx.x];
+}
 #endif
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
@@ -509,7 +542,10 @@ def test_a_branch_through_a_table_of_addresses(cubin: tuple[str, bytes], mode: i
 
 def test_a_loop_over_tiles_from_a_counter_ends(cubin: tuple[str, bytes]) -> None:
     of = executed(cubin, "from_a_counter", 8, 128, f32(12800), f32(12800), carver.Tensor("int32", (1,)), i32(100))
-    assert of.facts().assumed
+    facts = of.facts()
+    assert facts.assumed  # that blocks take them in their order
+    assert max(loop.trips for loop in facts.loops) == pytest.approx(13.5)
+    assert facts.bytes_of("load") == 100 * 128 * 4 / 8
 
 
 def test_what_threads_stored_to_shared_memory_is_known(cubin: tuple[str, bytes]) -> None:
@@ -532,6 +568,18 @@ def test_a_loop_that_waits_for_another_block_ends(cubin: tuple[str, bytes]) -> N
     of = executed(cubin, "flagged", 1, 32, carver.Tensor("int32", (1,)), f32(32))
     assert of.detail.assumed
     assert moved(of)["store", "arg1"] == 128
+
+
+def test_what_other_blocks_write_is_there(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "looks_back", 1, 32, i32_(101), f32(32))
+    assert [loop.trips for loop in of.facts().loops] == [1.0]
+    assert of.detail.assumed
+
+
+def test_the_last_block_adds_up(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "last_adds", 5, 32, f32(32), f32(160), i32_(1))
+    assert of.detail.passes.max(axis=(0, 2)).tolist() == [1, 1, 1, 1, 10]
+    assert of.facts().assumed  # which block is the last
 
 
 def test_a_loop_that_ends_by_what_is_loaded_runs_once(cubin: tuple[str, bytes]) -> None:
@@ -817,6 +865,15 @@ def test_copies_of_runs_of_bytes(cubin: tuple[str, bytes]) -> None:
     assert (facts.read_bytes, facts.written_bytes) == (16 * 10 * 1024, 16 * 10 * 512)
     assert [loop.trips for loop in facts.loops] == [10.0]
     assert [(a.path, a.program_bytes) for a in facts.accesses if a.kind == "load"] == [("bulk", 10240.0)]
+
+
+def test_lanes_that_copy_one_by_one(cubin: tuple[str, bytes]) -> None:
+    if "in_turns" not in elf.kernels(cubin[1]):
+        pytest.skip(f"{cubin[0]} has no copies of this kind")
+    of = executed(cubin, "in_turns", 64, 32, f32(64 * 128), f32(64 * 32))
+    [copy] = [i for i, each in enumerate(of.code.instructions) if each.mnemonic == "UBLKCP"]
+    assert (of.detail.passes[of.program.block_of[copy]] == 32).all()
+    assert of.facts().read_bytes == 64 * 128 * 4
 
 
 def test_a_copy_asks_for_a_sector_once_for_each_32_bytes_that_it_goes_to(cubin: tuple[str, bytes]) -> None:

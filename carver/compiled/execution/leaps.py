@@ -50,7 +50,8 @@ class Event(NamedTuple):
     kind: "block", "turns", "note", "wait", "global", "shared", "local", "box", "bulk"
     where: the basic block, or the address of the instruction
     values: what it depended on: addresses, coordinates, sides of a comparison
-    detail: warps of a block, and after turns how many more each takes; how the outcome of a note depends on its values; active lanes of an access
+    detail: warps of a block, and with turns how many more each takes; how the outcome of a note depends on its values;
+        active lanes of an access
     places: in shared memory; they may go round
     walks: of an event that stands for later passes of its loop, not for itself: by how much its values move in each
         pass, and how many there are; a loop around that one adds another walk

@@ -86,6 +86,10 @@ class Op:
     stored: Sequence[Callable[[Any], Value]] = ()
     """Words that go to shared memory, and in `stored_names` their registers."""
     stored_names: frozenset[str] = frozenset()
+    deals: Callable[[Any], Value] | None = None
+    """What an atomic adds to a number of which it loads what was there before."""
+    strong: bool = False
+    """Whether it accesses what other blocks write meanwhile."""
     matrices: int = 0
     """That a load of matrices from shared memory takes."""
     map: tuple[Callable[[Any], Value], Callable[[Any], Value]] | None = None

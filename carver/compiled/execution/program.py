@@ -81,6 +81,22 @@ class Program:
         return tuple(range(len(self.ranges))) if last.kind == "indirect" else self._returns
 
     @cached_property
+    def awaited(self) -> set[int]:
+        """Addresses of branches out of a loop that depend on what other blocks write: these have."""
+        strong = {i for i, op in enumerate(self.ops) if op.strong and op.access == "load"}
+        spans = [range(head, max(n for n, out in enumerate(self.after) if head in out) + 1) for head in self.heads]
+        found = set()
+        for n, places in enumerate(self.ranges if strong else ()):
+            last, around = self.ops[places[-1]], [span for span in spans if n in span]
+            if last.kind != "branch" or last.target not in self.index or not around:
+                continue
+            if self.block_at[last.target] not in min(around, key=len):
+                needed = self._needed({places[-1]: last.reads})[0]
+                if any(not strong.isdisjoint(each) for each in needed):
+                    found.add(last.address)
+        return found
+
+    @cached_property
     def _returns(self) -> tuple[int, ...]:
         """Blocks behind calls."""
         return tuple(n + 1 for n, each in enumerate(self.ranges) if self.ops[each[-1]].kind == "call")

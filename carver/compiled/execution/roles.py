@@ -91,9 +91,8 @@ class Reader:
                 span = self._turned(self._span(often, replace(loop, own=often)), often, mine / trips)
                 loops[n] = trips, self._fed(span, often, warps)
         rest = tuple(i for i in self.straight if mine[i] > 0)
-        return Role(
-            warps, loops, self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps), float(self.products[list(warps)].sum())
-        )
+        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps)
+        return Role(warps, loops, straight, float(self.products[list(warps)].sum()))
 
     def _span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
         if indices not in self._spans:

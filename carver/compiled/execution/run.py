@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ MOST_WORDS = 1 << 23
 """That are kept at a time."""
 IN_BLOCK = (1 << 24) - 1
 """Bits of a place in shared memory; those above name the block of a cluster."""
-GUESSED, KNOWN = 1, 2
-"""How a word was stored. One that is not known has 0 for what is not known of it, which tells tensors."""
+GUESSED, KNOWN = 16, 15
+"""How a word was stored: a bit for each byte that is known. A word that is not known has 0 for what is not known of it,
+which tells tensors."""
 
 
 class Memory:
@@ -39,23 +41,34 @@ class Memory:
 
     def forget(self) -> None:
         """What was known may have changed."""
-        self._how[self._how == KNOWN] = 0
+        self._how[self._how != GUESSED] = 0
 
-    def store(self, owner: Array, address: Array, bits: Array, known: Array) -> None:
+    def store(self, owner: Array, address: Array, bits: Array, known: Array, width_bytes: int = 4) -> None:
         word = (address & IN_BLOCK) >> 2
         if not len(word) or not self._grown(int(word.min()), int(word.max()) + 1):
             self.forget()
             return
-        self._bits[owner, word - self._low] = bits
-        self._how[owner, word - self._low] = np.where(known, KNOWN, GUESSED)
+        if width_bytes < 4:  # one lane after the other, as several may store parts of a word
+            mask, here = (1 << width_bytes) - 1 << (address & 3), ((1 << 8 * width_bytes) - 1) << 8 * (address & 3)
+            for lane in range(len(word)):
+                place = owner[lane], word[lane] - self._low
+                self._bits[place] = self._bits[place] & ~here[lane] | bits[lane] << 8 * (address[lane] & 3) & here[lane]
+                self._how[place] = self._how[place] & KNOWN & ~mask[lane] | (mask[lane] if known[lane] else 0)
+        else:
+            at = owner, word - self._low
+            self._bits[at], self._how[at] = bits, np.where(known, KNOWN, GUESSED)
         self.empty = False
 
-    def loaded(self, owner: Array, address: Array) -> tuple[Array, Array]:
-        """Words, and how each was stored, 0 where it was not."""
+    def loaded(self, owner: Array, address: Array, width_bytes: int = 4) -> tuple[Array, Array]:
+        """Words, or parts of them, and how each was stored, 0 where it was not."""
         word = ((address & IN_BLOCK) >> 2) - self._low
         inside = (word >= 0) & (word < self._bits.shape[1])
         at = owner, np.where(inside, word, 0)
-        return self._bits[at], np.where(inside, self._how[at], 0)
+        bits, how = self._bits[at], np.where(inside, self._how[at], 0)
+        if width_bytes == 4:
+            return bits, how
+        mask = (1 << width_bytes) - 1 << (address & 3)
+        return bits >> 8 * (address & 3) & (1 << 8 * width_bytes) - 1, np.where(how & mask == mask, KNOWN, 0)
 
     def _grown(self, begin: int, end: int) -> bool:
         """Whether words from `begin` to `end` have their place now."""
@@ -122,8 +135,8 @@ class Run:
         self._passes = np.zeros((len(program.ranges), count * len(self.warps)))
         self.log: list[Event] = []
         self.assumed: set[int] = set()
-        self.leaves: set[int] = set()
-        """Those of them that are taken, since a loop would not end."""
+        self.leaves: set[int] = set(program.awaited)
+        """Those of them that are taken, since a loop would not end, or another block has done what it waits for."""
         self.repeated: set[int] = set()
         """Blocks that control came back to."""
         self.unknown: Counter[str] = Counter()
@@ -293,7 +306,27 @@ class Run:
             return self._kept(op, fiber, at, active, guard)
         if op.kind != "global" or at is None or not op.loads:
             return {}
+        if op.deals is not None:
+            return {op.loads[0]: self._dealt(op, fiber, at, active, guard)}
         return dict(zip(op.loads, self.launch.loaded(at, op.width_bytes), strict=False))
+
+    def _dealt(self, op: Op, fiber: Fiber, at: Column, active: Array, guard: Column | None) -> Value:
+        """What a counter gives that all blocks share, where one thread of each adds to it: it is assumed that they come
+        in their order, and that it begins with 0."""
+        added, lanes = op.deals(fiber) if op.deals else None, np.flatnonzero(wide(active, len(fiber.lanes)))
+        sure = added is not None and added.known is None and at.known is None and (guard is None or guard.known is None)
+        slot = self.slot[fiber.lanes[lanes]]
+        if added is None or not sure or (np.diff(slot) == 0).any():
+            return self.launch.lost
+        place, count = wide(at.bits, len(fiber.lanes))[lanes], prod(self.launch.grid)
+        if (place != place[0]).any():
+            return self.launch.lost
+        self.assumed.add(op.address)
+        before = self._passes[fiber.block, self.warp[fiber.lanes[lanes]]].astype(np.int64) - 1
+        bits, known = np.zeros(len(fiber.lanes), np.int64), np.zeros(len(fiber.lanes), bool)
+        bits[lanes] = (before * count + self.block_ids[slot]) * wide(added.bits, len(fiber.lanes))[lanes] & WORD
+        known[lanes] = True
+        return Column(bits, None if known.all() else known)
 
     def _kept(self, op: Op, fiber: Fiber, at: Value, active: Array, guard: Column | None) -> dict[str, Value]:
         """Words in shared memory, or of the stack, that are known: keep what is stored, or find what a load writes.
@@ -316,13 +349,13 @@ class Run:
                     continue
                 full = (value or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
                 known = np.ones(count, bool) if full.known is None else full.known
-                memory.store(owner, place + 4 * word, full.bits[lanes], known[lanes])
+                memory.store(owner, place + 4 * word, full.bits[lanes], known[lanes], min(op.width_bytes, 4))
                 if known[lanes].any():
                     self.kept_at = len(self.log)
             return {}
         out: dict[str, Value] = {}
         for word, name in enumerate(op.loads):
-            found, how = memory.loaded(owner, place + 4 * word)
+            found, how = memory.loaded(owner, place + 4 * word, min(op.width_bytes, 4))
             if how.any():
                 bits, known = np.zeros(count, np.int64), np.zeros(count, bool)
                 bits[lanes], known[lanes] = np.where(how > 0, found, 0), how == KNOWN

@@ -123,7 +123,8 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
     if registers_ and IS_PREDICATE.match(o.parts[0]):
         registers_ = []
     held, stored = Operands(each), []
-    if kind in STORES and width % 4 == 0:
+    deals = kind in ("ATOMG", "ATOM") and ".ADD" in each.opcode and words == 1 and len(o.parts) > 3 and real(o.parts[1])
+    if kind in STORES:
         data = o.parts[-1].split(".")[0]
         stored = [held.get(data if not n or data == "RZ" else after(data, n)) for n in range(words)]
     matrices = int(each.opcode.split(".")[-1]) if each.opcode[-1] in "24" and kind in ("LDSM", "STSM") else 1
@@ -131,7 +132,8 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
     return op(
         where, None, written, at=address(place, outside, o), width_bytes=width, mask=mask,
         inner=address(brackets[0], False, o) if kind == "LDGSTS" else None,
-        access=(GLOBAL | SHARED | LOCAL)[kind], loads=registers_, stored=stored,
+        access=(GLOBAL | SHARED | LOCAL)[kind], loads=o.parts[1:2] if deals else registers_, stored=stored,
+        deals=o.get(o.parts[-1]) if deals else None, strong=outside and ".STRONG" in each.opcode,
         stored_names=frozenset(held.reads),
         matrices=matrices if kind in ("LDSM", "STSM") else 0,
     )  # fmt: skip
