@@ -190,7 +190,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
     if arch.matrix_on_vector:
-        between = np.maximum(vector_clk + values_read_clk(arch, c), exp_clk)
+        summed = way.stores[0] * head + way.stores[1] * value  # each sum's product reads an operand of the step across
+        between = np.maximum(vector_clk + across_read_clk(arch, c, summed), exp_clk)
         math_clk = np.where(kind == MMA, products_clk + between, math_clk)
     power_clk = (math_clk + products_clk * (held_back(problem, arch, kind) - 1.0)) * (kind > VECTOR)
 
@@ -275,12 +276,12 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     )  # fmt: skip
 
 
-def values_read_clk(arch: Arch, c: Attention) -> FloatArray:
+def across_read_clk(arch: Arch, c: Attention, columns: FloatArray) -> FloatArray:
     """Clocks of the port of shared memory in which warps read a step's values one number at a time, against the order
     of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and gfx1201;
     why they add to the products: `models.compiled._beside_products`."""
     copies = 2 if arch.isa.startswith("gfx11") else 1
-    return c.warps_m * c.tile_k * c.value * copies * WORD_BYTES / arch.smem_bytes_per_clk
+    return c.warps_m * c.tile_k * columns * copies * WORD_BYTES / arch.smem_bytes_per_clk
 
 
 def softmax_clk(
