@@ -37,6 +37,8 @@ from .values import SECTOR_BYTES
 SAMPLED, RUN_BYTES, APART = 2048, 512, 64
 """Places of atomics that say how they meet; bytes that one slice of L2 has in a row; elements from one piece of places
 that were loaded to the next, at least a sector."""
+CROWD = 5
+"""Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance."""
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
@@ -320,10 +322,12 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
             runs = lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES
             warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
-            second = np.arange(len(runs)) // warps % 2 == 1
-            each, times = np.unique(runs[~second], return_counts=True)
-            met = int((runs[second] == each[np.argmax(times)]).sum())  # how often others meet there is no selection
-            busy = min(busy, RUN_BYTES * runs[second].size / met) if met else busy
+            tile = np.arange(len(runs)) // warps
+            each, times = np.unique(runs[tile % 2 == 0], return_counts=True)
+            rest, tile = runs[tile % 2 == 1], tile[tile % 2 == 1]
+            met = rest == each[np.argmax(times)]  # how often others meet there is no selection
+            if len(np.unique(tile[met.any(axis=1)])) >= CROWD:
+                busy = min(busy, RUN_BYTES * rest.size / float(met.sum()))
     return (float(np.average(means, weights=weights)) if means else 1.0), busy
 
 
