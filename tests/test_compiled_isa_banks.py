@@ -203,6 +203,13 @@ def test_nothing_is_said_of_atomics_where_what_is_loaded_or_given_says() -> None
     assert atomic_sectors(code(TID, ("LDG.E", "R2, desc[UR4][R0.64]"), ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
 
 
+def test_a_number_is_written_beside_its_predicate() -> None:
+    """The even lanes and the odd ones are a row of 128 bytes each, not each lane."""
+    lines = code(TID, ("LOP3.LUT", "R1, R0, 0x1f, RZ, 0xc0, !PT"), ("LOP3.LUT", "P0, R1, R0, 0x1, RZ, 0xc0, !PT"),
+                 ("IMAD.SHL.U32", "R2, R1, 0x80, RZ"), ("LDS", "R9, [R2]"))  # fmt: skip
+    assert conflicts(lines) == {4: 2.0}
+
+
 @pytest.mark.parametrize(
     ("address", "access", "lines"),
     [

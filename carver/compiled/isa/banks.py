@@ -44,6 +44,8 @@ UNIFORM, STRIDE = "uniform", SAME + 513 * LINE_BYTES
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
 REGISTER = re.compile(r"^(U?R\d+|P\d)$")
 FIRST = re.compile(r"(U?R|P)(\d+)")
+BESIDE = re.compile(r"P\d, (R\d+),")
+"""A register that is written beside a predicate."""
 PREDICATES = tuple(f"P{n}" for n in range(7))
 REGISTERS = re.compile(r"\bU?R\d+\b")
 SCALED = re.compile(r"^(R\d+)\.X(4|8|16)$")
@@ -218,6 +220,8 @@ def _conditional(branch: Instruction) -> bool:
 def _may_write(each: Instruction, needed: set[str]) -> bool:
     """A quick test: an instruction writes at most four registers, counted from the first that it names."""
     named = FIRST.match(each.operands)
+    if beside := BESIDE.match(each.operands):
+        return beside[1] in needed or not needed.isdisjoint(PREDICATES)
     if named is None or named[1] == "P":
         return (named is not None or each.mnemonic == "R2P") and not needed.isdisjoint(PREDICATES)
     first = int(named[2])
@@ -351,6 +355,9 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     if kind in CARRYING and ".X" not in each.opcode:  # low words: that they carry does not change them
         parts = [parts[0], *(part for part in parts[1:] if not PREDICATE.match(part))]
     given = [_operand(part, held) for part in parts]
+    truth = parts[0] if kind == "LOP3" and PREDICATE.match(parts[0]) else ""
+    if truth:  # whether the number that it gives, or only that, is not 0
+        parts, given = parts[1:], given[1:]
     if kind in ("S2R", "CS2R"):
         value = np.arange(LANES) if parts[-1] in ("SR_TID.X", "SR_LANEID") else SAME
     elif kind == "LDC" and not REGISTERS.search(parts[-1]):
@@ -366,10 +373,14 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
         if value is None and all(v is not None and _same(v) for v in (guard, *given[1:])):
             value = held.get(UNIFORM, SAME)
     if each.predicate and UNIFORM in held:  # where what is the same in all lanes has a value, so do conditions
-        value = _guarded(_operand(each.predicate, held), value, held.get(writes[0], SAME))
+        value = _guarded(_operand(each.predicate, held), value, held.get(parts[0] if truth else writes[0], SAME))
+    if truth:
+        held.update(dict.fromkeys(writes[-1:] if REGISTER.match(parts[0]) else (), value))
+        held[truth] = value if value is None else (value != 0).astype(np.int64)
+        return
     rest = SAME if value is not None and _same(value) else None
     held.update(dict.fromkeys(writes[1:], rest))
-    if kind in ("ISETP", "LOP3") and PREDICATE.match(parts[0]):
+    if kind == "ISETP" and PREDICATE.match(parts[0]):
         held[parts[0]] = value
         return
     held[writes[0]] = value
@@ -506,11 +517,7 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
         case "SEL":
             value = np.where(given[3] != 0, a, b) if len(given) > 3 and given[3] is not None else None
         case "LOP3":
-            first = 2 if PREDICATE.match(parts[0]) else 1
-            inputs = given[first : first + 3]
-            if not any(v is None for v in inputs):
-                found = _logic(inputs[0], inputs[1], inputs[2], int(parts[first + 3], 0))
-                value = (found != 0).astype(np.int64) if first == 2 else found
+            value = _logic(given[1], given[2], given[3], int(parts[4], 0))
         case "ISETP":
             compare = COMPARE.get(opcode.split(".")[1])
             if compare and len(given) >= 4 and given[2] is not None and given[3] is not None:
