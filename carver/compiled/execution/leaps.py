@@ -83,6 +83,7 @@ class Execution(Protocol):
     assumed: set[int]
     leaves: set[int]
     kept_at: int
+    slot: Array
 
     def forget(self) -> None: ...
     def ran(self, block: int, warps: Array, times: int | Array = 1) -> None: ...
@@ -142,6 +143,8 @@ class Leaper:
         self._failed[fiber.block] += 1
         self._rests[fiber.block] = self._failed[fiber.block] // RARELY
         steers = self.run.blocks[fiber.block].steers
+        mine = np.zeros(len(self.run.slot), bool)
+        mine[fiber.lanes] = True
         for rough in (False, True):
             if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
                 return
@@ -155,6 +158,10 @@ class Leaper:
                 if STACK in names and steps[names.index(STACK)] is not None:  # calls of itself, which come back
                     return
                 spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
+                if len(fiber.lanes) < len(self.run.slot):  # what other lanes did meanwhile is theirs
+                    spans = [[event for event in span if mine[event.lanes[0]]] for span in spans]
+                    if any(len(event.lanes) > len(fiber.lanes) for event in spans[0]):
+                        return  # these lanes are apart from others with which they go through a loop around this one
                 times, walked = repeats(spans, self.run.program.steering if rough else None)
                 if times <= 2:  # the last pass is run
                     continue
