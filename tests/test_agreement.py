@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import agreement  # noqa: E402
 import dtypes  # noqa: E402
+import second_price  # noqa: E402
 
 RECORDS = ROOT / "tests" / "data" / "agreement"
 HELD_OUT = agreement.read(RECORDS / "held_out.jsonl.gz")
@@ -149,6 +150,6 @@ def test_a_pick_loses_against_the_best_of_its_list() -> None:
         {"config": {"BLOCK_M": 32}, "code": code | {"ms": 2.0, "spill": 64}, "declared": {"ms": 2.0}},
         {"config": {"BLOCK_M": 16}, "code": code | {"ms": 1.0}, "declared": {"refused": "too small"}},
     ]}  # fmt: skip
-    assert agreement.lost(row) == agreement.Lost(1.5, 0.5, 1, 1)
-    assert "1.50 0.50 matmul/triton l4 [64] [64] against [32]" in agreement.prices([row])
-    assert agreement.lost({"kernel": "matmul/triton", "device": "l4", "problem": {}, "error": "none"}) is None
+    assert second_price.lost(row) == second_price.Lost(1.5, 0.5, 1, 1)
+    assert "1.50 0.50 matmul/triton l4 [64] [64] against [32]" in second_price.prices([row])
+    assert second_price.lost({"kernel": "matmul/triton", "device": "l4", "problem": {}, "error": "none"}) is None

@@ -544,6 +544,13 @@ def _backend(target: Target) -> Any:
     return make_backend(GPUTarget(**target.__dict__))
 
 
+def without_tuner(kernel: Any) -> Any:
+    """The kernel with its heuristics, within Triton's tuner, which would choose for itself."""
+    while hasattr(kernel, "prune_configs"):
+        kernel = kernel.fn
+    return kernel
+
+
 def hashed(target: Target) -> None:
     """Have the hash of Triton's own files, which it makes once a process, and the modules that it compiles by: copies
     of this process need not."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..compiled.triton import without_tuner
 from ..export.triton import Feedback, Make, Pruner, device, make, pruner
 from ..export.triton import perf_model as triton_perf_model
 from ..problem.problem import counted
@@ -77,7 +78,7 @@ def _by_code(
         own = tuner() if tuner else _asking()
         given = {**named_args, **kwargs}
         first = configs if screen is None else screen(configs, named_args, **kwargs)
-        return ranked(_inner(own), first, given, target(given), topk, tuner=own, feedback=feedback)[0]
+        return ranked(without_tuner(own), first, given, target(given), topk, tuner=own, feedback=feedback)[0]
 
     return early_config_prune
 
@@ -90,10 +91,3 @@ def _asking() -> Any:
             return own
         frame = frame.f_back  # type: ignore[assignment]
     raise ConfigError("no triton.autotune asks: name the kernel, triton_pruner(kernel=lambda: matmul)")
-
-
-def _inner(kernel: Any) -> Any:
-    """The kernel within Triton's tuner."""
-    while hasattr(kernel, "prune_configs"):
-        kernel = kernel.fn
-    return kernel

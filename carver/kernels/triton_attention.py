@@ -59,7 +59,10 @@ AMD_BACKWARD_REGISTERS = {
     "rdna": ((0, 1.45, 1.1, 0.74, 0.71, 1.5), (46, 6, 1.4, 0, 0.95, 0)),
 }
 """The same of a backward pass, for one stage and for more: a base, then factors on the registers of scores, sums, what
-is kept, what a step reads, and its copies. From 120 compiled passes of `benchmarks/agreement.py price`."""
+is kept, what a step reads, and its copies. From 120 compiled passes of `benchmarks/second_price.py price`."""
+QUERIES_PASS = 0.7
+"""Scores that are held at a time where a pass has gradients of queries alone, over those of the other. From 36 compiled
+passes, whose registers were else up to 1.4 times too high on CDNA."""
 
 
 def instruction(
@@ -244,7 +247,7 @@ def amd_backward_registers(
     first = np.maximum(tile_m // num_warps, amd_instruction_rows(arch, tile_m, tile_k))
     second = np.maximum(tile_m // warps_m, amd_instruction_rows(arch, tile_m, value))
     both = np.asarray(backward) == 1  # with gradients of queries only, one product reads scores and one adds up
-    sums, scores = np.where(both, width, head), np.where(both, 1.0, 0.7) * first * tile_k / lanes
+    sums, scores = np.where(both, width, head), np.where(both, 1.0, QUERIES_PASS) * first * tile_k / lanes
     parts = (
         1, scores, second * sums / warps_n / lanes, first * width * words / lanes,
         tile_k * width * words / lanes, tile_k * width * words / threads,

@@ -11,7 +11,7 @@ from typing import Any
 from ..base.child import outcome_of
 from ..base.errors import ConfigError, DeviceError
 from ..base.table import progress_bars, words
-from ..compiled.triton import function_of
+from ..compiled.triton import function_of, without_tuner
 from ..ranking.hint import Hint
 from .bench import done, predicted, versions
 from .buffers import is_torch
@@ -48,7 +48,7 @@ def benchmark_kernel(
         raise DeviceError("a Triton kernel is timed where its tensors are, and none of args is on a GPU")
     import torch
 
-    launch, timed = _without_tuner(kernel)[grid], _timer(timer)
+    launch, timed = without_tuner(kernel)[grid], _timer(timer)
     device = torch.cuda.get_device_name(next(iter(tensors.values())).device)
     subject, began = hints[0].subject, time.monotonic()
     sizes = {name: n for name, n in given.items() if isinstance(n, int) and not isinstance(n, bool)}
@@ -103,13 +103,6 @@ def benchmark_kernel(
         restored()
         store.finish(run)
     return Report(subject, [known[hint.rank] for hint in hints], device=device)
-
-
-def _without_tuner(kernel: Any) -> Any:
-    """The kernel with its heuristics, within Triton's tuner, which would choose for itself."""
-    while hasattr(kernel, "prune_configs"):
-        kernel = kernel.fn
-    return kernel
 
 
 def _timer(name: str) -> Callable[[Callable[[], Any]], list[float]]:

@@ -277,9 +277,9 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
 
 def across_read_clk(arch: Arch, c: Attention, columns: FloatArray) -> FloatArray:
-    """Clocks of the port of shared memory in which warps read a step's values one number at a time, against the order
-    of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and gfx1201;
-    why they add to the products: `models.compiled._beside_products`."""
+    """Clocks of the port of shared memory in which warps read so many columns of a step one number at a time, against
+    the order of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and
+    gfx1201; why they add to the products: `models.compiled._beside_products`."""
     copies = 2 if arch.isa.startswith("gfx11") else 1
     return c.warps_m * c.tile_k * columns * copies * WORD_BYTES / arch.smem_bytes_per_clk
 
