@@ -267,7 +267,7 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
     """The fields of `Facts` that say which bytes programs touch together."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots = max(int(arch.sm_count * resident), 1)
-    on_sm, changed = loads.waves(max(int(resident), 1)), sum(atomics.distinct().values())
+    (alone, left, on_sm), changed = loads.on_sm(max(int(resident), 1)), sum(atomics.distinct().values())
     turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes)
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
@@ -277,7 +277,7 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
         "read_bytes": sum(reads.distinct().values()),
         "written_bytes": sum(touched.writes.distinct().values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
-        "reuse": touched.reuse(slots), "sm_bytes": on_sm.total_bytes, "sm_live_bytes": on_sm.live_bytes,
+        "reuse": touched.reuse(slots), "sm_bytes": alone * left, "sm_live_bytes": on_sm,
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),

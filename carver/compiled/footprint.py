@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,6 +23,10 @@ ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
 """Shares of a set that another has."""
+MOST_PARTS = 16
+"""Iterations of an inner loop that each are walks of their own."""
+APART = 4
+"""Programs far apart that say what those of an SM have in common."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -138,8 +142,11 @@ class Footprint:
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
         """By argument: the walks of its accesses, those of one geometry together."""
+        return self._grouped(self.trace.accesses)
+
+    def _grouped(self, every: Sequence[Access]) -> dict[str, list[_Walks]]:
         groups: defaultdict[tuple[str, tuple[Any, ...]], list[Access]] = defaultdict(list)
-        for access in self.trace.accesses:
+        for access in every:
             if access.kind in self.kinds and access.argument is not None:
                 geometry = sorted(zip(map(str, access.coef), access.shape, strict=True))
                 groups[access.argument, (*geometry, access.item_bytes, access.kind == "store")].append(access)
@@ -189,8 +196,9 @@ class Footprint:
 
     def distinct(self) -> dict[str, float]:
         """Bytes of each argument that the whole grid touches."""
-        out = {}
-        for argument, groups in self.walks.items():
+        out, every = {}, list(map(_whole, self.trace.accesses))
+        sampled = any(a is not b for a, b in zip(every, self.trace.accesses, strict=True))
+        for argument, groups in (self._grouped(every) if sampled else self.walks).items():
             total = 0.0
             for g in groups:
                 whole = g.bytes_by(np.zeros(len(g.start), np.int64), self.scale)
@@ -272,6 +280,17 @@ class Footprint:
         walks = (g for groups in self.walks.values() for g in groups)
         return sum(float(g.bytes_by(group[g.program.astype(np.int64)]).sum()) for g in walks)
 
+    def on_sm(self, resident: int) -> tuple[float, float, float]:
+        """Of the bytes that programs read, each for itself: their sum over the grid, the share that is left where an
+        SM's programs fetch once what they have in common, and what these read at a time. Neighbours go to different
+        SMs, so that what programs far apart share counts."""
+        program = np.arange(count := self.trace.programs)
+        many = min(APART, count)
+        own, together = self.touched_by(program), self.touched_by(program % (count // many))
+        theirs = of_more(np.array(own), np.array(together), many, resident / many)
+        left = min(float(theirs) / max(own * resident / many, 1.0), 1.0)
+        return own * self.scale, left, own / count * resident * left
+
     def _by_wave(self, at_once: int, merged: int) -> Waves:
         first, wave = np.zeros((2, self.trace.programs), np.int64)
         count = 0
@@ -347,6 +366,30 @@ class Touched:
         read = loads + atomics if any(access.kind == "atomic" for access in trace.accesses) else loads
         made = {kinds: Footprint(trace, kinds, sizes) for kinds in (loads, read, stores, read + stores, atomics)}
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
+
+
+def _whole(access: Access) -> Access:
+    """Sampled iterations of a loop around others, each of which stands for several, as walks through all of them: where
+    those of each program lie on a line."""
+    n = int(np.bincount(access.program.astype(np.int64)).max(initial=1))
+    total, inner, step = round(n * float(access.times.max(initial=1.0))), access.count[:1], access.stride[:1]
+    alike = (access.times > 1.0).all() and (access.count == inner).all() and (access.stride == step).all()
+    known = access.root is None and np.isfinite(access.start + access.stride).all()
+    if total <= n or not alike or not known or len(access.start) % n:
+        return access
+    order = np.argsort(access.program, kind="stable").reshape(-1, n)
+    start, program = access.start[order], access.program[order]
+    along = (start[:, -1:] - start[:, :1]) / (total - 1)
+    line = start[:, :1] + along * (np.arange(n) * (total - 1) // max(n - 1, 1))
+    parts = int(inner.max(initial=1.0)) if step.any() else 1
+    if parts > MOST_PARTS or np.ptp(program, axis=1).any() or abs(line - start).max() > 0.5:
+        return access
+    named = ((name, getattr(access, name)) for name in ("program", "round", "beside"))
+    each: dict[str, Any] = {name: np.repeat(column[order[:, 0]], parts) for name, column in named if len(column)}
+    kept = np.repeat(access.kept[order].mean(axis=1), parts)
+    first = (start[:, :1] + np.arange(parts) * step).ravel()
+    return replace(access, start=first, stride=np.repeat(along, parts), count=np.full(len(first), float(total)),
+                   times=np.ones(len(first)), kept=kept, **each)  # fmt: skip
 
 
 def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: FloatArray) -> float:

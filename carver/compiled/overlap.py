@@ -85,11 +85,12 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     different ones is enough; and where they are no rectangles."""
     kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
     accesses, planes = _one_plane(accesses)
-    tile = _tile(_covered(_straightened(accesses)), sector, kept)
+    tile = _tile(_straightened(_covered(accesses[0])), sector, kept)
     start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
     if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
         return None
     pitch, parts = tile
+    whole = parts[0].width if not pitch and len(parts) == 1 else 0.0
     walk = np.arange(len(start))
     if len(shared := _one_shape(accesses)) > 1:  # of one program all, from the access in the middle on
         order = np.argsort(shared)
@@ -109,13 +110,17 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     if not parts or not _overlap(parts, top, left):
         return None
     parts = list(_joined(parts))
-    n = len(parts)
+    n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
+    lost = whole * times * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
     if (many := n * len(walk) / MOST_PARTS) > 1:
-        return _sampled(parts, left, walk, math.ceil(many), sector, planes) if not pitch else None
+        return _sampled(parts, left, lost, walk, math.ceil(many), sector, planes) if not pitch else None
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
-    if kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
-        columns["width"] *= np.repeat(np.concatenate([a.kept for a in accesses])[walk], n)
+    if whole:
+        columns["width"] = np.maximum(columns["width"] - np.repeat(lost, n), 0.0)
+        kept = 1.0
+    elif kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
+        columns["width"] *= np.repeat(own, n)
         kept = 1.0
     return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept * planes)
 
@@ -138,16 +143,16 @@ def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
 
 
 def _sampled(
-    parts: Sequence[Part], left: FloatArray, walk: Any, every: int, sector: float, planes: float
+    parts: Sequence[Part], left: FloatArray, lost: FloatArray, walk: Any, every: int, sector: float, planes: float
 ) -> Rectangles:
-    """Of one row of memory, those that begin in one of `every` pages, which stand for all."""
+    """Of one row of memory, those that begin in one of `every` pages, which stand for all; each `lost` so much."""
     chosen, lows, widths = [], [], []
     for part in parts:
         page = ((left + part.left) // SAMPLED_ELEMENTS).astype(np.int64)
         [here] = np.nonzero((page * MIXER >> 16) % every == 0)
         chosen.append(here)
         lows.append(left[here] + part.left)
-        widths.append(np.full(len(here), part.width))
+        widths.append(np.maximum(part.width - lost[here], 0.0))
     which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
     flat = np.zeros(len(low))
     return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, every * planes)
@@ -159,16 +164,17 @@ def _covered(access: Access) -> Access:
     return replace(access, shape=tuple(shape)) if access.covered else access
 
 
-def _straightened(accesses: Sequence[Access]) -> Access:
-    """The first, with a dimension that a division cuts into pieces as if it went straight on: as far as the tiles of
-    neighbouring programs lie apart, where these follow one another with small gaps."""
-    access = accesses[0]
+def _straightened(access: Access) -> Access:
+    """A dimension that a division cuts into pieces as if it went straight on: as far as from a tile that masks leave
+    whole to the next one, where tiles follow one another with small gaps."""
     cut = [d for d, c in enumerate(access.coef) if np.isnan(c) and access.shape[d] > 1]
     if len(cut) != 1 or (piece := access.pieces[cut[0]]) is None or not abs(piece.step) >= 1:
         return access
     step, n = abs(piece.step), access.shape[cut[0]]
-    places = np.unique(access.start[np.isfinite(access.start)] // step)
-    apart = float(np.median(np.diff(places))) if len(places) > 1 else 0.0
+    places, which = np.unique(access.start // step, return_index=True)
+    whole = access.kept[which][:-1] >= MOST_KEPT * access.kept.max(initial=0.0)
+    gaps = np.diff(places)[whole & np.isfinite(places[1:])]
+    apart = float(np.median(gaps)) if len(gaps) else 0.0
     if not n <= apart + 1 <= MOST_GAPS * n:
         return access
     coef = tuple(step if d == cut[0] else c for d, c in enumerate(access.coef))

@@ -493,7 +493,7 @@ class _Evaluator:
         kept, most = share(mask, pointers.shape), covered(mask, pointers.shape)
         if kind == "atomic" or (kind == "load" and pointer.source in self.contended):
             (self.contended if kind == "atomic" else self.raced).add(pointer.source)
-        self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most)
+        self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most, mask)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:
         kind = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}.get(
@@ -528,7 +528,7 @@ class _Evaluator:
 
     def record(
         self, frame: Frame, op: Op, kind: str, path: str, pointer: Value, shape: tuple[int, ...], item: float,
-        kept: Column, most: tuple[float, ...] = (),
+        kept: Column, most: tuple[float, ...] = (), mask: Value | None = None,
     ) -> None:  # fmt: skip
         start, beside = (
             np.full(frame.lanes, np.nan) if column is None else np.broadcast_to(column, frame.lanes) * 1.0
@@ -548,14 +548,14 @@ class _Evaluator:
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
         loaded = kind == "load"
-        placed = sectors(pointer, shape, frame.lanes, item) if loaded else Sectors()
+        placed = sectors(pointer, mask, shape, frame.lanes, item) if loaded else Sectors()
         if walked is not None and placed.sector_bytes:
-            placed = placed._replace(new=unmet(pointer, shape, *walked, item))
+            placed = placed._replace(new=unmet(pointer, mask, shape, *walked, item))
         tiles = drawn(pointer, shape, frame.lanes, SAMPLED_LANES) if kind == "atomic" else []
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=np.concatenate([np.broadcast_to(tile, shape).ravel() for tile in tiles]) if tiles else np.empty(0),
+            drawn=np.concatenate([np.broadcast_to(tile, shape).ravel() for _, tile in tiles]) if tiles else np.empty(0),
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .values import SECTOR_BYTES, Piece, Value, elements
+from .values import SECTOR_BYTES, Piece, Value, elements, inside
 
 SAMPLED_LANES, FEW_LANES = 32, 8
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
@@ -36,7 +36,8 @@ class Sectors(NamedTuple):
     """Those of a tile of addresses that are not affine, in the mean of a sample of lanes."""
 
     sector_bytes: float = 0.0
-    """Of the different ones; 0 where that is not known."""
+    """Of the different ones, as if all of the tile asked for as many as what its mask lets through; 0 where that is not
+    known."""
     reach_bytes: float = math.inf
     """From the first to the last."""
     stretch_bytes: float = 0.0
@@ -47,21 +48,23 @@ class Sectors(NamedTuple):
     """Share of those of a walk's tiles that no earlier tile of it is in."""
 
 
-def sectors(v: Value, extents: Sequence[int], lanes: int, item_bytes: float) -> Sectors:
+def sectors(v: Value, mask: Value | None, extents: Sequence[int], lanes: int, item_bytes: float) -> Sectors:
     """Of a tile of addresses."""
-    tiles = drawn(v, extents, lanes, FEW_LANES)
-    if not tiles:
+    cut = [inside(mask, lane, tile) for lane, tile in drawn(v, extents, lanes, FEW_LANES)]
+    if not sum(kept for _, kept in cut):
         return Sectors()
+    tiles = [tile for tile, kept in cut if kept]
     places = [np.unique(np.floor(tile * (item_bytes / SECTOR_BYTES))) for tile in tiles]
     reach = max(each[-1] - each[0] + 1.0 for each in places)
     mean, gaps = float(np.mean([len(each) for each in places])), list(map(np.diff, places))
     stretches, drawn_ = float(np.mean([1.0 + np.count_nonzero(each > 1) for each in gaps])), _by_chance(gaps)
     along = 1.0 if drawn_ else mean / stretches
-    return Sectors(SECTOR_BYTES * mean, SECTOR_BYTES * float(reach), SECTOR_BYTES * along, drawn_)
+    share = sum(kept for _, kept in cut) / len(tiles)
+    return Sectors(SECTOR_BYTES * mean / share, SECTOR_BYTES * float(reach), SECTOR_BYTES * along, drawn_)
 
 
 def unmet(
-    v: Value, extents: Sequence[int], first: Any, _: Any, trips: Any, stride: Any, item_bytes: float
+    v: Value, mask: Value | None, extents: Sequence[int], first: Any, _: Any, trips: Any, stride: Any, item_bytes: float
 ) -> float:  # fmt: skip
     """Of the sectors of a tile that is not affine and steps evenly through a loop, the share that it was in at no
     earlier step: of some walks as far as MOST_WALKED steps."""
@@ -71,19 +74,20 @@ def unmet(
         if tile is None or not np.isfinite(stride[walk]):
             return 1.0
         steps = np.arange(min(int(trips[walk]), MOST_WALKED)) * stride[walk]
-        met = np.floor((np.unique(tile) + steps[:, None]) * (item_bytes / SECTOR_BYTES))
+        own = np.unique(inside(mask, int(first[walk]), tile)[0])
+        met = np.floor((own + steps[:, None]) * (item_bytes / SECTOR_BYTES))
         each += sum(len(np.unique(step)) for step in met)
         all_ += len(np.unique(met))
     return all_ / each if each else 1.0
 
 
-def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[Any]:
-    """All elements of a tile that is not affine, in a sample of lanes, in the middle of equal parts since the last may
-    lie beyond the end of its tensors; none where they are not known."""
+def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[tuple[int, Any]]:
+    """A sample of lanes, each with all elements of a tile that is not affine: in the middle of equal parts since the
+    last may lie beyond the end of its tensors; none where they are not known."""
     if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
         return []
     chosen = np.unique((2 * np.arange(count) + 1) * lanes // (2 * count))
-    return [every for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    return [(lane, every) for lane in chosen if (every := elements(v, lane, extents)) is not None]
 
 
 def _by_chance(gaps: Sequence[Any]) -> bool:

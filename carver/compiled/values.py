@@ -454,6 +454,18 @@ def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:
     )
 
 
+def inside(mask: Value | None, lane: int, tile: Any) -> tuple[Any, float]:
+    """What a mask lets through of a tile in one lane, as far as it is a box; and the share of its elements. Dimensions
+    along which the tile is the same may be left at 1."""
+    kept = 1.0
+    for d, ranged in enumerate(mask.box if mask and mask.box is not None and tile.ndim == len(mask.box) else ()):
+        if ranged is not None and tile.shape[d] > 1:
+            low, high = (int(min(max(_in_lane(end, lane), 0), tile.shape[d])) for end in ranged)
+            kept *= max(high - low, 0) / tile.shape[d]
+            tile = tile[(slice(None),) * d + (slice(low, max(low, high)),)]
+    return tile, kept
+
+
 def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     """One value from those of groups of lanes: (which lanes, value)."""
     if len(parts) == 1 and len(np.atleast_1d(parts[0][0])) == lanes:
