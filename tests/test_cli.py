@@ -20,6 +20,7 @@ import carver
 from carver.cli.main import COMMANDS, main
 from carver.run.records import Measurement
 from carver.run.report import Report
+from carver.tune import AutoTuner
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -570,7 +571,16 @@ def test_words_are_completed_in_the_shell() -> None:
         assert expected in done.stdout
 
 
+@pytest.fixture
+def few_timings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`carver tune` times each candidate three times, and again for nobody who shares the cores."""
+    run = AutoTuner.run
+    few = {"warmup": 1, "rep": 3, "retakes": 0}
+    monkeypatch.setattr(AutoTuner, "run", lambda self, **given: run(self, **given, **few))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_timings")
 def test_tuning_here_finds_one_of_the_first_hints() -> None:
     words = ["tune", "elementwise", "256", "1000", "--arch", "cpu", "--topk", "2", "--backend", "cpu", "--json"]
     found = answer(*words)
@@ -579,6 +589,7 @@ def test_tuning_here_finds_one_of_the_first_hints() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_timings")
 def test_what_is_not_kept_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of the cache is full; or other work had the device, which is a note of the same words."""
     monkeypatch.setattr("carver.tune.cache.save", lambda *args: False)

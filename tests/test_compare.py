@@ -78,11 +78,10 @@ def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> 
 
 def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
     words = ("HEAD", "kernels.py:scale", "--config", "BLOCK=1024,num_warps=4")
-    done = run(*words, "--fail-over", "90%")
+    done = run(*words, "--fail-over", "90%", "--html", "page.html")
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("scale: HEAD -> kernels.py:scale\n") and "\nh100_sxm: main loop" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 120
-    run(*words, "--html", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     assert "h100_sxm: what changed" in page and "h100_sxm: configurations" in page and "DRAM MB" in page
     lines = run(*words, "--markdown").stdout.splitlines()
