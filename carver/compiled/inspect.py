@@ -120,37 +120,67 @@ def _compiled(
     bounds: Mapping[str, Any],
 ) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
     """Facts of configurations by their places, compiled, under the keys of all."""
-    replies = _replies(kernel, wanted, arch, bounds)
-    machines: dict[str, Machine] = {}
-    traces: dict[str, tuple[Trace, Touched, store.Used]] = {}
+    sharing: dict[str, list[int]] = {}
+    for i, each in wanted.items():
+        sharing.setdefault(each.key, []).append(i)
+    traces: dict[str, tuple[Trace, Touched, store.Used] | Exception] = {}
+    made: dict[int, tuple[Facts, store.Used] | Exception] = {}
+
+    def heard(key: str, reply: pool.Reply) -> None:
+        """Follow a program while others are compiled, and gather its facts once its code is read."""
+        for i in sharing[key] if "refused" not in reply else ():
+            each = wanted[i]
+            # configurations that differ in warps and stages alone are one program
+            program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
+            if program not in traces:
+                traces[program] = _caught(_followed, reply["ttir"], each, store.Used(values))
+            found = traces[program]
+            if isinstance(found, Exception):
+                made[i] = found
+            elif "machine" in reply:
+                made[i] = _caught(_gathered, reply, found, arch)
+
+    replies = _replies(kernel, wanted, arch, {**bounds, "heard": heard})
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
             kind = CompilerFailed if reply.get("transient") else CompileError  # a verdict, or nothing
             yield keys[i], kind(reply["refused"])
             continue
-        try:
-            if each.key not in machines:
-                machines[each.key] = typed(Machine, reply["machine"])
-            # configurations that differ in warps and stages alone are one program
-            program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
-            if program not in traces:
-                given, used = [(name, _evaluated(value)) for name, value in each.args], store.Used(values)
-                trace = evaluate(reply["ttir"], given, each.grid, used)
-                traces[program] = trace, Touched.of(trace, sizes_of(each.args)), used
-            trace, touched, used = traces[program]
-            shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
-            shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
-            facts = gathered(machines[each.key], trace, touched, arch, **shape)
-        except ProblemError as lost:
-            yield keys[i], lost
-        except ConfigError:  # of what the caller gave, for every candidate alike
-            raise
-        except Exception as fault:
-            yield keys[i], CompileError(pool.own_fault(fault))
-        else:
-            store.save_facts(keys[i], facts, used)
-            yield keys[i], facts
+        if i not in made:  # it was on the disk
+            heard(each.key, reply)
+        match made[i]:
+            case ProblemError() as lost:
+                yield keys[i], lost
+            case ConfigError() as error:  # of what the caller gave, for every candidate alike
+                raise error
+            case Exception() as fault:
+                yield keys[i], CompileError(pool.own_fault(fault))
+            case facts, used:
+                store.save_facts(keys[i], facts, used)
+                yield keys[i], facts
+
+
+def _caught(make: Callable[..., Any], *args: Any) -> Any:
+    """What it makes, or the exception that it raises."""
+    try:
+        return make(*args)
+    except Exception as error:
+        return error
+
+
+def _followed(ttir: str, each: Candidate, used: store.Used) -> tuple[Trace, Touched, store.Used]:
+    trace = evaluate(ttir, [(name, _evaluated(value)) for name, value in each.args], each.grid, used)
+    return trace, Touched.of(trace, sizes_of(each.args)), used
+
+
+def _gathered(
+    reply: pool.Reply, followed: tuple[Trace, Touched, store.Used], arch: Arch
+) -> tuple[Facts, store.Used]:  # fmt: skip
+    trace, touched, used = followed
+    shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
+    shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
+    return gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape), used
 
 
 def _replies(

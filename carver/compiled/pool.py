@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..base import child
@@ -111,20 +111,22 @@ class Compilers(Protocol):
 def compiled(
     requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    heard: Callable[[str, Reply], None] = lambda key, reply: None,
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none. Replies are kept on disk by key as
     they come, those of a compiler that was ended excepted. What took longer than `seconds` is refused for the rest of
     the process, unless more is allowed. `isa` and `matrix`: as `machine.read_machines` takes them. Without a `pool` its
-    processes, `processes` at most, end with this call. Raises ConfigError where a kernel cannot be imported in another
+    processes, `processes` at most, end with this call. `heard` is given each reply as it comes, compiled and once more
+    read, while the processes are at work. Raises ConfigError where a kernel cannot be imported in another
     process, and a KeyboardInterrupt that says what is kept."""
     if pool is None:
         with Pool(processes) as own:
-            return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress)
+            return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress, heard=heard)
     found = {key: reply for key, reply in store.load_each(requests).items() if _is_whole(reply)}
     found |= {key: _TOO_LONG[key][1] for key in requests if key in _TOO_LONG and seconds <= _TOO_LONG[key][0]}
     missing = {key: requests[key] for key in requests if key not in found}
     try:
-        return _completed(found, missing, isa, matrix, pool, seconds, progress)
+        return _completed(found, missing, isa, matrix, pool, seconds, progress, heard)
     except KeyboardInterrupt:
         done = len(store.load_each(requests))
         raise KeyboardInterrupt(
@@ -135,7 +137,7 @@ def compiled(
 
 def _completed(
     found: dict[str, Reply], missing: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]],
-    pool: Compilers, seconds: float, progress: bool,
+    pool: Compilers, seconds: float, progress: bool, heard: Callable[[str, Reply], None],
 ) -> dict[str, Reply]:  # fmt: skip
     with progress_bars(progress and bool(missing), transient=True) as bars:
         step = bars.bar("compiling", len(missing))
@@ -147,8 +149,9 @@ def _completed(
             if reply.get("late"):
                 _TOO_LONG[key] = seconds, reply
             step()
+            heard(key, reply)
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != store.readers()]
-    return found | _read({key: found[key] for key in unread}, isa, matrix, pool, seconds)
+    return found | _read({key: found[key] for key in unread}, isa, matrix, pool, seconds, heard)
 
 
 def _kept(key: str, reply: Reply) -> None:
@@ -158,8 +161,9 @@ def _kept(key: str, reply: Reply) -> None:
 
 
 def _read(
-    replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float
-) -> dict[str, Reply]:
+    replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
+    heard: Callable[[str, Reply], None],
+) -> dict[str, Reply]:  # fmt: skip
     """Replies with what is read off their codes, as many at once as keep all processes busy, but for less than a
     disassembler's start. Where one of several cannot be read, or takes too long, each is read by itself: the others
     still can be."""
@@ -184,6 +188,7 @@ def _read(
                 for key, machine in zip(batches[i], reply["machines"], strict=True):
                     read[key] = replies[key] | {"machine": machine, "reader": store.readers()}
                     _kept(key, read[key])
+                    heard(key, read[key])
             elif len(batches[i]) > 1:
                 alone |= {key: [key] for key in batches[i]}
             else:
