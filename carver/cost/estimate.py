@@ -8,13 +8,12 @@ as in NVIDIA's matrix multiplication guide.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray
+from ..base.types import FloatArray, dataclass
 from .work import Work, joined, on_pipe
 
 KIB = 1024.0

@@ -4,13 +4,12 @@ declaration gives what it reads."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 from ..base.errors import nearest
-from ..base.types import FloatArray
+from ..base.types import FloatArray, dataclass
 from ..kernels.columns import Column, Shown, by_name, columns
 from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
+from ..base.types import dataclass
 from ..problem import notation
 from ..problem.problem import Problem, size
 from . import arrays

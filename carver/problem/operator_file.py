@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
 from ..base.given import typed
 from ..base.host import folder
-from ..base.types import FrozenDict
+from ..base.types import FrozenDict, dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..base.errors import ConfigError
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray, dataclass
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.model import constants_of
