@@ -33,7 +33,7 @@ LEAST_BATCH, BATCHES = 2, 4
 the order of a list depends on nothing but the list."""
 SM_WARPS = 64
 """Warps that an SM holds, whatever their registers."""
-ROOT_3 = math.sqrt(3.0)
+ROOT_2, ROOT_3 = math.sqrt(2.0), math.sqrt(3.0)
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,6 @@ def proposals(
     before it had their predicted prices (kriging believer; Ginsbourger, Le Riche and Carraro, 2010). `least` is an
     expected improvement. [ln s]
     """
-    from scipy.special import ndtr  # a list that is compiled whole does not ask
-
     known = {i: math.log(price) for i, price in prices.items() if price is not None}
     if not known:
         return list(places[:count])
@@ -209,7 +207,8 @@ def proposals(
         mean, deviation = _posterior(axes, among, across, values)
         far = (best - mean) / deviation
         density = np.exp(-(far**2) / 2.0) / math.sqrt(2.0 * math.pi)
-        gain = np.where(free, chance * deviation * (far * ndtr(far) + density), -1.0)
+        below = np.array([math.erfc(-x / ROOT_2) / 2.0 for x in far])  # scipy's takes a third of a second to import
+        gain = np.where(free, chance * deviation * (far * below + density), -1.0)
         at = int(gain.argmax())
         if gain[at] < least:
             break
