@@ -78,10 +78,11 @@ def grouped(paths: Sequence[Path], most: int) -> dict[str, list[Case]]:
     groups: dict[str, list[Case]] = {}
     for path in paths:
         for case in read(path, lambda remark: None):
-            if case.ranked() is not None:
-                name = f"{case.table} {case.problem.operator} {case.backend} {case.arch.name}"
-                groups.setdefault(name, []).append(case)
-    return {name: every[:: -(-len(every) // most)] for name, every in groups.items()}
+            name = f"{case.table} {case.problem.operator} {case.backend} {case.arch.name}"
+            groups.setdefault(name, []).append(case)
+    some = {name: every[:: -(-len(every) // most)] for name, every in groups.items()}
+    ranked = {name: [case for case in every if case.ranked() is not None] for name, every in some.items()}
+    return {name: every for name, every in ranked.items() if every}
 
 
 def slowdowns(times: Sequence[float], best: float, counts: Sequence[int]) -> list[float]:

@@ -36,6 +36,7 @@ LIVE = 2
 """Configurations of each kernel and target that are compiled anew."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", agreement.SUBJECTS)
 def test_declarations_say_what_the_compiler_made(kernel: str) -> None:
     """Of all rows, of those that they were not mended on, and of each target's."""

@@ -54,6 +54,7 @@ def blocks(config: dict[str, Any]) -> int:
     return -(-N // (config["BX"] * config["WORK"]))
 
 
+@pytest.mark.slow
 def test_a_cuda_source_is_ranked_and_says_what_it_moves() -> None:
     ranking = carver.rank_kernel(
         carver.Kernel(SCALE, "scale"), {"BX": [32, 256], "WORK": [1, 4]}, args=ARGS, grid=blocks,
@@ -137,6 +138,7 @@ def test_some_of_a_long_list_of_any_language_are_made() -> None:
     assert not every.reasons and ranking[0].predicted_ms == every[0].predicted_ms
 
 
+@pytest.mark.slow
 def test_what_a_compiler_refuses_is_a_reason() -> None:
     configs = [{"BX": 256, "WORK": 1}, {"BX": "no_such", "WORK": 1}, {"BX": 4096, "WORK": 1}]
     ranking = carver.rank_kernel(

@@ -93,6 +93,7 @@ def test_only_what_the_data_identify_is_fitted() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_table_that_calibration_cannot_help_says_so() -> None:
     """Times that are the shipped prediction, and noise that drowns it."""
     (group,) = groups(table({}, noise=0.7))
@@ -209,6 +210,7 @@ def run(*words: object) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> None:
     before = carver.MatmulTemplate(512, 512, 4096).with_arch("h200").recommend_hints(1, "triton")[0]
     (row,) = json.loads(run("calibrate", "--from", measured_csv, "--write", "--json"))
@@ -229,6 +231,7 @@ def test_from_a_csv_to_a_descriptor(measured_csv: Path, own_folder: Path) -> Non
     assert "the constants in your descriptor were fitted on this device, perhaps to these problems" in again["verdict"]
 
 
+@pytest.mark.slow
 def test_a_section_for_a_declaration(measured_csv: Path) -> None:
     words = ["calibrate", "--from", str(measured_csv), "--start", "priors", "--toml"]
     said = tomllib.loads(CliRunner().invoke(main, words, catch_exceptions=False).stdout)
@@ -238,6 +241,7 @@ def test_a_section_for_a_declaration(measured_csv: Path) -> None:
     assert said["fitted"]["command"] == "carver calibrate --from mine.csv --start priors"
 
 
+@pytest.mark.slow
 def test_tables_given_one_by_one_count_together(measured_csv: Path) -> None:
     head, *rows = measured_csv.read_text().splitlines()
     measured_csv.write_text("\n".join([head, *rows[: len(rows) // len(SHAPES) : 4]]))
@@ -248,6 +252,7 @@ def test_tables_given_one_by_one_count_together(measured_csv: Path) -> None:
     assert apart["problems"] == together["problems"] == 2
 
 
+@pytest.mark.slow
 def test_the_text_says_whether_it_helped(measured_csv: Path) -> None:
     text = run("calibrate", "--from", measured_csv)
     assert "after, on held-out problems" in text

@@ -73,6 +73,7 @@ def test_what_a_child_prints_is_kept_at_both_ends() -> None:
     assert reply.outcome == "ok" and said.startswith("error: first") and said.rstrip().endswith("last")
 
 
+@pytest.mark.slow
 def test_copies_answer_from_many_threads_at_once() -> None:
     """Threads that hold a lock all the time, while others make copies: a copy that took the lock along would hang."""
     busy, lock = threading.Event(), threading.Lock()
@@ -221,6 +222,7 @@ def kernel_of(folder: Path, way: str) -> Any:
     return namespace["made"]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["pool", "copies"])
 def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The out-of-memory killer takes ptxas in the first run; the second run has a time, in both ways of compiling."""
@@ -247,6 +249,7 @@ def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monke
     assert rank()[0].predicted_ms > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "arch"), [("pool", "h100"), ("copies", "mi300x")])
 def test_a_cache_of_binaries_alone_changes_no_time(
     tools: Path, way: str, arch: str, monkeypatch: pytest.MonkeyPatch

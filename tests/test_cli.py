@@ -483,6 +483,7 @@ def test_json_can_be_read_back_as_a_table() -> None:
     assert [h["config"] for h in again] == rows
 
 
+@pytest.mark.slow
 def test_query_times_without_an_operator() -> None:
     result = CliRunner().invoke(main, ["bench-query", "--repeats", "3", "--many", "5"])
     assert result.exit_code == 0

@@ -79,6 +79,7 @@ def commands() -> list[object]:
     return [pytest.param(line, marks=mark, id=line.split()[-1]) for line, mark in zip(lines, marks, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands())
 def test_commands_of_the_page(shell: CliRunner, command: str) -> None:
     done = shell.invoke(main, [*shlex.split(command)[1:], "--json"])

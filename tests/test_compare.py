@@ -61,6 +61,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, ["compare", *words, "--args", "args.toml", "--arch", "h100"])
 
 
+@pytest.mark.slow
 def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> None:
     """Two arrays of 16.8 MB are read in place of one."""
     done = run("HEAD", "kernels.py:scale", "--json", "--arch", "mi300x", "--fail-over", "10%")
@@ -76,6 +77,7 @@ def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> 
     assert "DRAM MB" in first["why"] and first["why"].startswith("main loop")
 
 
+@pytest.mark.slow
 def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
     words = ("HEAD", "kernels.py:scale", "--config", "BLOCK=1024,num_warps=4")
     done = run(*words, "--fail-over", "90%", "--html", "page.html")
@@ -89,6 +91,7 @@ def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
     assert lines[4].startswith("| h100_sxm | ") and lines[2].count("|") == lines[3].count("|") == lines[4].count("|")
 
 
+@pytest.mark.slow
 def test_two_files_that_are_equal_differ_in_nothing(repository: Path) -> None:
     done = run("kernels.py:scale", "kernels.py:scale", "--config", "BLOCK=512", "--fail-over", "0%")
     assert done.exit_code == 0 and "h100_sxm: nothing changed" in done.stdout

@@ -34,6 +34,7 @@ def pool(own_cache: None, compilers: Pool) -> Pool:
     return compilers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", kernels.CASES)
 def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -> None:
     said = kernels.outcome(kernels.CASES[title], MI300X, pool)

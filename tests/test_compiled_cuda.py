@@ -39,6 +39,7 @@ AXPY = """extern "C" __global__ void axpy(const float* x, float* y, int n) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["a100", "h100", "rtx 5090"])
 def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     """A pass loads two words a thread and stores one, and turns one over in shared memory between two barriers."""
@@ -58,6 +59,7 @@ def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
     assert facts.resident == 0
 
 
+@pytest.mark.slow
 def test_a_hint_is_inspected() -> None:
     op = carver.MatmulTemplate(1024, 1024, 1024).with_arch("h100")
     hint = op.recommend_hints(1, "cuda")[0]

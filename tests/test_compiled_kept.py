@@ -205,6 +205,7 @@ def test_a_config_with_a_file_in_place_of_its_code_is_refused(first: Any) -> Non
     assert ranking.indices == [0] and "ir_override=mine.ttgir: a file in place of the code" in ranking.reasons[1]
 
 
+@pytest.mark.slow
 def test_an_interrupted_ranking_says_what_it_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after two of four replies: both are on disk, and the same call compiles the other two alone."""
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))

@@ -376,6 +376,7 @@ def test_a_kernel_that_no_other_process_can_import_is_compiled_in_copies_of_this
     assert facts.registers and facts.written_bytes == 2
 
 
+@pytest.mark.slow
 def test_a_compiler_that_takes_too_long_is_one_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     monkeypatch.setattr(pool, "SECONDS", 0.0)
@@ -528,6 +529,7 @@ def one(x_ptr):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("does", "says"),
     [
@@ -575,6 +577,7 @@ print("ranked", len(ranking))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["ranks.py", "-m=ranks", "-c=import ranks"])
 def test_a_script_that_ranks_as_it_runs_ranks_once(run: str, tmp_path: Path) -> None:
     """And a module that ranks as it is imported."""

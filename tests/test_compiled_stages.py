@@ -128,6 +128,7 @@ def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
         carver.AutoTuner.from_kernel(lambda n, BLOCK, num_warps: None, configs[:1], (8,)).run(compiled=2)
 
 
+@pytest.mark.slow
 def test_a_list_is_pruned_by_machine_code_without_a_template() -> None:
     """The pruner finds the tuner that asks; the first of the list stays, and the best by code is there."""
     configs = [

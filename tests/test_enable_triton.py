@@ -115,6 +115,7 @@ def test_only_the_first_are_timed(enabled: Enabled, launches: Timed) -> None:
     assert len(kernel.benched) == 3 and len(enabled) == 1  # the key is known
 
 
+@pytest.mark.slow
 def test_what_was_timed_for_some_keys_ranks_the_next(launches: Timed) -> None:
     configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block in (512, 1024, 2048) for warps in (1, 4)]
 
@@ -163,6 +164,7 @@ def test_own_pruning_comes_first(enabled: Enabled, launches: Timed) -> None:
     assert "side by side" in enabled[0].why
 
 
+@pytest.mark.slow
 def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     configs = [triton.Config({"BLOCK": 1024}, num_warps=warps) for warps in (1, 4)]
@@ -183,6 +185,7 @@ def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytes
     assert {path for path in tmp_path.rglob("kind.cubin")} == filled
 
 
+@pytest.mark.slow
 def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("carver.compiled.forks.LATE_S", 0.5)
 

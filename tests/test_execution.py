@@ -411,6 +411,7 @@ def most_passes(of: Execution) -> float:
     return float(max(passes[n] for n in of.program.heads))
 
 
+@pytest.mark.slow
 def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
     n, blocks = 1_000_000, 5
     of = executed(cubin, "grid_sum", blocks, 256, f32(n), f32(1), i32(n))

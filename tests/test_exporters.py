@@ -17,7 +17,10 @@ import exporters
 SOME = (((8192, 8192, 8192), "bfloat16"), ((16, 4096, 14336), "float16"))
 
 
-@pytest.mark.parametrize("target", [*exporters.TARGETS, "vllm"])
+@pytest.mark.parametrize("target", [
+    pytest.param(each, marks=pytest.mark.packages) if each in ("helion", "inductor", "kernel_tuner", "optuna") else each
+    for each in (*exporters.TARGETS, "vllm")
+])  # fmt: skip
 def test_entries_differ_and_are_taken(target: str) -> None:
     found = list(exporters.cases([target], problems=SOME))
     if not found:

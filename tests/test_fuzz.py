@@ -14,6 +14,7 @@ CASES = 25
 """Of an entry."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fuzz.ENTRIES)
 @pytest.mark.filterwarnings("ignore")
 def test_a_result_or_an_error_of_ours(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

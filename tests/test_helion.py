@@ -23,7 +23,7 @@ from benchmarks.helion_kernels import attention, layer_norm, matmul
 from carver.integrations import helion as ours
 from carver.integrations.helion_tuner import PricedSearch, at_prices, autotuner, priced_provider
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.packages, pytest.mark.usefixtures("own_cache")]
 H100 = carver.load_arch("h100")
 SIZE = 512
 

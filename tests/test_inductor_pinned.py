@@ -23,6 +23,7 @@ from torch._inductor.runtime.hints import DeviceProperties, ReductionHint  # noq
 
 from tests import inductor_kernels as written  # noqa: E402
 
+pytestmark = pytest.mark.packages
 H100 = carver.CUDA("h100")
 GPU = DeviceProperties(
     type="cuda", index=0, multi_processor_count=132, cc=90, major=9, regs_per_multiprocessor=65536,

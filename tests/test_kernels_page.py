@@ -26,6 +26,7 @@ def test_the_site_has_the_reference_at_the_end_of_its_page(path: str) -> None:
     assert ("## Files to extend" in page) == (path == PAGE)
 
 
+@pytest.mark.slow
 def test_the_example_says_what_the_page_says() -> None:
     assert answered(GUIDES) == GUIDES, "make it anew: python tests/docs_kernels.py"
     assert len(BLOCK.findall(GUIDES)) == 5

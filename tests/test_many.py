@@ -78,6 +78,7 @@ def told(ranking: carver.Ranking) -> tuple[object, ...]:
     return hints, ranking.candidates, ranking.rejected, ranking.notes, ranking.backend, ranking.seconds.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "topk", "backend"), [
     ("h200", 10, None), ("a100", 3, "triton"), ("mi300x", 10, "triton"), ("rtx_3090", 1, None), ("h200", 40, None),
 ])  # fmt: skip

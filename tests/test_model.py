@@ -485,6 +485,7 @@ def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -
     assert unit.shape[0] == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "float8_e4m3"])
 def test_no_type_runs_faster_than_the_units_that_compute_it(dtype: str) -> None:
     wide = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")

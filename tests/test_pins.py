@@ -164,6 +164,7 @@ print(json.dumps(pick(random.Random(int(sys.argv[2])).sample(CONFIGS[:4], 4)).to
 """
 
 
+@pytest.mark.slow
 def test_the_pick_is_that_of_any_process(tmp_path: Path) -> None:
     """With another seed of hashes, one thread or two, and an empty cache: all is compiled anew."""
     found = []
@@ -406,6 +407,7 @@ def copied(x, y, n, B: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = CliRunner().invoke
     monkeypatch.chdir(tmp_path)
@@ -497,6 +499,7 @@ with enable_triton(arch="h100", pinned=True) as log:
 """
 
 
+@pytest.mark.slow
 def test_ranks_that_took_another_configuration_are_found(tmp_path: Path) -> None:
     """Two processes of torch.distributed, compared as the page on pins does it: one list in two orders, then two."""
     torch = pytest.importorskip("torch")

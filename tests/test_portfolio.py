@@ -50,6 +50,7 @@ def test_the_loss_is_that_of_an_independent_ranking(four: Portfolio) -> None:
     assert np.median(losses) < 0.1
 
 
+@pytest.mark.slow
 def test_more_configurations_lose_less() -> None:
     one, eight = (OP.portfolio(M=range(1, 8193), k=k, backend="triton").loss for k in (1, 8))
     assert eight < 0.01 and eight < one
@@ -92,6 +93,7 @@ def test_axes_by_the_names_that_people_use() -> None:
     assert found.axis == "m" and "n from" in repr(found) and repr(found).startswith("1 configuration for")
 
 
+@pytest.mark.slow
 def test_a_long_range_is_sampled() -> None:
     start = time.process_time()
     found = OP.portfolio(M=range(1, 10**9), k=1)
@@ -121,6 +123,7 @@ def test_exports_take_its_hints() -> None:
     assert len(found.hints().to_tilelang()) == len(found) == 3
 
 
+@pytest.mark.slow
 def test_weights_decide() -> None:
     sizes = [16, 4096]
     for heavy, other in (sizes, sizes[::-1]):
@@ -148,6 +151,7 @@ def test_measured_loss() -> None:
         found.measured([(64, found[64], float("nan"))])
 
 
+@pytest.mark.slow
 def test_measured_loss_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     found = OP.portfolio(M=range(64, 129), k=1, backend="triton")
@@ -219,6 +223,7 @@ def test_its_table_fits_the_terminal(four: Portfolio, monkeypatch: pytest.Monkey
     assert any(str(four.table[-1].upto) in line.split() for line in lines)
 
 
+@pytest.mark.slow
 def test_from_the_command_line() -> None:
     words = ["portfolio", "matmul", "4096", "4096", "4096", "--arch", "h200", "--over", "m=1:256", "-k", "2"]
     evenly = CliRunner().invoke(main, [*words[:-4], "--over", "M=1:100000000", "--uniform", "-k", "1", "--json"])
@@ -230,6 +235,7 @@ def test_from_the_command_line() -> None:
     assert done.exit_code == 2 and "AXIS=FROM:TO" in done.output
 
 
+@pytest.mark.slow
 def test_a_sequence_is_its_queries_and_its_keys() -> None:
     op = carver.FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=4096, head_dim=128, causal=True)
     few = op.with_arch("h200").portfolio(seq=[256, 1024, 8192], k=2)

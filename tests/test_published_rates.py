@@ -19,6 +19,7 @@ def test_a_first_pick_is_predicted_near_what_libraries_reach(row: dict[str, str]
     assert near != bool(row["exception"]), f"{ratio(row):.2f}: {row['exception'] or 'without a reason'}"
 
 
+@pytest.mark.slow
 def test_the_page_names_every_source_and_the_site_has_every_row() -> None:
     page = (HERE.parent / "docs" / "evidence" / "published_rates.md").read_text(encoding="utf-8")
     sources = dict(re.findall(r"^\* `([\w-]+)`: (.+)$", page, re.M))

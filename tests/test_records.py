@@ -281,6 +281,7 @@ def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
 
 
+@pytest.mark.slow
 def test_many_processes_write_at_once_and_create_the_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "records.sqlite"
     writers = [_writer(path, name, 20) for name in "abcd"]

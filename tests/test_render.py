@@ -326,20 +326,6 @@ NVRTC = compiling._find_nvrtc()
 
 
 @pytest.mark.nvcc
-@pytest.mark.skipif(not NVCC, reason="nvcc is not on the PATH")
-@pytest.mark.parametrize("declared", [k for k in DECLARATIONS if k.backend == "cuda"], ids=repr)
-def test_cuda_programs_compile_without_a_gpu(declared: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
-    programs = {p.source.key(""): (config, p) for _, config, p in samples(declared, 2)}
-    for config, program in list(programs.values())[:2]:
-        binary = compile_source(program.source, cuda_compiler())
-        assert set(program.source.entries) <= set(binary.resources)
-        for entry in program.source.entries:
-            assert 0 < binary.resources[entry].registers <= 255, config
-        assert binary.path.read_bytes()[:4] == b"\x7fELF"
-
-
-@pytest.mark.nvcc
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed")
 def test_nvrtc_compiles_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert NVRTC is not None

@@ -104,6 +104,7 @@ def test_two_fifths_of_the_lists_of_another_library_are_enough() -> None:
     assert found["price_loss"] < 1.003
 
 
+@pytest.mark.slow
 def test_two_fifths_of_a_long_list_of_a_kernel_are_compiled_and_its_best_is_found() -> None:
     """A copy in 24 configurations: the first of 10 of them is as fast as the first of all, and what was not compiled
     is said to take what it takes, within a factor of two."""
@@ -131,6 +132,7 @@ def test_two_fifths_of_a_long_list_of_a_kernel_are_compiled_and_its_best_is_foun
         rank(3.0)
 
 
+@pytest.mark.slow
 def test_an_interrupted_long_list_counts_what_earlier_batches_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

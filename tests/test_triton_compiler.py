@@ -32,6 +32,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Any:
     patch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["t4", "a100_sxm_80", "h200_sxm"])
 @pytest.mark.parametrize(("name", "operator"), [("matmul", "matmul"), ("gated", "gated_mlp")])
 @pytest.mark.parametrize("tile", [(64, 64, 32, 4, 3), (32, 64, 32, 4, 4)], ids=str)
@@ -73,9 +74,12 @@ def test_warps_stand_on_the_tile_and_beyond_it(sources: Any, name: str, operator
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["mi300x", "rx_7900_xtx"])
-@pytest.mark.parametrize("rows", [0, 16])
-@pytest.mark.parametrize("tile", [(32, 128, 64, 8), (32, 32, 64, 4), (64, 64, 64, 4), (64, 32, 64, 4)], ids=str)
+@pytest.mark.parametrize(
+    ("device", "rows", "tile"),
+    [(device, rows, tile) for tile in ((32, 128, 64, 8), (32, 32, 64, 4), (64, 64, 64, 4), (64, 32, 64, 4))
+     for device, rows in (("mi300x", 0), ("mi300x", 16), ("rx_7900_xtx", 0))],
+    ids=str,
+)  # fmt: skip
 def test_what_warps_repeat_on_amd(sources: Any, device: str, rows: int, tile: tuple[int, ...]) -> None:
     """Eight warps on 32 x 128 multiply all of it each, where the instruction has 32 rows."""
     config = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"), tile, strict=True))
@@ -92,6 +96,7 @@ def test_what_warps_repeat_on_amd(sources: Any, device: str, rows: int, tile: tu
     assert multiplied == 2 * tile[0] * tile[1] * tile[2] * space.at(0, "product_copies", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("tile", [(128, 256, 64, 8, 4), (128, 128, 64, 8, 4)], ids=str)
 def test_products_wait_for_each_other_where_ptxas_says_so(sources: Any, tile: tuple[int, ...], static: bool) -> None:
@@ -192,6 +197,7 @@ def test_of_a_size_that_16_does_not_divide_elements_are_loaded_one_by_one(source
     assert space["access_elements"][0] == (1 if cols % 16 else 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "dtype", "group"), [
     ("e4m3", "float8_e4m3", 32), ("e2m1", "float4_e2m1", 32), ("e2m1", "float4_e2m1", 16),
 ])  # fmt: skip

@@ -112,6 +112,7 @@ def test_masks_and_indices_are_drawn(dtype: str, values: Any) -> None:
     assert str(x.dtype) == dtype and (set(np.unique(x)) == set(values) if values else len(np.unique(x)) > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "uint16", "complex64"])
 def test_arrays_of_types_that_no_problem_has(dtype: str) -> None:
     """Masks and indices: of a kernel in C, and of Python code."""
@@ -338,6 +339,7 @@ def test_manual_checks_see_the_outputs() -> None:
     assert "not six" in result.table[1].message
 
 
+@pytest.mark.slow
 def test_reset_to_zero_and_restore_value() -> None:
     y = np.full(100, 5, np.float32)
     made = carver.AutoTuner.from_kernel(tuned.accumulate, [{"pause_ms": 0.1}]).set_compile_args(out_idx=1)

@@ -95,6 +95,7 @@ def test_a_template_without_a_device_answers_for_the_tuners() -> None:
         carver.MatmulTemplate(M=8, N=8, K=8).recommend_hints()
 
 
+@pytest.mark.slow
 def test_carvers_own_kernels_from_a_template() -> None:
     op = carver.MatmulTemplate(M=48, N=48, K=48, in_dtype="float32").with_arch("cpu")
     result = op.tune(topk=3, **QUICK)
@@ -184,6 +185,7 @@ def test_configs_of_other_kinds() -> None:
             config(fn, **options)
 
 
+@pytest.mark.slow
 def test_a_generator_serves_every_call() -> None:
     work = carver.autotune(configs=({"ways": w} for w in (1, 2)), **QUICK)(scale)
     assert [len(work.result(n).table) for n in (64, 32)] == [2, 2]

@@ -42,6 +42,7 @@ def complete(result: carver.AutotuneResult) -> None:
     assert {m.uuid for m in found} == {m.uuid for m in result.table} and len(found) == len(CONFIGS)
 
 
+@pytest.mark.slow
 def test_threads_and_processes_are_executors() -> None:
     with ThreadPoolExecutor(2) as pool:
         complete(tune(executor=pool))
@@ -65,6 +66,7 @@ def children() -> int:
     return sum(len((task / "children").read_text().split()) for task in tasks)
 
 
+@pytest.mark.slow
 def test_a_worker_of_an_executor_keeps_one_tuning_only() -> None:
     """Each lane holds a process with inputs and, on a GPU, a context: those of tunings that are over must go."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -116,6 +118,7 @@ def test_dask_finds_the_same_winner_and_fills_one_database(cluster: Any) -> None
     assert result.kernel(X)[3] == 6
 
 
+@pytest.mark.slow
 def test_dask_survives_a_worker_that_is_killed_in_the_middle(cluster: Any) -> None:
     pids = cluster.run(os.getpid)
     assert len(set(pids.values())) == 2
@@ -143,6 +146,7 @@ def test_dask_survives_a_worker_that_is_killed_in_the_middle(cluster: Any) -> No
     assert killed[0] not in set(cluster.run(os.getpid).values())
 
 
+@pytest.mark.slow
 def test_what_a_dead_worker_left_is_swept_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_TMP_DIR", str(tmp_path / "scratch"))
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

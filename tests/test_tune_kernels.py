@@ -315,6 +315,7 @@ def test_triton_functions_are_launched_with_their_constants() -> None:
     np.testing.assert_array_equal(y, 2 * X)
 
 
+@pytest.mark.slow
 def test_a_triton_function_under_its_interpreter(interpreted: Callable[[str, str], None]) -> None:
     """With `triton.Config`s, in a process of its own that knows of the interpreter before it imports Triton."""
     code = (

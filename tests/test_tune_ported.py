@@ -179,6 +179,7 @@ def test_calls_that_are_repeated_are_looked_at_as_the_first(monkeypatch: pytest.
     np.testing.assert_array_equal(kernel(frozen), 2 * X)
 
 
+@pytest.mark.slow
 def test_a_repeated_call_finds_its_kernel_by_types_and_values() -> None:
     work = carver.autotune(configs=CONFIGS, skip_check=True, **QUICK)(tuned.scale)
     assert work(100) is work(100) is work(n=100) is not work(101)
@@ -433,6 +434,7 @@ def test_tuning_in_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         work(101)
 
 
+@pytest.mark.slow
 def test_triton_under_its_interpreter_takes_params_and_any_size(interpreted: Callable[[str, str], None]) -> None:
     code = (
         "import carver, torch, triton, tuned_triton\n"
