@@ -7,12 +7,15 @@ import re
 import shutil
 import statistics
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from cases import KERNELS
 
 from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.base.errors import CompileError
@@ -21,7 +24,6 @@ from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.scope import static_scope
 from carver.kernels.space import given_space
-from carver.ops.operator import operators
 from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run.compile import compile_source, cuda_compiler
@@ -260,15 +262,29 @@ def recommended(isa: str, template: Template) -> tuple[str, str, Problem, Config
     return hint.kernel, isa, hint.problem, dict(hint.config)
 
 
-@pytest.fixture(scope="module")
-def compiled(own_cache: None) -> list[Compiled]:
+@pytest.fixture(scope="module", autouse=True)
+def one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder for all processes that run these tests: what one of them compiled, the others find."""
+    base = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARVER_CACHE_DIR", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "nvcc"))
+        yield
+
+
+@cache
+def compiled(place: int) -> Compiled:
+    """One of CASES, or of HINTS behind them."""
+    return compiled_case(CASES[place] if place < len(CASES) else recommended(*HINTS[place - len(CASES)]))
+
+
+def all_compiled() -> list[Compiled]:
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(compiled_case, (*CASES, *(recommended(*hint) for hint in HINTS))))
+        return list(pool.map(compiled, range(len(CASES) + len(HINTS))))
 
 
 @pytest.mark.parametrize("case", range(len(CASES) + len(HINTS)))
-def test_shared_memory_is_exact_and_nothing_spills(compiled: list[Compiled], case: int) -> None:
-    one = compiled[case]
+def test_shared_memory_is_exact_and_nothing_spills(case: int) -> None:
+    one = compiled(case)
     assert not one.error, f"{one.label}\n{one.error}"
     assert one.smem_bytes == 0, f"{one.label}: the kernels ask for all of their shared memory at launch"
     assert one.spill_bytes <= TWO_WORDS.get(one.label.split(" {")[0], 0), one.label
@@ -299,25 +315,6 @@ def test_results_leave_in_vectors(case: tuple[str, str, Problem, Config], most: 
         name, stores = entry.split("(")[0], re.findall(r"st\.global\.(?:cs\.)?(v[24]\.)?[bfu](\d+)", entry)
         widths = [int(vector[1:-1] or 1) * int(bits) // 32 if vector else int(bits) / 32 for vector, bits in stores]
         assert max(widths) >= (most if name != "carver_matmul_reduce" else 2), name
-
-
-def test_every_declaration_is_among_what_is_compiled() -> None:
-    declarations = {(k.operator, k.name) for op in operators() for k in kernel.kernels(op, "cuda")}
-    assert declarations == {(problem.operator, name) for name, _, problem, _ in CASES}
-
-
-def test_registers_of_gemv_are_estimated_within_a_third(compiled: list[Compiled]) -> None:
-    found = [c for c in compiled if " gemv " in c.label]
-    assert len(found) >= 4
-    assert all(2 / 3 <= c.predicted_registers / c.registers <= 4 / 3 for c in found), found
-
-
-def test_registers_are_estimated_within_15_percent_on_the_median(compiled: list[Compiled]) -> None:
-    errors = {c.label: abs(c.predicted_registers / c.registers - 1) for c in compiled}
-    assert statistics.median(errors.values()) <= 0.15, errors
-    tensor_core = [e for label, e in errors.items() if label.startswith(("mma", "wgmma"))]
-    assert statistics.median(tensor_core) <= 0.10, errors
-    assert max(e for label, e in errors.items() if "float8" in label) <= 0.15, errors
 
 
 @pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: f"{CASES[i][0]}-{CASES[i][1]}-{i}")
@@ -425,3 +422,25 @@ def test_a_source_compiles_alone_without_a_warning(path: Path) -> None:
         ).resources
     }
     assert launches == entries, "every entry is launched, and every launch has an entry"
+
+
+# of all that was compiled above
+
+
+def test_every_declaration_is_among_what_is_compiled() -> None:
+    declarations = {(k.operator, k.name) for k in KERNELS if k.backend == "cuda" and k.source is not None}
+    assert declarations == {(problem.operator, name) for name, _, problem, _ in CASES}
+
+
+def test_registers_of_gemv_are_estimated_within_a_third() -> None:
+    found = [c for c in all_compiled() if " gemv " in c.label]
+    assert len(found) >= 4
+    assert all(2 / 3 <= c.predicted_registers / c.registers <= 4 / 3 for c in found), found
+
+
+def test_registers_are_estimated_within_15_percent_on_the_median() -> None:
+    errors = {c.label: abs(c.predicted_registers / c.registers - 1) for c in all_compiled()}
+    assert statistics.median(errors.values()) <= 0.15, errors
+    tensor_core = [e for label, e in errors.items() if label.startswith(("mma", "wgmma"))]
+    assert statistics.median(tensor_core) <= 0.10, errors
+    assert max(e for label, e in errors.items() if "float8" in label) <= 0.15, errors
