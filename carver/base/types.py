@@ -52,6 +52,7 @@ if not TYPE_CHECKING:
         if not frozen:
             return dataclasses.dataclass(cls, eq=eq, repr=repr, **options)
         own = {*vars(cls)}
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else the library takes milliseconds to write a signature there
         cls = dataclasses.dataclass(cls, init=False, eq=False, repr=False, **options)
         fields = dataclasses.fields(cls)
         methods = {"__init__": _init(cls, fields), "__setattr__": _set, "__delattr__": _delete}
