@@ -1046,6 +1046,9 @@ def test_the_first_configurations_are_python_to_be_pasted(tmp_path: Path) -> Non
     ranking = carver.rank_kernel(kernels.copy, grid, args=args, grid=lambda c: (-(-1000 // c["BLOCK"]),), arch=H100)
     assert [each.kwargs["BLOCK"] for each in found["configs"]] == [hint.config["BLOCK"] for hint in ranking[:2]]
     assert [each.all_kwargs() for each in ranking[:2].to_triton()] == [each.all_kwargs() for each in found["configs"]]
+    assert str(ranking[:2].to_triton()) == done.stdout.strip(), "and so it prints"
+    with pytest.raises(TypeError, match=r"slice the ranking, as in ranking\[:3\]"):
+        ranking.to_triton(topk=2)
 
 
 def test_a_file_of_arguments_may_list_the_configurations(tmp_path: Path) -> None:

@@ -11,15 +11,18 @@ import pandas
 import pytest
 
 import carver
+from carver.arch import detect
 from carver.base.errors import (
     ArchError,
     CarverError,
     CompileError,
     ConfigError,
+    DeviceError,
     KernelError,
     NoCandidates,
     NotationError,
     ProblemError,
+    first_error,
     nearest,
 )
 
@@ -155,6 +158,17 @@ def test_errors_are_one_family() -> None:
     for error in (ArchError, ProblemError, NotationError, KernelError, ConfigError, NoCandidates, CompileError):
         assert issubclass(error, CarverError)
     assert issubclass(NotationError, ProblemError)
+
+
+@pytest.mark.skipif(bool(detect.nvidia_names()), reason="a GPU is here")
+def test_auto_is_the_gpu_of_this_machine_or_an_error_that_says_so() -> None:
+    with pytest.raises(DeviceError, match="NVIDIA"):
+        carver.MatmulTemplate(64, 64, 64).with_arch("auto")
+
+
+def test_a_compiler_s_log_is_its_first_error() -> None:
+    assert first_error("k.hip: nvcc failed (nvcc)\nnvcc fatal   : no option") == "nvcc fatal   : no option"
+    assert first_error("failed\n/tmp/k.cu(2): error: no B\n/tmp/k.cu(3): error: no C") == "k.cu(2): error: no B"
 
 
 def test_no_candidates_carries_what_each_rule_removed() -> None:

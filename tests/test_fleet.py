@@ -101,3 +101,11 @@ def test_the_command_line_shows_devices(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "give one --arch" in wrong.stderr
     assert run(*asked, *several, "--plot", str(tmp_path / "x.png")).exit_code == 0
     assert (tmp_path / "x.png").stat().st_size > 9000
+
+
+def test_each_device_of_a_user_s_list_is_told_as_it_is_done() -> None:
+    wide = [{"BLOCK_M": 256, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3}]
+    told: list[str] = []
+    fleet = rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank(wide), told.append)
+    assert told[0] == f"1 of 3, {ARCHS[0].name}: {fleet.rankings[ARCHS[0].name][0].predicted_ms:.4g} ms"
+    assert told[2] == "3 of 3, mi300x: left out"

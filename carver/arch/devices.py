@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import BYTES, PACKED_BYTES
-from ..base.errors import ArchError, nearest
+from ..base.errors import ArchError, DeviceError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import fits, is_number, shown, text_of, toml_of
 from ..base.host import folder
@@ -88,11 +88,14 @@ def own_names() -> list[str]:
 def load(name: Arch | str | os.PathLike[str]) -> Arch:
     """The descriptor of a device, by any of its names or the path of a TOML file; an `Arch` is returned unchanged.
 
-    "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors.
+    "cuda", "hip" and "cpu" (and "cuda:1" ...) are the device in this machine, as for the constructors, and "auto" is
+    its GPU, of either vendor: DeviceError where there is none.
     """
     if isinstance(name, Arch):
         return name
     text = _text(name)
+    if text.strip().lower() == "auto":
+        return _gpu_here()
     if (word := text.strip().lower().partition(":")[0]) in _CONSTRUCTOR_OF:
         return _construct(_CONSTRUCTOR_OF[word], name, (word,))
     path = Path(text) if isinstance(name, os.PathLike) or text.endswith(".toml") else _known_as(text)
@@ -106,6 +109,16 @@ def load(name: Arch | str | os.PathLike[str]) -> Arch:
         raise ArchError(f"{text!r} is a folder, no TOML file" if path.is_dir() else f"there is no file {text!r}")
     arch, isa = read(path), isa_of(text)
     return _representative(arch, isa) if isa == arch.isa else arch
+
+
+def _gpu_here() -> Arch:
+    try:
+        return CUDA()
+    except DeviceError as nvidia:
+        try:
+            return HIP()
+        except DeviceError as amd:
+            raise DeviceError(f"{str(nvidia).partition('; name a device')[0]}; {amd}") from None
 
 
 @lru_cache(maxsize=64)

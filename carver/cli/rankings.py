@@ -188,7 +188,8 @@ def _rank_any_kernel(
     if len(found) > 1:
         if profile is not None or explain is not None:
             raise ConfigError("--profile and --explain are of one device: give one --arch")
-        fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how))
+        told = partial(click.echo, err=True)
+        fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how), told)
         return pictures.over(fleet, f"{fleet.best[0].subject} on {len(fleet.rankings)} devices")
     ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
     if explain is None:

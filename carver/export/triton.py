@@ -36,10 +36,18 @@ ALIASES = BACKENDS["triton"].aliases
 LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """What `triton.Config` takes as arguments of its own; the other keys are the kernel's."""
 
-@takes(ConfigError)
+
+class Configs(Exported["triton.Config"]):
+    """They print as Python, to be pasted."""
+
+    def __repr__(self) -> str:
+        return pasted(self)
+
+
+@takes(ConfigError, instead={"topk": "slice the ranking, as in ranking[:3].to_triton()"})
 def configs(
     hints: Iterable[Hint], names: Mapping[str, str] | None = None, only: Sequence[str] | None = None
-) -> Exported[triton.Config]:
+) -> Configs:
     """`triton.Config` of each hint, in rank order, for `triton.autotune(configs=...)`.
 
     `names` maps carver's keys to the kernel's: {"BLOCK_M": "BLOCK_SIZE_M"}. `only` lists the keys that the kernel has,
@@ -63,7 +71,7 @@ def configs(
     found = distinct(hints, "Triton", ("triton",), entry, why_not=why_not)
     if not found:
         raise ConfigError(f"every hint uses a key that is not among {', '.join(only or ())}")
-    return found
+    return Configs(found, found.notes)
 
 
 def pasted(configs: Iterable[triton.Config]) -> str:

@@ -19,8 +19,8 @@ from inspect import stack
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..arch.descriptor import Arch
-from ..arch.devices import CUDA, HIP, load
-from ..base.errors import CarverError, ConfigError, DeviceError, nearest
+from ..arch.devices import load
+from ..base.errors import CarverError, ConfigError, nearest
 from ..base.given import shown
 from ..base.table import Column, drawn, screen_width
 from ..problem.problem import counted
@@ -69,7 +69,7 @@ class Enabled(list[Entry]):
         super().__init__()
         self.topk, self.pinned, self.timer = topk, pinned, "events"
         self.restore: list[Callable[[], None]] = []
-        self.device = functools.lru_cache(maxsize=1)(functools.partial(device_of, arch))
+        self.device = functools.lru_cache(maxsize=1)(functools.partial(load, arch))
 
     def __enter__(self) -> Enabled:
         return self
@@ -190,16 +190,3 @@ def _installed(tool: str) -> bool:
         return find_spec(tool) is not None
     except ImportError:  # of a package that it is a part of
         return False
-
-
-def device_of(arch: Arch | str) -> Arch:
-    """A device by name; "auto" is the GPU that is here. Raises DeviceError where there is none."""
-    if arch != "auto":
-        return load(arch)
-    try:
-        return CUDA("auto")
-    except DeviceError as nvidia:
-        try:
-            return HIP("auto")
-        except DeviceError as amd:
-            raise DeviceError(f"{str(nvidia).partition('; name a device')[0]}; {amd}") from None

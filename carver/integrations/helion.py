@@ -36,7 +36,6 @@ from ..ranking.ranking import Ranking, Search
 from ..ranking.search import MOST, PATIENCE, searched
 from ..ranking.space import BESIDE, DRAWN, MOVED, Config
 from . import capability, refusal
-from .enable import device_of
 
 PACKAGES = "helion==1.5.1 packaging"
 BUDGET_S, HINTS = 60.0, 6
@@ -162,7 +161,7 @@ def search(
     It begins with Helion's default, with what its compiler proposes, and with carver's hints where the kernel's
     products are a matmul or an attention. `config_of(hint.config)` is the `helion.Config` of a hint.
     """
-    device = device_of(arch)
+    device = load(arch)
     space = HelionSpace(bound, device, launch)
     return searched(
         HelionKernels(bound, args, device, processes), space, device, seeds=space.seeds(), most=most,

@@ -17,11 +17,11 @@ from helion.autotuner.benchmark_provider import BenchmarkProvider, BenchmarkResu
 from helion.autotuner.benchmark_worker import BenchmarkWorker
 
 from ..arch.descriptor import Arch
+from ..arch.devices import load
 from ..base.errors import ConfigError
 from ..base.given import takes
 from ..problem.problem import counted
 from ..ranking.search import MOST
-from .enable import device_of
 from .helion import BUDGET_S, HelionKernels, config_of, flat, priced, search
 
 TOPK = 8
@@ -106,7 +106,7 @@ class PricedProvider(BenchmarkProvider):  # type: ignore[misc, unused-ignore]
     def __init__(
         self, kernel: Any, settings: Any, config_spec: Any, args: Sequence[Any], log: Any, autotune_metrics: Any
     ) -> None:
-        self._arch, self._metrics = device_of(self.arch), autotune_metrics
+        self._arch, self._metrics = load(self.arch), autotune_metrics
         self._kernels = HelionKernels(kernel, args, self._arch, self.processes)
         settings.autotune_benchmark_fn = _prices  # by which Helion looks at finalists again
 

@@ -24,7 +24,7 @@ from ..ranking.search import searched
 from ..ranking.space import Choices
 from ..run.spec import Kernel
 from . import source
-from .enable import TOPK, Chosen, Enabled, device_of
+from .enable import TOPK, Chosen, Enabled
 from .kernels import Made, rank_made
 
 WHOLE = 96
@@ -55,7 +55,7 @@ class RankedStrategy:
         return results
 
     def ranked(self, searchspace: Any, runner: Any) -> Ranking:
-        return explored(searchspace, Instances.of(runner), device_of(self.arch))
+        return explored(searchspace, Instances.of(runner), load(self.arch))
 
 
 def rank_space(

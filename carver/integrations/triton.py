@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from ..arch.descriptor import Arch
+from ..arch.devices import load
 from ..base.errors import ConfigError
 from ..compiled.triton import without_tuner
 from ..export.triton import Feedback, Make, Pruner, device, make, pruner
@@ -44,11 +45,9 @@ def triton_pruner(
     """
     tuner = None if kernel is None else partial(_tuner_of, kernel)
     if template is None:
-        from .enable import device_of
-
         if names or ignore or propose or compiled is not None:
             raise ConfigError("names, ignore, propose and compiled go with a template: triton_pruner(op, ...)")
-        return Pruner(_by_code(counted("topk", topk, 1), lambda given: device_of(arch), tuner), by_code=True)
+        return Pruner(_by_code(counted("topk", topk, 1), lambda given: load(arch), tuner), by_code=True)
     if arch != "auto":
         raise ConfigError("a template has its own device: op.with_arch(...)")
     if compiled is None:

@@ -252,9 +252,11 @@ def _one_of(problem: Problem, listed: Mapping[str, Ranking], backend: str) -> On
     return None if missing else one_for_all(same, dict(enumerate(every)), backend)
 
 
-def rank_over(archs: Sequence[Arch], ranked: Callable[[Arch], Ranking]) -> Fleet:
-    """A user's own list on each device, as `ranked` ranks it there."""
-    rankings, left_out = _each(archs, ranked)
+def rank_over(
+    archs: Sequence[Arch], ranked: Callable[[Arch], Ranking], told: Callable[[str], None] = lambda line: None
+) -> Fleet:
+    """A user's own list on each device, as `ranked` ranks it there. `told` hears a line after each device."""
+    rankings, left_out = _each(archs, ranked, told)
     one = None
     if len(rankings) > 1:
         configs = {hint.index: hint.config for ranking in rankings.values() for hint in ranking}
@@ -283,14 +285,18 @@ def one_for_all(
     )  # fmt: skip
 
 
-def _each(archs: Sequence[Arch], ranked: Callable[[Arch], Ranking]) -> tuple[dict[str, Ranking], dict[str, str]]:
+def _each(
+    archs: Sequence[Arch], ranked: Callable[[Arch], Ranking], told: Callable[[str], None] = lambda line: None
+) -> tuple[dict[str, Ranking], dict[str, str]]:
     found: dict[str, Ranking] = {}
     left_out: dict[str, str] = {}
-    for arch in archs:
+    for done, arch in enumerate(archs, start=1):
         try:
             found[arch.name] = ranked(arch)
+            told(f"{done} of {len(archs)}, {arch.name}: {1e3 * float(found[arch.name].seconds[0]):.4g} ms")
         except CarverError as why:
             left_out[arch.name] = str(why)
+            told(f"{done} of {len(archs)}, {arch.name}: left out")
             if len(left_out) == len(archs) and len(set(left_out.values())) == 1:  # nothing of one device
                 raise
     if not found:

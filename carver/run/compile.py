@@ -222,7 +222,8 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
         return _run_nvrtc(source, compiler, out)
     targets = {"nvcc": [f"-arch={source.isa}"], "hip": [f"--offload-arch={source.isa}"]}
     target, libraries = targets.get(compiler.kind, []), ["-lm"] * (compiler.kind == "cc")
-    command = [str(compiler.path), *compiler.flags, *target, *source.flags, f"-I{folder('templates')}"]
+    language = ["-x", "cu"] * (compiler.kind == "nvcc" and source.path.suffix != ".cu")
+    command = [str(compiler.path), *compiler.flags, *target, *language, *source.flags, f"-I{folder('templates')}"]
     command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
     try:
         done = finished(command, timeout_s, stop)
