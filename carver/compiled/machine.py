@@ -78,6 +78,8 @@ class Span:
     """Lines of which stores to known places fill sectors in part, each instruction for itself."""
     unplaced_stores: float = 0.0
     """Bytes that others store."""
+    spilled_clk: tuple[float, ...] = (0.0,) * len(LATENCIES_CLK)
+    """What it takes longer alone where registers that it spilled come from beyond L1 as well."""
     invalidations: int = 0
     """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
 
@@ -232,6 +234,10 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
         cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
+    spilled = Span.spilled_clk
+    if any(access[:2] == ("load", "local") for access in demand.accesses):
+        slower = chain.chains(code, where, table, rate, LATENCIES_CLK, (*chain.MEMORY, "local"))
+        spilled = tuple(max(a.clk - b.clk, 0.0) for a, b in zip(slower, alone, strict=True))
     stores = [i for i in indices if code.instructions[i].mnemonic in STORES]
     waits = alone[-1] if isinstance(where, Loop) else NO_WAITS
     accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
@@ -244,6 +250,7 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
         unplaced_stores=code.warp_size * sum(width_bytes(code.instructions[i].opcode) for i in stores
                                              if i in code.unplaced),
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached),
+        spilled_clk=spilled,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
         exposed_products=waits.serial_matrix_waits,
     )  # fmt: skip

@@ -7,13 +7,15 @@ as in NVIDIA's matrix multiplication guide.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray, IntArray, dataclass
 from .work import Work, joined, on_pipe
 
 KIB = 1024.0
@@ -250,3 +252,19 @@ def norm(rows: tuple[FloatArray, ...], once: FloatArray | None = None) -> FloatA
         p = np.where(once > 0, once, 8.0)
         out = np.where(once > 0, top * reduce(np.add, ((row / top) ** p for row in rows)) ** (1.0 / p), out)
     return out
+
+
+def side_by_side(records: Sequence[Any], counts: Sequence[int], order: IntArray) -> Any:
+    """Records of some candidates each as one of all, in that order. What is one number in each is a column then."""
+    first: Any = records[0]
+    if isinstance(first, Work | Estimate | Phase):
+        parts = {f.name: [getattr(record, f.name) for record in records] for f in fields(first)}
+        return replace(first, **{name: side_by_side(each, counts, order) for name, each in parts.items()})
+    if isinstance(first, Mapping):
+        return {name: side_by_side([record[name] for record in records], counts, order) for name in first}
+    if isinstance(first, tuple):
+        return tuple(side_by_side(each, counts, order) for each in zip(*records, strict=True))
+    if all(record is None for record in records):
+        return None
+    columns = [np.broadcast_to(record, (*np.shape(record)[:-1], n)) for record, n in zip(records, counts, strict=True)]
+    return np.concatenate(columns, axis=-1)[..., order]

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...arch.descriptor import TMEM_COLUMNS, Arch
-from ...base.types import FloatArray, IntArray
+from ...base.types import FloatArray
 from ...compiled.facts import AccessFacts, Facts, added
 from ...compiled.isa.matrix import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..constants import CONSTANTS
-from ..estimate import READS, Estimate, Phase, estimate, loaded_latency
+from ..estimate import READS, Estimate, estimate, loaded_latency, side_by_side
 from ..traffic import reused_share, sector_waste
 from ..work import Work
 
@@ -323,8 +323,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     written = np.array([_written(f, arch, k) for f in candidates])
     turned = TURNED if arch.dram_reach == 1.0 else 0.0
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
+    kept = float(reused_share(arch, k))
     out_of_l2, out_of_l3 = (
-        np.array([_beyond_frames(f, arch, k, size) for f in candidates]) * spilled * steps * grid
+        np.array([_beyond_frames(f, arch, f.resident * arch.sm_count, kept * size) for f in candidates])
+        * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
     )
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
@@ -355,7 +357,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     inside, outside = (np.array([_cached(f, arch, loops) for f in candidates]) for loops in (True, False))
     found = np.maximum(1.0 - missed_l1, outside)
-    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, strict=True)]
+    away = np.array([_beyond_frames(f, arch, f.resident, _l1_bytes(f, arch)) for f in candidates])
+    near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
+    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, away, near, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = each("partial_lines") * (PARTIAL_CLK * _slice_bytes_per_clk(arch, k)) - each("store_bytes")
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
@@ -379,11 +383,14 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     return max(ATOMIC_CLK * (1 / runs + 1 / slices), chain) * rate
 
 
-def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float, found: float) -> float:
+def _alone(
+    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, found: float, away: float, near_clk: float
+) -> float:
     """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes; `cached`: the
     share of plain loads of loops that an earlier iteration had L1 fetch; `found`: of those outside, that others had it
-    fetch. Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with latency
-    from the first clock on, they are for loads of the same step, and add to the products."""
+    fetch; `away`: of spilled registers, those that L1 does not keep, which L2 answers after `near_clk`. Loads that were
+    issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the first clock on,
+    they are for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
         """Of code outside of loops, a pass waits for what is beyond L1 once at least."""
@@ -391,7 +398,7 @@ def _alone(shape: Shape, latency_clk: float, transfer_clk: float, cached: float,
         for times, span in shape.outside:
             gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
             spared += times * min(found * gain, max(gain - clk, 0.0))
-        return shape.total.alone(clk, cached) - spared
+        return shape.total.alone(clk, cached) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
 
     now = alone(0.0)
     waits = (alone(latency_clk) - now) / latency_clk
@@ -474,11 +481,11 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float]) -> 
     return read / asked if asked else 1.0
 
 
-def _beyond_frames(f: Facts, arch: Arch, k: Mapping[str, float], cache_bytes: float) -> float:
-    """Share of spilled registers that L2, or a cache behind it, does not keep, since the frames of all resident threads
-    are larger: they go beyond it and back."""
-    frames = f.spill_bytes * arch.warp_size * f.warps * f.resident * arch.sm_count
-    return max(1.0 - float(reused_share(arch, k)) * cache_bytes / frames, 0.0) if frames else 0.0
+def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> float:
+    """Share of spilled registers that a cache which so many blocks share does not keep, since the frames of their
+    threads are larger: they go beyond it and back. Of L1: walks of local memory on an H200 (`spills.jsonl.gz`)."""
+    frames = f.spill_bytes * arch.warp_size * f.warps * blocks
+    return max(1.0 - usable_bytes / frames, 0.0) if frames else 0.0
 
 
 def _rewritten(f: Facts, arch: Arch) -> float:
@@ -579,20 +586,4 @@ def price_compiled(
     back = np.argsort(np.concatenate(groups))
     works, estimates = zip(*priced, strict=True)
     counts = [len(rows) for rows in groups]
-    return _side_by_side(works, counts, back), _side_by_side(estimates, counts, back)
-
-
-def _side_by_side(records: Sequence[Any], counts: Sequence[int], order: IntArray) -> Any:
-    """Records of some candidates each as one of all, in that order. What is one number in each is a column then."""
-    first: Any = records[0]
-    if isinstance(first, Work | Estimate | Phase):
-        parts = {f.name: [getattr(record, f.name) for record in records] for f in fields(first)}
-        return replace(first, **{name: _side_by_side(each, counts, order) for name, each in parts.items()})
-    if isinstance(first, Mapping):
-        return {name: _side_by_side([record[name] for record in records], counts, order) for name in first}
-    if isinstance(first, tuple):
-        return tuple(_side_by_side(each, counts, order) for each in zip(*records, strict=True))
-    if all(record is None for record in records):
-        return None
-    columns = [np.broadcast_to(record, (*np.shape(record)[:-1], n)) for record, n in zip(records, counts, strict=True)]
-    return np.concatenate(columns, axis=-1)[..., order]
+    return side_by_side(works, counts, back), side_by_side(estimates, counts, back)
