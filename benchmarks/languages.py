@@ -68,38 +68,43 @@ def build(folder: Path, only: str, arch_name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made: dict[str, bytes] = {}
     out = []
-    for problem in problems():
-        if not any(part in problem.name for part in only.split(",")):
-            continue
-        began = time.time()
-        tensors = {name: carver.Tensor(dtype, shape) for name, (dtype, shape, _) in problem.tensors.items()}
+    wanted = [problem for problem in problems() if any(part in problem.name for part in only.split(","))]
+    tensors = [
+        {name: carver.Tensor(dtype, shape) for name, (dtype, shape, _) in each.tensors.items()} for each in wanted
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [
+            (pool.map if problem.language == "cuda" else map)(
+                partial(compiled, problem, those, arch), problem.configs()
+            )
+            for problem, those in zip(wanted, tensors, strict=True)
+        ]
+        every = [list(binaries) for binaries in found]
+    for problem, those, binaries in zip(wanted, tensors, every, strict=True):
         configs = []
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            many = problem.configs()
-            found = pool.map if problem.language == "cuda" else map
-            for config, binary in zip(many, found(partial(compiled, problem, tensors, arch), many), strict=True):
-                if isinstance(binary, str):
-                    print(f"{problem.name} {config}: {binary.strip().splitlines()[0][:200]}", flush=True)
-                    continue
-                key = hashlib.sha256(binary.code).hexdigest()[:24]
-                made[key] = binary.code
-                args = [argument(value, tensors, name) for value, name in zip(binary.args, binary.names, strict=True)]
-                configs.append(
-                    {
-                        "config": config,
-                        "cubin": key,
-                        "symbol": binary.entry,
-                        "grid": list(binary.grid),
-                        "block": list(binary.block),
-                        "shared_dynamic": binary.shared_bytes,
-                        "args": args,
-                    }
-                )
+        for config, binary in zip(problem.configs(), binaries, strict=True):
+            if isinstance(binary, str):
+                print(f"{problem.name} {config}: {binary.strip().splitlines()[0][:200]}", flush=True)
+                continue
+            key = hashlib.sha256(binary.code).hexdigest()[:24]
+            made[key] = binary.code
+            args = [argument(value, those, name) for value, name in zip(binary.args, binary.names, strict=True)]
+            configs.append(
+                {
+                    "config": config,
+                    "cubin": key,
+                    "symbol": binary.entry,
+                    "grid": list(binary.grid),
+                    "block": list(binary.block),
+                    "shared_dynamic": binary.shared_bytes,
+                    "args": args,
+                }
+            )
         out.append({"problem": problem.name, "family": problem.language, "configs": configs,
                     "constants": problem.constants, "values": list(problem.values),
                     "tensors": {name: {"dtype": dtype, "shape": list(shape), "init": init, "out": name in problem.out}
                                 for name, (dtype, shape, init) in problem.tensors.items()}})  # fmt: skip
-        print(problem.name, len(configs), f"{time.time() - began:.1f} s", flush=True)
+        print(problem.name, len(configs), flush=True)
     with gzip.open(folder / "problems.json.gz", "wt") as file:
         json.dump(out, file)
     with tarfile.open(folder / "cubins.tar.xz", "w:xz") as archive:
@@ -129,7 +134,8 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
             return front_end(problem, config, args, grid, block, arch)
         name = problem.name.split("_", 1)[1].rsplit("_", 1)[0]
         defines = {**problem.defines, **config, f"KERNEL_{name}": 1}
-        target = Path(f"/tmp/languages-{os.getpid()}-{hashlib.md5(repr(defines).encode()).hexdigest()}.cubin")
+        name_of = hashlib.md5(repr((problem.name, defines)).encode()).hexdigest()
+        target = Path(f"/tmp/languages-{os.getpid()}-{name_of}.cubin")
         command = ["nvcc", "-cubin", f"-arch={arch.isa}", "-o", str(target), str(HERE / "kernels" / problem.source)]
         command += [f"-D{key}={value}" for key, value in defines.items()]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
