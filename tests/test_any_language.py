@@ -249,6 +249,7 @@ def tune(tmp_path: Path) -> Any:
     return run
 
 
+@pytest.mark.packages
 def test_kernel_tuner_times_the_first_of_a_space(tune: Any) -> None:
     assert len(tune()) == 6
     with carver.enable("kernel_tuner", topk=2, arch="h100") as log:
@@ -259,6 +260,7 @@ def test_kernel_tuner_times_the_first_of_a_space(tune: Any) -> None:
     assert len(tune()) == 6
 
 
+@pytest.mark.packages
 def test_kernel_tuner_as_a_strategy_and_as_a_filter(tune: Any) -> None:
     from carver.integrations.kernel_tuner import RankedStrategy, rank_space
 
@@ -276,6 +278,7 @@ def test_kernel_tuner_as_a_strategy_and_as_a_filter(tune: Any) -> None:
         rank_space("vector_add", VECTOR_ADD, N, [], SPACE, arch="h100", no_such=1)
 
 
+@pytest.mark.packages
 def test_a_large_space_of_kernel_tuner_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 6 configurations 4 are compiled; `ranking.search` says which."""
     pytest.importorskip("kernel_tuner")

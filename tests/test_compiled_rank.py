@@ -256,6 +256,7 @@ def test_heuristics_compute_constants_and_options() -> None:
     assert (facts.warps, load.program_bytes) == (4, 256 * 2)
 
 
+@pytest.mark.packages
 def test_torchs_types_are_constants_too() -> None:
     torch = pytest.importorskip("torch")
     assert decode(encode((torch.bfloat16, 3))) == (torch.bfloat16, 3)

@@ -93,6 +93,7 @@ def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatc
     assert drawn == [{"a": 3, "b": 2}]
 
 
+@pytest.mark.packages
 def test_menus_offer_every_choice_and_begin_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ipywidgets")
     from carver.view.plots import explore

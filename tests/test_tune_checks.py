@@ -242,7 +242,7 @@ def checker_of(right: Any, **given: float) -> Checker:
     return checker
 
 
-@pytest.mark.parametrize("package", ["numpy", "torch"])
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
 def test_outputs_are_compared_where_the_reference_is(package: str) -> None:
     """In pieces, whose counts add up and whose first difference is that of the whole."""
     xp = pytest.importorskip(package)
@@ -264,7 +264,7 @@ def test_outputs_are_compared_where_the_reference_is(package: str) -> None:
     assert "shape (500, 400)" in checker.check([right.T])[1]
 
 
-@pytest.mark.parametrize("package", ["numpy", "torch"])
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
 def test_a_reference_may_write_to_what_it_returned(package: str) -> None:
     xp = pytest.importorskip(package)
     buffer = xp.zeros(len(X), dtype=xp.float64)
