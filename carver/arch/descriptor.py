@@ -7,6 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
 from ..base.given import fits, in_words, shown
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log10
 from textwrap import wrap
 from typing import Any, TypeAlias
 
 from .given import printable
-from .types import dataclass
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100

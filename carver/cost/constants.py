@@ -8,11 +8,12 @@ with values measured on that device.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
-from ..base.types import FrozenDict, dataclass
+from ..base.types import FrozenDict
 from ..kernels.declaration import Kernel
 
 

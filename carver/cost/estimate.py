@@ -8,14 +8,14 @@ as in NVIDIA's matrix multiplication guide.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, IntArray, dataclass
+from ..base.types import FloatArray, IntArray
 from .work import Work, joined, on_pipe
 
 KIB = 1024.0

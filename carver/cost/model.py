@@ -4,12 +4,13 @@ declaration gives what it reads."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 from ..base.errors import nearest
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 from ..kernels.columns import Column, Shown, by_name, columns
 from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from threading import Lock
@@ -18,7 +19,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..base.types import FloatArray, IntArray, dataclass
+from ..base.types import FloatArray, IntArray
 from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates

@@ -7,11 +7,12 @@ and multiplies all pairs. It reads from shared memory if the block has staged th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 from ..kernels.columns import column, table
 from .tile import Block
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 from .tile import Tile
 
 SLICE_BYTES_PER_CLK = 64.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 
 INDEPENDENT_OVERLAP = 1.2
 """Exponent that joins the times of products and of the arithmetic between them, for blocks that drift apart.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
-from ..base.types import dataclass
 
 _TILES = {
     "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),

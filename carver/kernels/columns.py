@@ -9,13 +9,13 @@ have.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 from .enumeration import Tables
 from .space import Space
 from .trace import Symbol

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..base.types import dataclass
 from . import triton, triton_attention
 from .expr import Expression, evaluated
 from .trace import Symbol

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +28,6 @@ from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 from ..base.host import folder
-from ..base.types import dataclass
 from ..problem.operator_file import of, operator_files
 from . import expr
 from .backends import BACKENDS

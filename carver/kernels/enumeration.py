@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, compress
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray, dataclass
+from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray
 from ..problem.problem import Problem
 from .compiler import Formula
 from .declaration import Kernel

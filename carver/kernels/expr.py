@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache, reduce
 from inspect import get_annotations
 from types import CodeType
@@ -21,7 +21,6 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
 from ..base.given import shown
-from ..base.types import dataclass
 from .trace import Symbol
 
 MAX_LENGTH = 4096

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
-from ..base.types import BoolArray, IntArray, dataclass
+from ..base.types import BoolArray, IntArray
 from ..problem.problem import Problem
 from .declaration import MAX_TUNABLE, Kernel, is_tunable
 from .expr import Expression, missed, parse

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.types import IntArray, dataclass
+from ..base.types import IntArray
 
 loops: Any = None
 """The extension; None where it was not built, or with CARVER_PURE: then the same code runs in Python."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -26,7 +27,6 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import NotationError, ProblemError, nearest
 from ..base.given import takes
-from ..base.types import dataclass
 from ..cost.constants import CONSTANTS
 from ..problem import notation
 from ..problem.notation import Statement, Tensor

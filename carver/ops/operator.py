@@ -7,7 +7,7 @@ of templates/ that the problems of its template name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
@@ -16,7 +16,6 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..base.types import dataclass
 from ..problem import notation
 from ..problem.problem import Problem, size
 from . import arrays

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import permutations
 from math import prod
@@ -20,7 +21,6 @@ from typing import Any, TypeAlias
 
 from ..base.errors import NotationError
 from ..base.given import shown
-from ..base.types import dataclass
 
 Affine: TypeAlias = tuple[tuple[str, int], ...]
 """The index of a dimension as (axis, stride) pairs: 2*p+r is (("p", 2), ("r", 1))."""

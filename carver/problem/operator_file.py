@@ -25,18 +25,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from math import prod
 
 from ..base.errors import KernelError, nearest
 from ..base.given import typed
 from ..base.host import folder
-from ..base.types import FrozenDict, dataclass
+from ..base.types import FrozenDict
 
 
 @dataclass(frozen=True)
 class OperatorFile:
+    """What a file of `templates/` says of an operator, with the keys that this module describes."""
+
     computes: str = ""
     title: str = ""
     mask: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from math import ceil, gcd, prod
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
 from ..base.given import as_json, check_fields, index, shown
-from ..base.types import FrozenDict, dataclass
+from ..base.types import FrozenDict
 from . import notation, operator_file
 from .notation import Statement, Tensor
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..base.errors import ConfigError
-from ..base.types import FloatArray, FrozenDict, IntArray, dataclass
+from ..base.types import FloatArray, FrozenDict, IntArray
 from ..cost.constants import CONSTANTS, resolve
 from ..cost.estimate import LIMITERS
 from ..cost.model import constants_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
 from ..base.given import check_fields, json_of, shown
-from ..base.types import FrozenDict, dataclass, late
+from ..base.types import FrozenDict, late
 from ..problem.problem import Problem
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.table import several
-from ..base.types import FloatArray, IntArray, dataclass, late
+from ..base.types import FloatArray, IntArray, late
 from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
 from .ties import TIED

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..base.types import dataclass
 from .hint import Hint
 
 TIED = 0.01

@@ -8,6 +8,7 @@ add. `carver evaluate` prints the share of measured times that fell inside.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
 from typing import Literal
@@ -16,7 +17,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import match
-from ..base.types import FloatArray, dataclass
+from ..base.types import FloatArray
 from ..kernels.declaration import Kernel
 
 COVERAGE = 0.8

@@ -6,11 +6,12 @@ They are computed from the columns of `Block`, and of `ThreadTile` for kernels w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...arch.descriptor import resident_blocks
-from ...base.types import FloatArray, dataclass
+from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables

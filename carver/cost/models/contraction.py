@@ -6,11 +6,12 @@ The model reads the columns of `Tile` and those of a block's step (`block.one_st
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...base.types import FloatArray, dataclass
+from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
