@@ -73,7 +73,7 @@ function plain(head, rows, words = [0]) {
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) =>
       make("td", !words.includes(i) ? { class: row.length < 3 ? "wrap" : "" } : { class: "word wrap",
-        style: row.length < 3 ? "" : `min-width:${Math.min(30, String(cell ?? "").length)}ch` }, cell ?? "")))))));
+        style: row.length < 3 ? "" : `min-width:min(${Math.min(30, String(cell ?? "").length)}ch, 45vw)` }, cell ?? "")))))));
 }
 
 // ---- candidates
