@@ -27,11 +27,12 @@ typedef struct {
     PyObject_HEAD
     PyObject *held; /* the arrays behind all pointers */
     Py_ssize_t n_registers, n_sizes, n_columns, n_leaves, n_once, n_steps, block;
-    Register *registers, **leaves;
-    Register *columns; /* the last registers, two each: by code its values, in 8 bytes; and the codes of a block's rows */
-    npy_uint16 *codes;       /* of each row that of each group, side by side */
-    npy_uint16 *block_codes; /* by group those of a block's rows */
-    npy_intp n_rows, n_groups;
+    Register *registers, **filled; /* those into which rows of the table are taken, then the leaves */
+    npy_int64 **values; /* of each column its distinct values, in 8 bytes as they are */
+    char *codes;        /* of each row which of them it has, side by side: a row is few cache lines */
+    npy_intp n_rows, n_codes;
+    Py_ssize_t *order, *same; /* columns by the code that they have, and to each code how many */
+    int wide;                 /* bytes of a code: 1, 2 or 4 */
     Step *steps;
 } Program;
 
@@ -106,23 +107,12 @@ ARITHMETIC(minimum, x < y ? x : y)
 CHOOSE(choose_wide, npy_int64) /* of floats too: their bits are copied */
 CHOOSE(choose_truth, npy_bool)
 
-#define LOOK_UP(name, type)                                                                                           \
-    static void name(char **args, npy_intp const *n, npy_intp const *strides, void *data) {                           \
-        const npy_int64 *values = (npy_int64 *)args[0];                                                               \
-        const npy_uint16 *codes = (npy_uint16 *)args[1];                                                                \
-        type *out = (type *)args[2];                                                                                  \
-        for (npy_intp i = 0; i < n[0]; i++) out[i] = (type)values[codes[i]];                                          \
-    }
-LOOK_UP(look_up_wide, npy_int64)
-LOOK_UP(look_up_truth, npy_bool)
-
 static const struct { const char *name, *types; PyUFuncGenericFunction loop; } OWN[] = {
     {"add", "ddd", add}, {"subtract", "ddd", subtract}, {"multiply", "ddd", multiply}, {"divide", "ddd", divide},
     {"maximum", "ddd", maximum}, {"minimum", "ddd", minimum},
     {"cast", "ld", float_of_whole}, {"cast", "?d", float_of_truth}, {"cast", "?l", whole_of_truth},
     {"cast", "dl", whole_of_float}, {"where", "?ddd", choose_wide}, {"where", "?lll", choose_wide},
     {"where", "????", choose_truth}, {"floor_divide", "lll", floor_divide},
-    {"column", "dhd", look_up_wide}, {"column", "lhl", look_up_wide}, {"column", "?h?", look_up_truth},
 };
 
 static char letter(int number) {
@@ -179,139 +169,91 @@ static npy_int64 bits(const Register *column, npy_intp row) {
     return column->size == 1 ? column->at[row] : ((npy_int64 *)column->at)[row];
 }
 
-/* Rows by what they have in some columns: the code of each row, and to each code the first row that has it. */
-typedef struct {
-    npy_int32 *code, *first, known;
-} Partition;
-
-#define MOST_CODES 256 /* of columns that share one: then the values of a group stay in a core's cache */
-
-static int new_partition(Partition *into, npy_intp n) {
-    into->code = PyMem_Malloc((n + 1) * sizeof(npy_int32));
-    into->first = PyMem_Malloc((n + 1) * sizeof(npy_int32));
-    return into->code && into->first;
-}
-
-static void by_values(const Register *column, npy_intp n, npy_int32 *slot, int log_slots, Partition *into) {
-    const npy_intp slots = (npy_intp)1 << log_slots;
-    memset(slot, -1, slots * sizeof(npy_int32));
-    into->known = 0;
-    for (npy_intp row = 0; row < n; row++) {
-        npy_int64 value = bits(column, row);
-        if (row && value == bits(column, row - 1)) {
-            into->code[row] = into->code[row - 1];
-            continue;
-        }
-        npy_intp at = (npy_uint64)value * 0x9E3779B97F4A7C15u >> (64 - log_slots);
-        while (slot[at] >= 0 && bits(column, into->first[slot[at]]) != value) at = (at + 1) & (slots - 1);
-        if (slot[at] < 0) into->first[into->known] = (npy_int32)row, slot[at] = into->known++;
-        into->code[row] = slot[at];
-    }
-}
-
-/* Whether the rows of each code have one value in a column. */
-static int tells(const Partition *by, const Register *column, npy_intp n) {
-    for (npy_intp row = 0; row < n; row++)
-        if (bits(column, row) != bits(column, by->first[by->code[row]])) return 0;
-    return 1;
-}
-
-/* Rows by both; false if these are too many codes. */
-static int by_both(const Partition *a, const Partition *b, npy_intp n, npy_int32 *pairs, Partition *into) {
-    into->known = 0;
-    if (a->known > MOST_CODES || b->known > MOST_CODES) return 0;
-    memset(pairs, -1, a->known * b->known * sizeof(npy_int32));
-    for (npy_intp row = 0; row < n; row++) {
-        npy_int32 *pair = pairs + a->code[row] * b->known + b->code[row];
-        if (*pair < 0) {
-            if (into->known == MOST_CODES) return 0;
-            into->first[into->known] = (npy_int32)row, *pair = into->known++;
-        }
-        into->code[row] = *pair;
-    }
-    return 1;
-}
-
 /* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values, and many
    of them change at the same rows, so that one code tells the values of all of these. */
 static int encode(Program *self, PyObject *columns) {
-    int wrong = 0, log_slots = 1;
-    npy_intp n = 0, n_groups = 0;
-    npy_int32 *slot = NULL, *pairs = PyMem_Malloc(MOST_CODES * MOST_CODES * sizeof(npy_int32));
-    Partition *groups = PyMem_Calloc(self->n_columns + 2, sizeof(Partition)), own = {0}, both = {0}, held;
-    Register *column = PyMem_Calloc(self->n_columns + 1, sizeof(Register));
-    npy_intp *of = PyMem_Calloc(self->n_columns + 1, sizeof(npy_intp));
-    wrong = !pairs || !groups || !column || !of;
+    npy_intp slots = 1, n = 0;
+    int shift = 64, wrong = 0, *of = PyMem_Calloc(self->n_columns + 1, sizeof(int));
+    npy_int32 *slot = NULL, *every = NULL, most = 0;
+    self->values = PyMem_Calloc(self->n_columns + 1, sizeof(npy_int64 *));
+    self->same = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
+    self->order = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
+    wrong = !of || !self->values || !self->same || !self->order;
     for (Py_ssize_t c = 0; !wrong && c < self->n_columns; c++) {
-        if ((wrong = read_array(PyTuple_GET_ITEM(columns, c), column + c) < 0)) break;
+        Register column;
+        npy_int32 known = 0, code = 0;
+        if ((wrong = read_array(PyTuple_GET_ITEM(columns, c), &column) < 0)) break;
         if (!c) {
-            n = column->length;
-            while ((npy_intp)1 << log_slots < 2 * n) log_slots++;
-            slot = PyMem_Malloc(sizeof(npy_int32) << log_slots);
-            if ((wrong = n >= NPY_MAX_INT32 || !slot || !new_partition(&own, n) || !new_partition(&both, n))) break;
+            n = self->n_rows = column.length;
+            while (slots < 2 * n) slots *= 2, shift--;
+            every = PyMem_Malloc((n * self->n_columns + 1) * sizeof(npy_int32));
+            slot = PyMem_Malloc(slots * sizeof(npy_int32));
         }
-        if ((wrong = column[c].length != n)) break;
-        npy_intp g = 0;
-        while (g < n_groups && !tells(groups + g, column + c, n)) g++;
-        if (g == n_groups) {
-            by_values(column + c, n, slot, log_slots, &own);
-            if ((wrong = own.known > 1 << 16)) {
-                PyErr_SetString(PyExc_OverflowError, "a column of more values than there are codes");
-                break;
+        npy_int64 *values = self->values[c] = PyMem_Malloc((n + 1) * sizeof(npy_int64));
+        if ((wrong = !every || !slot || !values || column.length != n || column.type != self->filled[c]->type)) break;
+        memset(slot, -1, slots * sizeof(npy_int32));
+        npy_int32 *codes = every + self->n_codes * n;
+        for (npy_intp row = 0; row < n; row++) {
+            npy_int64 value = bits(&column, row);
+            if (!row || value != values[code]) {
+                npy_intp at = shift < 64 ? (npy_uint64)value * 0x9E3779B97F4A7C15u >> shift : 0;
+                while (slot[at] >= 0 && values[slot[at]] != value) at = (at + 1) & (slots - 1);
+                if (slot[at] < 0) slot[at] = known, values[known++] = value;
+                code = slot[at];
             }
-            for (g = 0; g < n_groups && !by_both(groups + g, &own, n, pairs, &both);) g++;
-            if (g < n_groups) held = groups[g], groups[g] = both, both = held;
-            else groups[n_groups++] = own, wrong = !new_partition(&own, n);
+            codes[row] = code;
         }
-        of[c] = g;
+        if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) wrong = 1;
+        else self->values[c] = values;
+        most = known > most ? known : most;
+        while (memcmp(every + of[c] * n, codes, n * sizeof(npy_int32))) of[c]++;
+        self->n_codes += of[c] == self->n_codes;
     }
-    self->n_rows = n, self->n_groups = n_groups;
-    self->codes = PyMem_Malloc((n * n_groups + 1) * sizeof(npy_uint16));
-    self->block_codes = PyMem_Malloc((self->block * n_groups + 1) * sizeof(npy_uint16));
-    wrong = wrong || !self->codes || !self->block_codes;
-    for (npy_intp g = 0; !wrong && g < n_groups; g++)
-        for (npy_intp row = 0; row < n; row++) self->codes[row * n_groups + g] = (npy_uint16)groups[g].code[row];
-    for (Py_ssize_t c = 0; !wrong && c < self->n_columns; c++) {
-        const Partition *by = groups + of[c];
-        npy_int64 *values = PyMem_Malloc((by->known + 1) * sizeof(npy_int64));
-        if ((wrong = !values)) break;
-        for (npy_int32 i = 0; i < by->known; i++) values[i] = bits(column + c, by->first[i]);
-        char *codes = (char *)(self->block_codes + of[c] * self->block);
-        self->columns[2 * c] = (Register){(char *)values, 8, by->known, 8, column[c].type};
-        self->columns[2 * c + 1] = (Register){codes, 2, self->block, 2, 'h'};
+    self->wide = most <= 1 << 8 ? 1 : most <= 1 << 16 ? 2 : 4;
+    if (!wrong) wrong = !(self->codes = PyMem_Calloc(n * self->n_codes + 1, self->wide));
+    for (Py_ssize_t code = 0, place = 0; !wrong && code < self->n_codes; code++) {
+        for (Py_ssize_t c = 0; c < self->n_columns; c++)
+            if (of[c] == code) self->order[place++] = c, self->same[code]++;
+        for (npy_intp row = 0, at = code; row < n; row++, at += self->n_codes) {
+            npy_int32 value = every[code * n + row];
+            if (self->wide == 1) ((npy_uint8 *)self->codes)[at] = (npy_uint8)value;
+            else if (self->wide == 2) ((npy_uint16 *)self->codes)[at] = (npy_uint16)value;
+            else ((npy_int32 *)self->codes)[at] = value;
+        }
     }
-    for (npy_intp g = 0; groups && g < n_groups; g++) PyMem_Free(groups[g].code), PyMem_Free(groups[g].first);
-    PyMem_Free(own.code), PyMem_Free(own.first), PyMem_Free(both.code), PyMem_Free(both.first);
-    PyMem_Free(slot), PyMem_Free(pairs), PyMem_Free(groups), PyMem_Free(column), PyMem_Free(of);
+    PyMem_Free(of), PyMem_Free(slot), PyMem_Free(every);
     return wrong ? -1 : 0;
 }
 
-/* Program(registers, sizes, columns, once, steps, leaves, block): arrays, of which the first so many are sizes; columns
-   of a table, which are two registers each; the steps of each run, and those of each block of so many rows; the registers
-   that a run returns. A register of rows has as many entries as a block. */
+/* Program(registers, sizes, filled, columns, once, steps, leaves, block): arrays, of which the first so many are sizes;
+   registers, and the columns of whose rows each run fills them; the steps of each run, and those of each block of so many
+   rows; the registers that a run returns. A register of rows has as many entries as a block. */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    PyObject *registers, *columns, *once, *steps, *leaves;
+    PyObject *registers, *filled, *columns, *once, *steps, *leaves;
     Py_ssize_t sizes, block;
-    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &columns,
-                          &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
+                          &PyTuple_Type, &columns, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type,
                           &leaves, &block))
         return NULL;
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->held = Py_NewRef(args);
     self->n_sizes = sizes, self->block = block;
-    self->n_columns = PyTuple_GET_SIZE(columns), self->n_registers = PyTuple_GET_SIZE(registers) + 2 * self->n_columns;
+    self->n_registers = PyTuple_GET_SIZE(registers), self->n_columns = PyTuple_GET_SIZE(filled);
     self->n_leaves = PyTuple_GET_SIZE(leaves);
     self->n_once = PyTuple_GET_SIZE(once), self->n_steps = self->n_once + PyTuple_GET_SIZE(steps);
     self->registers = PyMem_Calloc(self->n_registers + 1, sizeof(Register));
-    self->leaves = PyMem_Calloc(self->n_leaves + 1, sizeof(Register *));
+    self->filled = PyMem_Calloc(self->n_columns + self->n_leaves + 1, sizeof(Register *));
     self->steps = PyMem_Calloc(self->n_steps + 1, sizeof(Step));
-    int wrong = !self->registers || !self->leaves || !self->steps || sizes > self->n_registers;
-    if (!wrong) self->columns = self->registers + PyTuple_GET_SIZE(registers);
-    for (Py_ssize_t i = 0; !wrong && i < PyTuple_GET_SIZE(registers); i++)
+    int wrong = !self->registers || !self->filled || !self->steps || sizes > self->n_registers ||
+                PyTuple_GET_SIZE(columns) != self->n_columns;
+    for (Py_ssize_t i = 0; !wrong && i < self->n_registers; i++)
         wrong = read_array(PyTuple_GET_ITEM(registers, i), self->registers + i);
-    for (Py_ssize_t i = 0; !wrong && i < self->n_leaves; i++)
-        wrong = !(self->leaves[i] = numbered(self, PyTuple_GET_ITEM(leaves, i)));
+    for (Py_ssize_t i = 0; !wrong && i < self->n_columns + self->n_leaves; i++) {
+        PyObject *said = i < self->n_columns ? PyTuple_GET_ITEM(filled, i) : PyTuple_GET_ITEM(leaves, i - self->n_columns);
+        wrong = !(self->filled[i] = numbered(self, said));
+    }
+    for (Py_ssize_t i = 0; !wrong && i < self->n_columns; i++) wrong = self->filled[i]->length != block;
     wrong = wrong || encode(self, columns) < 0;
     for (Py_ssize_t i = 0; !wrong && i < self->n_steps; i++)
         wrong = read_step(self, i < self->n_once ? PyTuple_GET_ITEM(once, i) : PyTuple_GET_ITEM(steps, i - self->n_once),
@@ -323,9 +265,9 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 static void program_free(Program *self) {
-    for (Py_ssize_t c = 0; self->columns && c < self->n_columns; c++) PyMem_Free(self->columns[2 * c].at);
-    PyMem_Free(self->registers), PyMem_Free(self->leaves), PyMem_Free(self->steps);
-    PyMem_Free(self->codes), PyMem_Free(self->block_codes);
+    for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) PyMem_Free(self->values[c]);
+    PyMem_Free(self->registers), PyMem_Free(self->filled), PyMem_Free(self->steps);
+    PyMem_Free(self->values), PyMem_Free(self->codes), PyMem_Free(self->order), PyMem_Free(self->same);
     Py_XDECREF(self->held);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -337,6 +279,19 @@ static void run_step(const Step *step, npy_intp n) {
     step->loop(args, &n, strides, step->data);
 }
 
+#define TAKE(code)                                                                                                     \
+    for (npy_intp of = 0; of < self->n_codes; of++) {                                                                 \
+        const code *codes = (code *)self->codes + of;                                                                 \
+        for (const Py_ssize_t *end = c + self->same[of]; c < end; c++) {                                              \
+            const npy_int64 *values = self->values[*c];                                                               \
+            char *to = self->filled[*c]->at;                                                                          \
+            if (self->filled[*c]->size == 1)                                                                          \
+                for (npy_intp i = 0; i < count; i++) to[start + i] = (char)values[codes[at[i]]];                      \
+            else                                                                                                      \
+                for (npy_intp i = 0; i < count; i++) ((npy_int64 *)to)[start + i] = values[codes[at[i]]];             \
+        }                                                                                                             \
+    }
+
 #ifdef __GNUC__
 #define SOON(address) __builtin_prefetch(address) /* rows lie apart: their lines are fetched side by side */
 #else
@@ -344,10 +299,18 @@ static void run_step(const Step *step, npy_intp n) {
 #endif
 
 static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
-    for (npy_intp i = 0; i < n; i++) SOON(self->codes + rows[i] * self->n_groups);
-    for (npy_intp g = 0; g < self->n_groups; g++)
-        for (npy_intp i = 0; i < n; i++)
-            self->block_codes[g * self->block + i] = self->codes[rows[i] * self->n_groups + g];
+    npy_intp at[64]; /* so many rows stay in the first cache */
+    for (npy_intp count, start = 0; start < n; start += count) {
+        const Py_ssize_t *c = self->order;
+        count = n - start < 64 ? n - start : 64;
+        for (npy_intp i = 0; i < count; i++) {
+            at[i] = rows[start + i] * self->n_codes;
+            SOON(self->codes + at[i] * self->wide), SOON(self->codes + (at[i] + self->n_codes - 1) * self->wide);
+        }
+        if (self->wide == 1) TAKE(npy_uint8)
+        else if (self->wide == 2) TAKE(npy_uint16)
+        else TAKE(npy_int32)
+    }
 }
 
 static void give(const Register *from, char *to, npy_intp n) {
@@ -392,7 +355,7 @@ static int compute(Program *self, const npy_int64 *rows, npy_intp n, char **out)
         take(self, rows + start, count);
         for (Step *step = self->steps + self->n_once; step < self->steps + self->n_steps; step++) run_step(step, count);
         for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-            Register *leaf = self->leaves[i];
+            Register *leaf = self->filled[self->n_columns + i];
             give(leaf, out[i] + start * leaf->size, count);
         }
     }
@@ -414,7 +377,7 @@ static PyObject *program_run(Program *self, PyObject *args) {
     char **to = fits < 1 ? NULL : PyMem_Malloc((self->n_leaves + 1) * sizeof(char *));
     if (!to || !(out = PyList_New(self->n_leaves))) goto done;
     for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-        Register *leaf = self->leaves[i];
+        Register *leaf = self->filled[self->n_columns + i];
         npy_intp length = given != Py_None ? rows.length : leaf->length;
         int type = leaf->type == 'd' ? NPY_DOUBLE : leaf->type == 'l' ? NPY_INT64 : NPY_BOOL;
         PyObject *array = PyArray_SimpleNew(1, &length, type);
@@ -460,11 +423,11 @@ static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyOb
             if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnOO", &why, &at, &combination, &beginning)) goto failed;
             if (at < 0 || at >= self->n_leaves || read_array(combination, &which) < 0 || which.type != 'h' ||
                 read_array(beginning, &begins) < 0 || begins.type != 'l' || which.length != n ||
-                self->leaves[at]->type != '?') {
+                self->filled[at]->type != '?') {
                 if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a rule is truths, and a number for each row");
                 goto failed;
             }
-            const Register *holds = self->leaves[at]; /* code of rules has no columns */
+            const Register *holds = self->filled[at]; /* code of rules has no columns */
             npy_intp stay = left;
             if (memchr(holds->at, 0, holds->length)) {
                 const npy_uint16 *of = (npy_uint16 *)which.at;
@@ -472,13 +435,13 @@ static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyOb
                 stay = 0;
                 for (npy_intp r = 0; first && r < begins.length; r++) {
                     npy_int64 end = r + 1 < begins.length ? run[r + 1] : n;
-                    if (run[r] >= 0 && run[r] < n && end <= n && holds->at[of[run[r]]])
+                    if (run[r] >= 0 && run[r] < n && end <= n && holds->at[of[run[r]] * holds->stride])
                         for (npy_int64 row = run[r]; row < end; row++) own[stay++] = row;
                 }
                 for (npy_intp j = 0; !(first && begins.length) && j < left; j++) {
                     npy_int64 row = first ? j : own[j]; /* no branch: which rows stay is hard to foretell */
                     own[stay] = row;
-                    stay += holds->at[of[row]] != 0;
+                    stay += holds->at[of[row] * holds->stride] != 0;
                 }
                 first = 0;
             }
@@ -587,8 +550,8 @@ static PyObject *search(PyObject *module, PyObject *args) {
         if (pair == Py_None) fits = 0;
         if (!fits || !PyArg_ParseTuple(pair, "O!O", &ProgramType, &bounds, &bound_sizes)) goto done;
     }
-    if (times->n_leaves != 1 || times->leaves[0]->type != 'd' || rules->n_columns ||
-        (bounds && (bounds->n_leaves != 1 || bounds->leaves[0]->type != 'd'))) {
+    if (times->n_leaves != 1 || times->filled[times->n_columns]->type != 'd' || rules->n_columns ||
+        (bounds && (bounds->n_leaves != 1 || bounds->filled[bounds->n_columns]->type != 'd'))) {
         PyErr_SetString(PyExc_ValueError, "bounds and times are one column of floats each");
         goto done;
     }

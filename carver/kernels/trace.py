@@ -333,60 +333,49 @@ class Code:
         self._steps[per_row].append((function, *read, out))
         return out
 
-    def _place(self) -> tuple[list[Any], list[tuple[Any, ...]], list[int]]:
+    def _place(self) -> tuple[list[Any], list[tuple[Any, ...]], list[int], list[int]]:
         """The registers, of which sizes come first and results have the places of others that are needed no more; the
-        steps, of which those of a number instead of a function take that column of the table, before it is first
-        needed; and the registers that are leaves."""
-        leaves = [number for each in self._leaves for number in each]
-        table, columns, steps = {*self._columns}, dict[int, int](), list(self._steps[False])
-        for function, *numbers in (*self._steps[True], (None, *leaves)):
-            for number in () if self._whole else numbers:
-                if number in table and number not in columns:
-                    columns[number] = len(columns)
-                    steps.append((columns[number], number))
-            steps += [(function, *numbers)] if function else []
+        steps; and the registers that are filled with columns, and that are leaves."""
+        steps, leaves = self._steps[False] + self._steps[True], [number for each in self._leaves for number in each]
         last = {number: at for at, step in enumerate(steps) for number in step[1:]} | dict.fromkeys(leaves)
-        written = {step[-1] for step in steps}
-        rows = {step[-1] for step in steps[len(self._steps[False]) :]}
+        columns = [] if self._whole else [number for number in self._columns if number in last]
+        written, rows = {step[-1] for step in steps}, {step[-1] for step in self._steps[True]} | {*columns}
         given = [number for number in range(len(self._registers)) if number not in written]
         order = dict.fromkeys([*self.sizes.values(), *given])
         places = {number: place for place, number in enumerate(order)}
         registers = [self._registers[number] for number in order]
+        for number in columns:
+            registers[places[number]] = np.zeros(_BLOCK, self._registers[number].dtype)
         free: dict[tuple[Any, int], list[int]] = {}
         for at, (_, *read, out) in enumerate(steps):
             for number in rows.intersection(read):
                 if last[number] == at:
                     array = registers[places[number]]
                     free.setdefault((array.dtype, len(array)), []).append(places[number])
-            array = self._registers[out] if out not in columns else _like(_kind(self._registers[out]), _BLOCK)
+            array = self._registers[out]
             again = free.get((array.dtype, len(array))) if out in rows else None
             if not again:
                 registers.append(np.zeros(len(array), array.dtype))
             places[out] = again.pop() if again else len(registers) - 1
         placed = [(function, *(places[number] for number in numbers)) for function, *numbers in steps]
-        self._columns = list(columns)
-        return registers, placed, [places[number] for number in leaves]
+        self._columns = columns
+        return registers, placed, [places[number] for number in columns], [places[number] for number in leaves]
 
     def _compiled(self) -> Any:
-        registers, steps, leaves = self._placed
+        registers, steps, filled, leaves = self._placed
         arrays = [v if isinstance(v, np.ndarray) else np.array([v], _TYPES[_kind(v)]) for v in registers]
-        first = len(registers)
-        named = [
-            ("column", first + 2 * f, first + 2 * f + 1, *numbers) if isinstance(f, int)
-            else ("where" if f is np.where else "cast" if f in _TYPES else f, *numbers)
-            for f, *numbers in steps
-        ]  # fmt: skip
+        named = [("where" if f is np.where else "cast" if f in _TYPES else f, *numbers) for f, *numbers in steps]
         once = len(steps if self._whole else self._steps[False])
         columns = tuple(np.ascontiguousarray(self._registers[number]) for number in self._columns)
-        said = tuple(arrays), len(self.sizes), columns, tuple(named[:once]), tuple(named[once:]), tuple(leaves), _BLOCK
-        with suppress(OverflowError):  # a column has more values than there are codes: Python runs the steps
-            return loops.Program(*said)
-        return None
+        return loops.Program(
+            tuple(arrays), len(self.sizes), tuple(filled), columns, tuple(named[:once]), tuple(named[once:]),
+            tuple(leaves), _BLOCK,
+        )  # fmt: skip
 
     @cached_property
     def _python(self) -> tuple[Callable[..., list[Any]], list[np.ndarray]]:
         """The steps as a function in Python, and its columns, those of a row side by side."""
-        registers, steps, leaves = self._placed
+        registers, steps, filled, leaves = self._placed
         once = len(self._steps[False])
         read = {place for _, *places in steps[once:] for place in places} if self._plain else set()
         # NumPy takes an array of one number in two thirds of the time that it takes a number of Python
@@ -394,19 +383,16 @@ class Code:
         env: dict[str, Any] = {f"r{at}": np.asarray(v) if at in read else v for at, v in enumerate(registers)}
         env["asarray"] = np.asarray
         kinds: dict[Any, dict[int, np.ndarray]] = {}
-        for at, number in enumerate(self._columns):
+        for number, place in zip(self._columns, filled, strict=True):
             column = self._registers[number]
-            kinds.setdefault(column.dtype, {})[at] = column
-        given = {"sizes": [f"r{at}" for at in range(len(self.sizes))]}
-        given |= {f"taken[{at}]": [f"c{column}" for column in some] for at, some in enumerate(kinds.values())}
-        lines = [f"[{', '.join(some)}] = {what}" for what, some in given.items()]
+            kinds.setdefault(column.dtype, {})[place] = column
+        given = {"sizes": range(len(self.sizes)), **{f"taken[{at}]": some for at, some in enumerate(kinds.values())}}
+        lines = [f"[{', '.join(f'r{place}' for place in some)}] = {what}" for what, some in given.items()]
         for at, (function, *places) in enumerate(steps):
             if at == once:
                 lines += [f"r{place} = asarray(r{place})" for place in sorted(numbers)]
             *args, out = (f"r{place}" for place in places)
-            if isinstance(function, int):
-                lines.append(f"{out} = c{function}")
-            elif infix := _INFIX.get(getattr(function, "__name__", "")):
+            if infix := _INFIX.get(getattr(function, "__name__", "")):
                 lines.append(f"{out} = {args[0]} {infix} {args[1]}")
             else:
                 env[f"f{id(function)}"] = function
