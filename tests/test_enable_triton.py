@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 import carver
+from carver.arch import devices
 from carver.base.errors import CompileError, ConfigError, DeviceError
 from carver.compiled import forks
 from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
-from carver.integrations import enable
 from carver.integrations.autotune import (
     Enabled,
     Values,
@@ -354,12 +354,12 @@ def test_without_a_gpu_both_vendors_are_said(monkeypatch: pytest.MonkeyPatch) ->
     """As on this machine: no driver of NVIDIA's, no folder of AMD's."""
 
     def missing(text: str) -> Callable[[str], Any]:
-        def raises(name: str) -> Any:
+        def raises(name: str = "auto") -> Any:
             raise DeviceError(f"no {text} GPU here: why; name a device to get recommendations without it")
 
         return raises
 
-    monkeypatch.setattr(enable, "CUDA", missing("NVIDIA"))
-    monkeypatch.setattr(enable, "HIP", missing("AMD"))
+    monkeypatch.setattr(devices, "CUDA", missing("NVIDIA"))
+    monkeypatch.setattr(devices, "HIP", missing("AMD"))
     with pytest.raises(DeviceError, match=r"^no NVIDIA GPU here: why; no AMD GPU here: why; name a device"):
-        enable.device_of("auto")
+        devices.load("auto")
