@@ -8,8 +8,8 @@
 configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
 the same. `resolution` sets on one half of the kernels how well the ratio of two predictions is known, by what bounds
-the two, and reports on the other half what margins and ties of that width give. What tuning again and again gives on a
-GPU: `steady_gpu.py`, and `report.py` of its files.
+the two, and reports on the other half what margins and ties of that width give; and for all lists, with their first as
+the default. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from zoo_subject import Config, Subject
 
 import carver
 from carver.ranking import pins
-from carver.ranking.ties import canonical, size
+from carver.ranking.ties import TIED, canonical, size
 
 NOBODY = 65534
 
@@ -144,16 +144,16 @@ def agree(options: argparse.Namespace) -> None:
 
 
 def taken(timed: Sequence[Any], width: float) -> Any:
-    """What a tie of this width takes: the smaller configuration, since the tables have no registers."""
+    """What a tie of this width takes: the smaller configuration, where a table has no registers."""
     best = min(each[0] for each in timed)
-    return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: size(each[2]))
+    return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: (each[5], size(each[2])))
 
 
 # what the model resolves, by what bounds a pair
 
 
-Timed = tuple[float, float, Mapping[str, Any], str, int]
-"""Predicted and measured ms, configuration, what bounds it, bytes that it spills."""
+Timed = tuple[float, float, Mapping[str, Any], str, int, Sequence[int]]
+"""Predicted and measured ms, configuration, what bounds it, bytes that it spills, registers and shared memory."""
 
 
 def alike(a: Timed, b: Timed) -> str:
@@ -182,11 +182,22 @@ def resolved(every: Sequence[Sequence[Timed]], share: float) -> dict[str, float]
 def resolution(options: argparse.Namespace) -> None:
     """Set on one half of the kernels, reported on the other. Each configuration of a list is taken as its default."""
     halves: dict[int, list[list[Timed]]] = {0: [], 1: []}
+    whole: list[list[Timed]] = []
     for path in options.files:
         for row in frame.rows(path):
-            columns = (row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes"))
-            timed = [each for each in zip(*columns, strict=True) if each[0] and each[1]]
+            columns = [row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes")]
+            needs = row.get("registers_and_shared_bytes", [()] * len(columns[0]))
+            timed = [each for each in zip(*columns, needs, strict=True) if each[0] and each[1]]
             halves[frame.half(row["kernel"])] += [timed] if len(timed) > 2 else []
+            whole += [timed] if row["predicted_ms"][0] and row["measured_ms"][0] else []
+    print(f"the first of each of {len(whole)} lists as its default")
+    for margin in (0.0, TIED, 0.1, 0.15):
+        found = [(taken(timed, TIED), timed[0], min(each[1] for each in timed)) for timed in whole]
+        kept = [(pick if first[0] / pick[0] - 1 > margin else first, first, least) for pick, first, least in found]
+        slow = np.array([pick[1] / first[1] for pick, first, _ in kept])
+        over = np.exp(np.mean([np.log(pick[1] / least) for pick, _, least in kept]))
+        print(f"  margin {margin:5.0%}: {(slow > 1.02).sum()} slower by 2 %, worst {slow.max():.3f}, "
+              f"over the best {over:.4f}")  # fmt: skip
     for half, ours in halves.items():
         others = halves[1 - half]
         print(f"half {half}: {len(ours)} lists; set on the {len(others)} others")

@@ -148,6 +148,7 @@ def test_what_the_model_resolves_is_the_error_that_so_many_pairs_stay_within(tmp
     ))  # fmt: skip
     program = Path(__file__).parent.parent / "benchmarks" / "pins.py"
     done = subprocess.run([sys.executable, program, "resolution", file], capture_output=True, text=True, check=True)
+    assert "\n  margin    0%: 0 slower by 2 %, worst 1.000, over the best 1.0000\n" in done.stdout
     said = done.stdout.partition("half 0: 1 lists; set on the 1 others")[2].splitlines()
     assert said[1] == "  50% of pairs are predicted within: one resource 10.0%"  # two of three
     assert said[3] == "  90% of pairs are predicted within: one resource 21.0%"
