@@ -22,6 +22,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes
 from carver.compiled.trace import Access, Trace
+from carver.compiled.values import Piece, Value, binary, elements, known
 from carver.cost.models.compiled import _cached, _lines_at_once
 from tests.test_compiled_isa_banks import TID, code
 
@@ -150,6 +151,20 @@ def test_neighbours_of_places_that_are_not_known_share_sectors(times: int, apart
     _, one, two = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1)).accesses
     every = [one, two]
     assert (fetched(one, every), fetched(two, every)) == (8.0, pytest.approx(8.0 * new))
+
+
+@pytest.mark.parametrize(
+    ("op", "number", "length"),
+    [("xori", 16, 16), ("xori", 1024, 0), ("ori", 8, 8), ("andi", 31, 32), ("andi", 1023, 0), ("andi", 40, 1)],
+)
+def test_bits_of_places_tell_how_neighbours_lie(op: str, number: int, length: int) -> None:
+    """Pieces of so many neighbours; 0 where all of a tile are one piece, 1 where the bits cut it anyhow."""
+    tile = Value(np.arange(4) * 64, (1.0,))
+    one, other = (binary(op, *given, (64,)) for given in ((tile, known(number, 1)), (known(number, 1), tile)))
+    assert one.pieces == other.pieces == ((Piece(length, 1.0),) if length > 1 else (None,) if length < 1 else ())
+    wanted = {"xori": np.bitwise_xor, "ori": np.bitwise_or, "andi": np.bitwise_and}[op]
+    assert np.array_equal(elements(one, 3, (64,)), wanted(np.arange(192, 256), number))
+    assert np.isnan(one.coef[0]) == (length > 0)
 
 
 def test_a_walk_of_known_places_fetches_a_sector_once() -> None:

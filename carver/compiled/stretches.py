@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..base.types import FloatArray
 from .overlap import runs
 from .trace import Access
-from .values import SECTOR_BYTES, Piece, pitch
+from .values import SECTOR_BYTES, Piece
 
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
@@ -198,7 +199,7 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
                 since = tile_elements(other) * item * reached(other, others)
     if len(before) == 1 or run > ALIGN_LIMIT:
         return 1.0
-    step = math.gcd(round(pitch(access.root) * item), SECTOR_BYTES) or SECTOR_BYTES
+    step = math.gcd(round(_multiple(access.root) * item), SECTOR_BYTES) or SECTOR_BYTES
     first = float(np.nan_to_num(access.beside[:1]).sum()) * item % step
     found = new = 0
     for phase in first + np.arange(0, SECTOR_BYTES, step):
@@ -236,3 +237,13 @@ def align_bytes(access: Access, pitch: float = 1.0) -> float:
     columns += [np.array([c]) for c, n in zip(access.coef, access.shape, strict=True) if abs(c) > pitch and n > 1]
     whole = (abs(np.rint(column * access.item_bytes)).astype(np.int64) for column in columns if len(column))
     return float(np.gcd.reduce([ALIGN_LIMIT, *(int(np.gcd.reduce(column)) for column in whole)]))
+
+
+def _multiple(root: Any) -> float:
+    """What the places of a root are multiples of, as far as its sums and products tell."""
+    match root:
+        case ("times", factor, inner):
+            return abs(float(factor)) * _multiple(inner)
+        case ("sum" | "gap", one, other):
+            return math.gcd(int(_multiple(one)), int(_multiple(other)))
+    return 1.0

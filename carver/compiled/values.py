@@ -136,6 +136,7 @@ _EXACT: Mapping[str, Callable[[Column, Column], Column]] = {
 BINARY = frozenset(_EXACT)
 DIVISIONS = frozenset(["divsi", "divui", "shrsi", "shrui"])
 REMAINDERS = frozenset(["remsi", "remui"])
+BITS = frozenset(["andi", "ori", "xori"])
 BOUNDS = frozenset(["minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf"])
 
 
@@ -147,14 +148,25 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     if a.base is not None and b.base is not None:
         with np.errstate(all="ignore"):
             base = _EXACT[op](a.base, b.base)
-    coef = _coefficients(op, a, b, extents)
+    like, one, by = _remainder(op, a, b) if op in BITS else (op, a, b)
+    coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
-    pieces, floors = _pieces(op, a, b, coef), _floors(op, a, b)
-    cut = op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))
+    pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
+    cut = op in DIVISIONS | REMAINDERS | BITS and not all(map(_zero, coef))
     exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
+
+
+def _remainder(op: str, a: Value, b: Value) -> tuple[str, Value, Value]:
+    """The operation whose steps one on bits has. Neighbours of which some bits are set or turned alike step as in a
+    remainder by the lowest of these; of which low bits are kept, as in that by what their mask is one less than."""
+    one, other = (a, b) if b.uniform else (b, a)
+    if not other.uniform or other.base is None or len(other.base) != 1 or (number := int(other.base[0])) <= 0:
+        return op, a, b
+    by = number + 1 if op == "andi" else number & -number
+    return (op, a, b) if by & (by - 1) else ("remui", one, known(by, len(other.coef)))
 
 
 def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
@@ -226,16 +238,6 @@ def _root(op: str, a: Value, b: Value) -> Hashable:
         return ("moved", op, apart, one.root) if moved else one.root
     factor = _factor(op, a, b)
     return object() if factor is None else ("times", factor, one.root)
-
-
-def pitch(root: Any) -> float:
-    """What the places of a root are multiples of, as far as its sums and products tell."""
-    match root:
-        case ("times", factor, inner):
-            return abs(float(factor)) * pitch(inner)
-        case ("sum" | "gap", one, other):
-            return math.gcd(int(pitch(one)), int(pitch(other)))
-    return 1.0
 
 
 def _beside(op: str, a: Value, b: Value) -> Column | None:
