@@ -8,7 +8,7 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 
-@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
     """The test suite; arguments go to pytest: `nox -s tests-3.11 -- tests/test_model.py -x`."""
     session.install("-e", ".[dev]")

@@ -125,7 +125,9 @@ class Store:
         if self.fixed:  # nobody writes to it: without a log beside it, SQLite must not look for one
             logged = self.path.with_name(f"{self.path.name}-wal").exists()
             where = f"{self.path.resolve().as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
-        db = sqlite3.connect(where, BUSY_TIMEOUT_S, isolation_level=None, uri=self.fixed, check_same_thread=False)
+        db = sqlite3.connect(
+            where, timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=self.fixed, check_same_thread=False
+        )
         try:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA trusted_schema = OFF")
