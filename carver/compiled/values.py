@@ -152,7 +152,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
-    cut = op in DIVISIONS | REMAINDERS | BITS and not all(map(_zero, coef))
+    cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and any(pieces))
     exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
     root = _root(op, a, b)
