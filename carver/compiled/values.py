@@ -161,12 +161,14 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
 
 def _remainder(op: str, a: Value, b: Value) -> tuple[str, Value, Value]:
     """The operation whose steps one on bits has. Neighbours of which some bits are set or turned alike step as in a
-    remainder by the lowest of these; of which low bits are kept, as in that by what their mask is one less than."""
+    remainder by the lowest of these; of which low bits are kept, as in that by what their mask is one less than. Steps
+    that do not divide it are those of hashes, which start again anywhere."""
     one, other = (a, b) if b.uniform else (b, a)
     if not other.uniform or other.base is None or len(other.base) != 1 or (number := int(other.base[0])) <= 0:
         return op, a, b
     by = number + 1 if op == "andi" else number & -number
-    return (op, a, b) if by & (by - 1) else ("remui", one, known(by, len(other.coef)))
+    regular = not by & (by - 1) and all(np.ndim(c) == 0 and (c == 0 or by % c == 0) for c in one.coef)
+    return ("remui", one, known(by, len(other.coef))) if regular else (op, a, b)
 
 
 def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
