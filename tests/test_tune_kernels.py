@@ -320,7 +320,7 @@ def test_a_triton_function_under_its_interpreter(interpreted: Callable[[str, str
     """With `triton.Config`s, in a process of its own that knows of the interpreter before it imports Triton."""
     code = (
         "import carver, torch, triton, tuned_triton\n"
-        "configs = [triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((512, 2), (1024, 4))]\n"
+        "configs = [triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((64, 2), (1024, 4))]\n"
         "x = torch.rand(3000); y = torch.zeros_like(x)\n"
         "t = carver.AutoTuner.from_kernel(tuned_triton.double, configs, (3000,)).set_compile_args(target='cpu')\n"
         "with carver.set_autotune_inputs(x, y):\n"
