@@ -27,11 +27,7 @@ def roles(problem: Problem) -> dict[str, int]:
     operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
     or the output if nothing is reduced.
     """
-    sizes = problem.sizes
-    return {
-        role: sizes[axes[0]] if len(axes) == 1 else prod([sizes[axis] for axis in axes])
-        for role, axes in _role_axes(problem.computes)
-    }
+    return {role: prod([problem.sizes[axis] for axis in axes]) for role, axes in _role_axes(problem.computes)}
 
 
 @lru_cache(maxsize=256)
@@ -166,12 +162,14 @@ def _size_scope(problem: Problem) -> dict[str, float]:
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
+    traffic: dict[str, float] = {
+        "elements": prod(sizes.values()),
+        "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),
+        "write_bytes": most * widths[out],
+        "compulsory_bytes": problem.compulsory_bytes,
+    }
     sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
-    return {
-        **sizes, **role, "elements": prod(sizes.values()),
-        "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]), "write_bytes": most * widths[out],
-        "compulsory_bytes": problem.compulsory_bytes, **operands, **sized,
-    }  # fmt: skip
+    return {**sizes, **role, **traffic, **operands, **sized}
 
 
 def scattered(tensor: Tensor, statement: Statement) -> bool:

@@ -239,7 +239,7 @@ class Code:
 
     def prepared(self, sizes: Mapping[str, float]) -> tuple[Any, tuple[float, ...]] | None:
         """What the extension runs, and the sizes that it reads; None where Python runs the code."""
-        return (self._program, tuple(map(sizes.__getitem__, self.sizes))) if self._program else None
+        return (self._program, tuple([sizes[name] for name in self.sizes])) if self._program else None
 
     def __call__(self, sizes: Mapping[str, float], rows: IntArray | None) -> list[np.ndarray]:
         """The leaves for these rows of the table; for all, by code that was written so."""

@@ -6,6 +6,7 @@ of templates/ that the problems of its template name.
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -91,8 +92,6 @@ class Operator:
 @cache
 def operators() -> Mapping[str, Operator]:
     """Every operator by its name."""
-    import pkgutil
-
     package = import_module(__package__ or "")
     modules = (import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__))
     found = {each.name: each for module in modules for each in vars(module).values() if isinstance(each, Operator)}
