@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from machine_code import FROZEN, assembly, code, control, frozen
 
 from carver.base.errors import ArchError, CompileError
 from carver.compiled.isa import chain, gcn, rates, summary
+from carver.compiled.isa.code import Code, Loop
 from carver.compiled.isa.matrix import Matrix
 from carver.compiled.isa.summary import Access
 
 HOPPER = {Matrix("wgmma", "float16", "float32"): 4096.0}
 FREE: dict[Matrix, float] = {}
+
+
+def at_latencies(
+    read: Code, where: Loop | Sequence[int], isa: str, rate: dict[Matrix, float], memory_clk: Sequence[float]
+) -> list[chain.Chain]:  # fmt: skip
+    table = rates.table(isa)
+    return chain.chains(chain.ops(read, where, table, rate), isinstance(where, Loop), table.latency_clk, memory_clk)
 
 
 def test_work_of_a_vector_addition() -> None:
@@ -94,7 +104,7 @@ def test_a_load_is_waited_for_where_its_scoreboard_is() -> None:
     )
     read = chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE, {"global": 500.0})
     assert read.clk == 500 + 2
-    both = chain.chains(found, [0, 1, 2], rates.table("sm_90"), FREE, (0.0, 500.0))
+    both = at_latencies(found, [0, 1, 2], "sm_90", FREE, (0.0, 500.0))
     assert [each.clk for each in both] == [4 + 6 + 2, 500 + 2]
     (wait,) = read.waits
     assert (wait.at, wait.on, wait.kind, wait.distance) == (2, (0,), "global", 0)
@@ -116,7 +126,7 @@ def test_groups_of_copies_tell_how_far_ahead_they_are(left: int) -> None:
     assert read.prefetch_distance == left + 1
     assert read.barriers == 1
     slow = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 6000.0})
-    [body] = chain.chains(found, found.loops[0], rates.table("sm_80"), FREE, [0.0])
+    [body] = at_latencies(found, found.loops[0], "sm_80", FREE, [0.0])
     # a copy is issued 7 clocks before an iteration ends; left + 1 of them pass each other
     assert slow.clk == pytest.approx((6000 + body.clk) / (left + 1), rel=0.02)
 
@@ -188,13 +198,13 @@ def test_real_loops_of_a_matmul() -> None:
     read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
     # DEPBAR.LE SB0, 0x2 with two groups an iteration; WARPGROUP.DEPBAR.LE gsb0, 0x1
     assert (read.prefetch_distance, read.exposed_loads, read.serial_matrix_waits, read.barriers) == (2, 0, 0, 2)
-    [alone] = chain.chains(found, found.loops[0], rates.table("sm_90"), HOPPER, [0.0])
+    [alone] = at_latencies(found, found.loops[0], "sm_90", HOPPER, [0.0])
     assert alone.clk >= 2 * 128 * 128 * 64 / 2 / 4096  # two warp groups; a lone one has half of the work
     found = frozen("matmul.sm_80")
     rate = {Matrix("mma", "float16", "float32"): 2048.0}
     read = chain.chain(found, found.loops[0], rates.table("sm_80"), rate)
     assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (2, 0, 2)
-    [alone] = chain.chains(found, found.loops[0], rates.table("sm_80"), rate, [0.0])
+    [alone] = at_latencies(found, found.loops[0], "sm_80", rate, [0.0])
     assert 64 * 8 <= alone.clk <= 64 * 8 * 1.35  # 64 HMMA of 8 clocks
     found = frozen("tmamm.sm_90")
     read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
@@ -205,7 +215,7 @@ def test_ptxas_unrolls_and_loads_are_exposed() -> None:
     found = frozen("rowsum.sm_80")  # a loop over blocks of 512, of which the compiler takes four at once
     read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE)
     assert read.exposed_loads == 4
-    [alone] = chain.chains(found, found.loops[0], rates.table("sm_80"), FREE, [0.0])
+    [alone] = at_latencies(found, found.loops[0], "sm_80", FREE, [0.0])
     assert read.clk > rates.table("sm_80").latency_clk["global"] > alone.clk
 
 

@@ -228,18 +228,19 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
     """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again."""
     demand = summary.demand(code, indices, table)
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
-    alone = chain.chains(code, where, table, rate, LATENCIES_CLK)
+    ops, repeats = chain.ops(code, where, table, rate), isinstance(where, Loop)
+    alone = chain.chains(ops, repeats, table.latency_clk, LATENCIES_CLK)
     cached = alone
     if any(access[:2] == ("load", "global") for access in demand.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
-        nearer = replace(table, latency_clk={**table.latency_clk, "global": table.latency_clk["local"]})
-        cached = chain.chains(code, where, nearer, rate, LATENCIES_CLK, beyond)
+        nearer = {**table.latency_clk, "global": table.latency_clk["local"]}
+        cached = chain.chains(ops, repeats, nearer, LATENCIES_CLK, beyond)
     spilled = Span.spilled_clk
     if any(access[:2] == ("load", "local") for access in demand.accesses):
-        slower = chain.chains(code, where, table, rate, LATENCIES_CLK, (*chain.MEMORY, "local"))
+        slower = chain.chains(ops, repeats, table.latency_clk, LATENCIES_CLK, (*chain.MEMORY, "local"))
         spilled = tuple(max(a.clk - b.clk, 0.0) for a, b in zip(slower, alone, strict=True))
     stores = [i for i in indices if code.instructions[i].mnemonic in STORES]
-    waits = alone[-1] if isinstance(where, Loop) else NO_WAITS
+    waits = alone[-1] if repeats else NO_WAITS
     accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
     tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
     return Span(

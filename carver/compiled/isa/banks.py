@@ -167,37 +167,38 @@ def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> l
     there: dict[int, set[str]] = {}
     """The same at each branch target, by address."""
     found = []
-    targets = {each.target for each in instructions if each.mnemonic in BRANCHES}
+    kind_of = [each.mnemonic for each in instructions]
+    targets = {each.target for each, kind in zip(instructions, kind_of, strict=True) if kind in BRANCHES}
     for i in reversed(range(len(instructions))):
-        each = instructions[i]
+        each, kind = instructions[i], kind_of[i]
         if i + 1 < len(instructions) and (after := instructions[i + 1].address) in targets:
             there[after] = set(needed)
-        if each.mnemonic in BRANCHES:
+        if kind in BRANCHES:
             found.append(i)
             ends = not _conditional(each) and (each.target is None or each.target > each.address)
             needed = (set() if ends else needed) | there.get(each.target or 0, set())
             continue
-        if each.mnemonic in SPILLS and (spilled := _spilled(each)):
+        if kind in SPILLS and (spilled := _spilled(each)):
             sides = [set(spilled), set(spilled.values())]
-            wanted, given = sides if each.mnemonic == "STL" else sides[::-1]
+            wanted, given = sides if kind == "STL" else sides[::-1]
             if not needed.isdisjoint(wanted):
                 found.append(i)
                 needed = (needed if each.predicate else needed - wanted) | given
             continue
-        if each.mnemonic in kinds:
+        if kind in kinds:
             found.append(i)
             places = {SHARED: [_shared], COPIES: [_shared, _global]}.get(kinds, [_global])
             needed.update(name for place in places for name in REGISTERS.findall(place(each)))
         if not _may_write(each, needed):
             continue
         reads, writes = registers(each.opcode, each.operands)
-        if each.mnemonic == "R2P":
+        if kind == "R2P":
             writes = PREDICATES
         if needed.isdisjoint(writes):
             continue
         if not each.predicate:
             needed.difference_update(writes)
-        if each.mnemonic not in kinds:
+        if kind not in kinds:
             found.append(i)
             needed.update(name for name in (*reads, each.predicate.lstrip("!")) if REGISTER.match(name))
     return found[::-1]
