@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from carver.compiled.forks import Forks
 from carver.compiled.triton import Compiled, Target, compile_launched
 from carver.integrations.autotune import (
     Enabled,
+    Race,
     Values,
     _timed_shortly,
     by_stamps,
@@ -236,6 +237,28 @@ def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
     assert worth(20, 3, 16, 0.08)
     assert worth(4, 1, 16, 0.08)  # nothing may be timed
     assert worth(30, 3, 16, 0.08) and not worth(6, 3, 1, 0.08)
+    assert not worth(30, 3, 2, 0.02) and worth(60, 3, 16, 0.02)  # each core reads its share
+
+
+def race_of(times_ms: Sequence[float], noise: float) -> tuple[int, int]:
+    """The place that is taken, and how many timings it took: each is its median with so much noise."""
+    drawn, every, taken = np.random.default_rng(0), [object() for _ in times_ms], list[int]()
+
+    def time(config: object) -> list[float]:
+        taken.append(place := next(i for i, each in enumerate(every) if each is config))
+        median = times_ms[place] * drawn.normal(1.0, noise)
+        return [median, median * (1 - noise), median * (1 + noise)]
+
+    race = Race(every)
+    said = [race.told(config, time)[0] for config in every]
+    return int(np.argmin(said)), len(taken)
+
+
+def test_a_race_of_many_that_are_alike_ends_soon_and_keeps_the_first() -> None:
+    place, timings = race_of([1.0] * 20, 0.01)
+    assert place == 0 and timings <= 20 + 8 * 6
+    assert race_of([1.0, *[0.9] * 19], 0.003)[0] != 0
+    assert race_of([1.0, 0.9, 1.0], 0.003) == (1, 3)  # sure at once
 
 
 def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
@@ -246,7 +269,7 @@ def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
         assert kernel.do_bench is kernel._do_bench
     kernel._do_bench, kernel.do_bench = None, do_bench
     with _timed_shortly(kernel):
-        assert kernel.do_bench.keywords == {"warmup": 5, "rep": 20}
+        assert kernel.do_bench.keywords == {"warmup": 2, "rep": 8}
     assert kernel.do_bench is do_bench
     with _timed_shortly(kernel, "graph"):
         assert kernel.do_bench.func is do_bench_cudagraph

@@ -36,16 +36,17 @@ MOST_VALUES = 1 << 20
 """Elements of the largest integer tensor that is copied to the host, where a loop's bound is loaded from it."""
 MOST_FLOATS = 16
 """The same for floating point, where a branch depends on a value: a gradient of 1 that need not be multiplied by."""
-WARMUP_MS, TIMED_MS = 5, 20
+WARMUP_MS, TIMED_MS = 2, 8
 """Warm-up and timing of one configuration in one round by Triton's timer, which by itself takes 25 and 100."""
-TIMING_S, OWN_TIMING_S = 0.05, 0.2
+TIMING_S, OWN_TIMING_S = 0.02, 0.2
 """Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
 timer of the kernel's own."""
-ROUNDS = 9
-"""Most rounds of a configuration: short ones in turn tell more than one long one, since clocks drift."""
+ROUNDS, OPEN = 9, 4
+"""Most rounds of a configuration: short ones in turn tell more than one long one, since clocks drift. And how many that
+noise may have put behind the fastest are timed again: those of the least times, and the list's first."""
 MOST_STAMPED = 1000
 """Runs that CUPTI keeps the time stamps of."""
-START_S, READ_S = 0.3, 0.05
+START_S, READ_S = 0.4, 0.1
 """Time that a disassembler takes to start, and time to read and price the code of one configuration."""
 
 
@@ -169,20 +170,26 @@ class Race:
             left = [i for i in self.rounds if i != best and self._over(i, best)[1] <= 1 + TIED < self._over(i, best)[2]]
             if not left:
                 break
-            for i in sorted([best, *left], reverse=back):  # there and back: a drift of the clocks favours none
+            again = {best, *sorted(left, key=self._median_ms)[:OPEN], *left[: left[0] == 0]}
+            for i in sorted(again, reverse=back):  # there and back: a drift of the clocks favours none
                 if not (triple := _triple(time(self.every[i]))) or not math.isfinite(triple[0]):
                     return
                 self.rounds[i].append(triple)
         best = self._best()
-        taken = min(i for i in self.rounds if i == best or as_fast(self._over(i, best)))
-        least = statistics.median(each[0] for each in self.rounds[taken])
+        enough = min(PAIRED, len(self.rounds[best]))
+        taken = min(i for i, found in self.rounds.items()
+                    if i == best or (len(found) >= enough and as_fast(self._over(i, best))))  # fmt: skip
+        least = self._median_ms(taken)
         for i, found in self.rounds.items():
-            own = statistics.median(each[0] for each in found)
+            own = self._median_ms(i)
             own = own if i == taken or own > least else math.nextafter(least, math.inf)
             self.said[i] = [own, *found[-1][1:]] if isinstance(self.said[i], Sequence) else own
 
+    def _median_ms(self, place: int) -> float:
+        return statistics.median(each[0] for each in self.rounds[place])
+
     def _best(self) -> int:
-        return min(self.rounds, key=lambda i: statistics.median(each[0] for each in self.rounds[i]))
+        return min(self.rounds, key=self._median_ms)
 
     def _over(self, slow: int, fast: int) -> tuple[float, float, float]:
         """The time of one over that of another, and its bounds: of rounds in pairs, since clocks drift, else of
