@@ -20,9 +20,11 @@ from carver.compiled.isa.summary import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
-from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines
 from carver.compiled.trace import Access, Trace
-from carver.compiled.values import Piece, Value, binary, elements, known
+from carver.compiled.triton import threads_of
+from carver.compiled.ttir import Type
+from carver.compiled.values import Piece, Value, binary, elements, known, selected, unknown
 from carver.cost.models.compiled import _cached, _lines_at_once
 from tests.test_compiled_isa_banks import TID, code
 
@@ -134,6 +136,33 @@ def test_sectors_of_known_places_are_counted(ids: np.ndarray) -> None:
     for far, chance in ((drawn, True), (np.arange(1024, dtype=np.int32) * 400_012 % 2**25, False)):
         found = evaluate(LOOKED_UP, given, (16, 1, 1), {"ids": far}).accesses[1]
         assert (found.placed.sector_bytes, found.placed.by_chance) == (2048.0, chance)
+
+
+LAID_OUT = """#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
+    %y = tt.load %at, %mask {a = 1 : i32} : tensor<64x!tt.ptr<f32>, #blocked> loc(#loc3)"""
+
+
+@pytest.mark.parametrize(
+    ("size", "apart", "wanted"),
+    [(1, 1, (1.0, 128.0)), (4, 1, (4.0, 128.0)), (1, 32, (32.0, 32.0)), (2, 2, (4.0, 128.0))],
+)
+def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: int, wanted: tuple[float, float]) -> None:
+    """Of numbers of 4 bytes that are loaded one by one, each so many from the next."""
+    at = np.arange(64, dtype=np.int32) * apart
+    [_, access] = evaluate(LOOKED_UP.replace("dense<2>", "dense<1>"), [("ids", None), ("x", None)], (1, 1, 1),
+                           {"ids": at}).accesses  # fmt: skip
+    dealt = threads_of(LAID_OUT)["64"]
+    assert dealt == [[4], [32], [1]]
+    assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]]) == wanted
+    assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
+
+
+def test_what_a_search_by_halves_chooses_lies_anywhere() -> None:
+    """Of two numbers that all elements share, each takes one or the other."""
+    test, a, b = unknown(1), known(3, 1), known(5, 1)
+    assert np.isnan(selected(test, a, b, Type((64,), "i32")).coef).all()
+    step = replace(a, coef=(1.0,))
+    assert selected(test, step, step, Type((64,), "i32")).coef == (1.0,)
 
 
 @pytest.mark.parametrize(

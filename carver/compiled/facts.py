@@ -26,6 +26,7 @@ from .stretches import (
     filled,
     fresh,
     lanes_bytes,
+    lines,
     merged,
     reached,
     scattered,
@@ -121,6 +122,11 @@ class AccessFacts:
     """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
     size_bytes: float = 0.0
     """Of its tensor; 0 where that is not known."""
+    lines: float = 0.0
+    """Of L1 that the lanes of a warp want at a time, for as many bytes as a line has that they ask for; 0 where it is
+    not known which elements they have."""
+    line_bytes: float = 0.0
+    """Of the sectors that they want of each."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +226,9 @@ class Facts:
 
 def gathered(
     machine: Machine, trace: Trace, touched: Touched, arch: Arch, *, warps: int, ctas: int,
-    shared_bytes: int, tensor_columns: int = 0,
+    shared_bytes: int, tensor_columns: int, threads: Mapping[str, Sequence[Sequence[int]]],
 ) -> Facts:  # fmt: skip
-    """Put together what the machine code and the evaluated program say."""
+    """Put together what the machine code and the evaluated program say; `threads`: as `triton.Compiled` has them."""
     machine = unfused(shallow(machine, trace), trace, warps)
     passes = matched(machine, trace, warps)
     spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
@@ -249,7 +255,7 @@ def gathered(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
-        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes)
+        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, threads)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident),
@@ -361,7 +367,7 @@ def unevenness(work: FloatArray, slots: float) -> float:
 
 def _access(
     access: Access, trace: Trace, at_once: float | None, sector_bytes: int, room_bytes: float,
-    sizes: Mapping[str, float],
+    sizes: Mapping[str, float], threads: Mapping[str, Sequence[Sequence[int]]],
 ) -> AccessFacts:  # fmt: skip
     """`at_once`: iterations of its loop that the code does in one pass; None where the code has no such loop, which
     does all of them. `room_bytes`: of L1 for a program."""
@@ -371,6 +377,7 @@ def _access(
     stretch = Stretch.of(access, sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
+    wanted, line_bytes = lines(access, threads.get("x".join(map(str, access.shape)), ()))
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
         program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
@@ -381,6 +388,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=merged(access, unrolled),
         size_bytes=sizes.get(access.argument or "", 0.0),
+        lines=wanted, line_bytes=line_bytes,
     )  # fmt: skip
 
 

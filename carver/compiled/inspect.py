@@ -178,8 +178,7 @@ def _gathered(
     reply: pool.Reply, followed: tuple[Trace, Touched, store.Used], arch: Arch
 ) -> tuple[Facts, store.Used]:  # fmt: skip
     trace, touched, used = followed
-    shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes")}
-    shape["tensor_columns"] = reply.get("tensor_columns", 0)  # older entries of the disk have none
+    shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "threads")}
     return gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape), used
 
 

@@ -20,7 +20,7 @@ from . import ttir
 from .carried import READS, matters, staying, steps, straight, waits, wanted_by
 from .frames import Frame, changed, iterated, spread, within
 from .sampling import iterations, sampled
-from .sectors import SAMPLED_LANES, Sectors, alike, drawn, sectors, unmet
+from .sectors import FEW_ELEMENTS, FEW_LANES, SAMPLED_LANES, Sectors, alike, drawn, laid_out, sectors, unmet
 from .stretches import Stretch
 from .trace import Access, Dot, LoopTrace, Trace, joined
 from .ttir import Block, Function, Op, Region
@@ -548,14 +548,15 @@ class _Evaluator:
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
         loaded = kind == "load"
-        placed = sectors(pointer, mask, shape, frame.lanes, item) if loaded else Sectors()
+        few = min(max(FEW_ELEMENTS // math.prod(shape), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
+        tiles = drawn(pointer, shape, frame.lanes, few) if kind != "store" else []
+        placed = sectors(tiles, mask, item) if loaded else Sectors()
         if walked is not None and placed.sector_bytes:
             placed = placed._replace(new=unmet(pointer, mask, shape, *walked, item))
-        tiles = drawn(pointer, shape, frame.lanes, SAMPLED_LANES) if kind == "atomic" else []
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=np.concatenate([np.broadcast_to(tile, shape).ravel() for _, tile in tiles]) if tiles else np.empty(0),
+            drawn=laid_out(tiles, mask if loaded else None, shape),
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.types import FloatArray
 from .values import SECTOR_BYTES, Piece, Value, elements, inside
 
-SAMPLED_LANES, FEW_LANES = 32, 8
-"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in."""
-MOST_ELEMENTS, MOST_WALKED = 1 << 16, 16
-"""Elements of a tile, and steps of a walk, that are looked at."""
+SAMPLED_LANES, FEW_LANES, GOLDEN = 32, 8, (math.sqrt(5.0) - 1.0) / 2.0
+"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; steps that spread
+evenly."""
+MOST_ELEMENTS, MOST_WALKED, FEW_ELEMENTS = 1 << 16, 16, 1 << 15
+"""Elements of a tile, and steps of a walk, that are looked at; of more tiles where they have fewer elements together.
+"""
 QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
 """Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
 
@@ -48,9 +51,9 @@ class Sectors(NamedTuple):
     """Share of those of a walk's tiles that no earlier tile of it is in."""
 
 
-def sectors(v: Value, mask: Value | None, extents: Sequence[int], lanes: int, item_bytes: float) -> Sectors:
-    """Of a tile of addresses."""
-    cut = [inside(mask, lane, tile) for lane, tile in drawn(v, extents, lanes, FEW_LANES)]
+def sectors(sampled: Sequence[tuple[int, Any]], mask: Value | None, item_bytes: float) -> Sectors:
+    """Of a sample of tiles of addresses."""
+    cut = [inside(mask, lane, tile) for lane, tile in sampled]
     if not sum(kept for _, kept in cut):
         return Sectors()
     tiles = [tile for tile, kept in cut if kept]
@@ -82,12 +85,26 @@ def unmet(
 
 
 def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[tuple[int, Any]]:
-    """A sample of lanes, each with all elements of a tile that is not affine: in the middle of equal parts since the
-    last may lie beyond the end of its tensors; none where they are not known."""
+    """A sample of lanes, each with all elements of a tile that is not affine: one of equal parts each, in another place
+    of each so that they keep no step with a loop; none where they are not known."""
     if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
         return []
-    chosen = np.unique((2 * np.arange(count) + 1) * lanes // (2 * count))
+    parts = np.arange(count)
+    chosen = np.unique(((parts + (0.5 + parts * GOLDEN) % 1.0) * lanes / count).astype(int))
     return [(lane, every) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+
+
+def laid_out(sampled: Sequence[tuple[int, Any]], mask: Value | None, extents: Sequence[int]) -> FloatArray:
+    """All elements of a sample of tiles, one after another; NaN where a mask holds them back."""
+    out = np.empty((len(sampled), *extents))
+    for own, (lane, tile) in zip(out, sampled, strict=True):
+        own[:] = tile
+        if mask is not None:
+            held = np.full(own.shape, np.nan)
+            kept, _ = inside(mask, lane, own)
+            inside(mask, lane, held)[0][:] = kept
+            own[:] = held
+    return out.ravel()
 
 
 def _by_chance(gaps: Sequence[Any]) -> bool:

@@ -18,6 +18,9 @@ ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
 LANES = 32
 """Of a warp."""
+LINE_BYTES, SECTORS, WIDEST, MOST_DEALT = 128, 4, 16, 1 << 14
+"""Line of L1; its sectors; bytes that an instruction loads for a thread at most; elements that are looked at, to tell
+how many lines lanes want."""
 
 
 def tile_elements(access: Access) -> float:
@@ -86,6 +89,30 @@ def lanes_bytes(access: Access) -> float:
         return 0.0
     row = runs((*(1,) * (len(access.shape) - 1), min(access.shape[-1], LANES)), access.coef, access.floors)
     return access.item_bytes * sum(part.width for part in row) / len(row)
+
+
+def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
+    known, and the bytes of the sectors that they want of each. `dealt`: along each dimension elements of a thread,
+    threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
+    WIDEST bytes. 0 where that is not known."""
+    if access.kind != "load" or not len(access.drawn) or not len(dealt):
+        return 0.0, 0.0
+    instruction: Any = 0
+    dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
+    for n, c, size, threads, along in dimensions:
+        wide = min(size, max(int(WIDEST // access.item_bytes), 1)) if c == 1 else 1
+        instruction = instruction * n + (along % size + along // (size * threads) * size) // wide
+    places = access.drawn.reshape(-1, math.prod(access.shape))
+    places = places[: max(MOST_DEALT // places.shape[1], 1)]
+    count = int(np.max(instruction)) + 1
+    own = np.arange(len(places))[:, None] * count + np.broadcast_to(instruction, access.shape).ravel()
+    known = np.isfinite(places)
+    sector = np.floor(places[known] * (access.item_bytes / SECTOR_BYTES)).astype(np.int64)
+    low, high = (int(end) // SECTORS for end in (sector.min(initial=0), sector.max(initial=0)))
+    each = np.unique(own[known] * ((high - low + 1) * SECTORS) + sector - low * SECTORS)
+    wanted = max(len(np.unique(each // SECTORS)), 1)
+    return wanted * LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0), len(each) / wanted * SECTOR_BYTES
 
 
 def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:

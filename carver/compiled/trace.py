@@ -75,7 +75,8 @@ class Access:
     placed: Sectors = field(default=Sectors(), kw_only=True)
     """Of a load that is not affine, all of whose places are known."""
     drawn: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
-    """Of an atomic that is not affine: places of some tiles, element by element; empty where they are not known."""
+    """Of a load or atomic that is not affine: places of some tiles, element by element; empty where they are not known.
+    Of a load NaN where its mask holds it back."""
 
     @property
     def turned(self) -> bool:

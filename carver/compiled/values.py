@@ -555,8 +555,8 @@ def transposed(v: Value, text: str) -> Value:
 
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
-    """`a` where the test is true, else `b`. Of the elements of a tensor some may come from `a` and some from `b`: it
-    steps as those do that are more, or as both do where they step alike, as if one had wrapped around."""
+    """`a` where the test is true, else `b`. Elements of a tensor that come from either step as those do that are more,
+    or as both where these are alike, as if one had wrapped around; where neither steps, as the test has it."""
     rank = len(out.shape)
     if not all(isinstance(v, Value) for v in (test, a, b)):
         return unknown(rank)
@@ -568,7 +568,8 @@ def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
     if test.box is not None:
         return _either(share(test, out.shape) > 0.5, a, b, loads)
     if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
-        return Value(None, a.coef, source, loads=loads)
+        coef = (np.nan if _zero(x) and not _zero(c) else x for x, c in zip(a.coef, test.coef or a.coef, strict=True))
+        return Value(None, tuple(coef), source, loads=loads)
     return unknown(rank, loads)
 
 

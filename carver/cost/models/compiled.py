@@ -80,7 +80,7 @@ rows of 128 bytes; the code says it of addresses that are known there. Source: l
 matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 %
 longer than the other terms explain. Nothing is fitted."""
 LOOKED_UP = 0.5
-"""Clocks in which L1 looks up a line for lanes whose places may lie anywhere. Source: eight loads of neighbouring words
+"""Clocks in which L1 looks up a line for lanes whose places are not affine. Source: eight loads of neighbouring words
 of random sectors on an H100 (`words.jsonl` in tests/data/h100), 2.0 lanes a clock of each SM."""
 PARTIAL_CLK = 1.7
 """Clocks in which a slice of L2 takes what a store writes to a line of which it fills sectors in part. Source: stores
@@ -193,8 +193,8 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
             row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
             rows = LINE_BYTES / min(row, LINE_BYTES)
-            if access.anywhere:
-                rows = max(rows, LOOKED_UP * _lines_at_once(access, arch))
+            if access.anywhere or access.lines:
+                rows = max(rows, LOOKED_UP * (access.lines or _lines_at_once(access, arch)))
             passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     sectors = _atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
@@ -515,13 +515,14 @@ def _not_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
 
 
 def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Factor on the bytes that L2 moves, since a slice looks up one request a clock, however few bytes that is of.
+    """Factor on the bytes that L2 moves, since a slice looks up one request a clock, however few bytes that is of: what
+    a warp's lanes want of a line at a time.
     Source: sectors read at random from a table of 4 MB on an H100, 119 billion a second (`take` in `edges.jsonl.gz`,
     tests/data/h100): as many as 60 slices have clocks."""
     loads = [a for a in f.accesses if a.kind == "load"]
     asked, moved = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
-        run = max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
+        run = a.line_bytes or max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
         moved += a.program_bytes * a.fetched * max(_slice_bytes_per_clk(arch, k) / run, 1.0)
     return moved / asked if asked else 1.0
 
