@@ -222,9 +222,23 @@ def test_a_function_of_the_kernels_author_that_fails_is_named(what: str) -> None
     fails = lambda args: args["missing"]  # noqa: E731
     kernel = triton.heuristics({"BLOCK": fails})(kernels.copy) if what == "heuristic" else kernels.copy
     args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
-    with pytest.raises(ConfigError, match=f"the {what}.* fails for these arguments: KeyError: 'missing'"):
+    says = f"the {what}.* fails for these arguments: KeyError: 'missing'; it is given x_ptr, y_ptr"
+    with pytest.raises(ConfigError, match=says):
         carver.inspect(kernel, args=args, config={} if what == "heuristic" else {"BLOCK": 64}, arch=H100,
                        grid=fails if what == "grid" else (1,))  # fmt: skip
+
+
+def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
+    def ranked(x: int, y: int, n: int) -> carver.Ranking:
+        args = {"x_ptr": half(x), "y_ptr": half(y), "n": n}
+        return carver.rank_kernel(kernels.copy, [{"BLOCK": 64}], args=args, grid=(64,), arch=H100)
+
+    short = ranked(1024, 4096, 4096)
+    [note] = short.notes
+    assert note.startswith("x_ptr has 2,048 bytes, but programs touch its byte 8,066: give the shape that")
+    assert note in " ".join(str(short).split())
+    assert not ranked(4096, 4096, 4096).notes and not ranked(4000, 4000, 4000).notes  # the rest is masked
+    assert not ranked(1024, 1024, 1024).notes  # most programs have nothing to do
 
 
 def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:

@@ -87,6 +87,12 @@ class Tensor:
         used = (n for n, stride in zip(self.shape, self.strides, strict=True) if stride)
         return math.prod(used) * self.item_bytes
 
+    @property
+    def extent_bytes(self) -> int:
+        """From its first element to the last in memory."""
+        steps = sum((n - 1) * max(stride, 0) for n, stride in zip(self.shape, self.strides, strict=True))
+        return (steps + 1) * self.item_bytes if self.numel() else 0
+
 
 @dataclass(frozen=True)
 class Descriptor:

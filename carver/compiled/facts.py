@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
@@ -190,6 +191,9 @@ class Facts:
     """A branch on what the kernel computes counts as taken by all programs."""
     idle: tuple[str, ...] = ()
     """Loops that no program enters."""
+    beyond: tuple[tuple[str, float, float], ...] = ()
+    """Arguments of which more is touched than they have: the name, the last byte that the first elements of tiles are
+    known to touch, and the bytes of the tensor."""
     notes: tuple[str, ...] = ()
     """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
@@ -222,6 +226,20 @@ class Facts:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+
+def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tuple[str, float, float], ...]:
+    """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from tiles
+    of which all elements are touched and the first is known, since a remainder may turn back others. Nothing is said
+    where a branch, which may be a bound, is assumed to be taken."""
+    reached: dict[str, float] = {}
+    for access in () if trace.assumed else trace.accesses:
+        if access.path == "pointer" and (name := access.argument or "") in extents and not access.floors:
+            ends = access.start + np.maximum(access.stride, 0.0) * np.maximum(access.count - 1, 0.0)
+            ends = ends[(access.kept >= 1.0) & (access.count > 0) & (access.times > 0) & np.isfinite(ends)]
+            last = (float(ends.max(initial=-math.inf)) + 1.0) * access.item_bytes - extents[name][0]
+            reached[name] = max(reached.get(name, 0.0), last)
+    return tuple((name, last, extents[name][1]) for name, last in reached.items() if last > extents[name][1])
 
 
 def gathered(
@@ -432,15 +450,16 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def code_lines(loops: Sequence[tuple[int, str, Span]], rest: Sequence[tuple[str, Span]]) -> Iterator[str]:
-    """`loops`: of each the one that it is in (-1: none), its title and its span; `rest`: of code outside of loops."""
+    """`loops`: of each the one that it is in (-1: none), its title and its span; `rest`: of code outside of loops, of
+    which what is alike is said once."""
     depths: list[str] = []
-    for parent, _, _ in loops:
+    for parent, title, span in loops:
         depths.append(f"{depths[parent]}  " if parent >= 0 else "")
-    for depth, (title, span) in (
-        *zip(depths, (loop[1:] for loop in loops), strict=True), *(("", each) for each in rest)
-    ):
-        yield f"{depth}{title}"
-        yield from (f"{depth}  {line}" for line in _span_lines(span))
+        yield f"{depths[-1]}{title}"
+        yield from (f"{depths[-1]}  {line}" for line in _span_lines(span))
+    for (title, *rows), places in Counter((title, *_span_lines(span)) for title, span in rest).items():
+        yield f"{title}, in {places} places each" if places > 1 else title
+        yield from (f"  {line}" for line in rows)
 
 
 def _span_lines(span: Span) -> Iterator[str]:

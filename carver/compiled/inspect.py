@@ -14,8 +14,8 @@ from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes, typed
 from . import pool, store
-from .arguments import Descriptor, handed, leaves
-from .facts import Facts, gathered
+from .arguments import Descriptor, Tensor, handed, leaves
+from .facts import Facts, beyond, gathered
 from .footprint import Touched, sizes_of
 from .forks import Forks
 from .machine import Machine, matrix_rates
@@ -138,7 +138,7 @@ def _compiled(
             if isinstance(found, Exception):
                 made[i] = found
             elif "machine" in reply:
-                made[i] = _caught(_gathered, reply, found, arch)
+                made[i] = _caught(_gathered, reply, found, each, arch)
 
     replies = _replies(kernel, wanted, arch, {**bounds, "heard": heard})
     for i, each in wanted.items():
@@ -175,11 +175,13 @@ def _followed(ttir: str, each: Candidate, used: store.Used) -> tuple[Trace, Touc
 
 
 def _gathered(
-    reply: pool.Reply, followed: tuple[Trace, Touched, store.Used], arch: Arch
+    reply: pool.Reply, followed: tuple[Trace, Touched, store.Used], each: Candidate, arch: Arch
 ) -> tuple[Facts, store.Used]:  # fmt: skip
     trace, touched, used = followed
     shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "threads")}
-    return gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape), used
+    facts = gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape)
+    extents = {name: (0.0, float(arg.extent_bytes)) for name, arg in each.args if isinstance(arg, Tensor)}
+    return replace(facts, beyond=beyond(trace, extents)), used
 
 
 def _replies(

@@ -151,7 +151,9 @@ def called(what: str, function: Callable[[Any], Any], known: Any) -> Any:
     except ConfigError:  # that says itself what is wrong
         raise
     except Exception as error:  # of the kernel's author
-        raise ConfigError(f"{what} fails for these arguments: {type(error).__name__}: {error}") from error
+        lacks = isinstance(error, KeyError) and isinstance(known, Mapping)
+        has = f"; it is given {', '.join(map(str, known)) or 'nothing'}" if lacks else ""
+        raise ConfigError(f"{what} fails for these arguments: {type(error).__name__}: {error}{has}") from error
 
 
 def hooked(config: Any, args: Mapping[str, Any]) -> Mapping[str, Any]:

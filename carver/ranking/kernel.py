@@ -229,6 +229,16 @@ def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) ->
     return tuple(f"the {loop} {why}" for loop in never)
 
 
+def _beyond(found: Iterable[Facts]) -> Iterator[str]:
+    """Tensors of which a configuration touches more than they have."""
+    most = {name: (last, size) for name, last, size in sorted(each for facts in found for each in facts.beyond)}
+    for name, (last, size) in most.items():
+        yield (
+            f"{name} has {size:,.0f} bytes, but programs touch its byte {last:,.0f}: give the shape that the "
+            "kernel and its grid are for"
+        )
+
+
 def in_turns(count: int, processes: int) -> str | None:
     """What to compile of a list while somebody waits: all of it where processes have few each."""
     return "all" if count <= WAVES * processes else None
@@ -338,6 +348,7 @@ def rank_facts(
     if not kept:
         raise NoCandidates(f"{name} on {arch.name}", rejected)
     every, first, same = zip(*kept.values(), strict=True)
+    notes = (*notes, *_beyond(every))
     constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
     work, estimate = price_compiled(every, arch, constants)
     table = Compiled(

@@ -406,7 +406,7 @@ def _macro(name: str, value: Any) -> str:
 
 
 def _is_text(source: Any) -> bool:
-    return isinstance(source, str) and "\n" in source
+    return isinstance(source, str) and bool({"\n", "{"} & set(source))
 
 
 def element(dtype: str) -> np.dtype[Any]:

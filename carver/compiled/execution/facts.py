@@ -15,7 +15,7 @@ import numpy as np
 from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
-from ..facts import AccessFacts, Facts, LoopFacts, footprints, unevenness
+from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, unevenness
 from ..footprint import Footprint, Touched
 from ..isa import elf, sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
@@ -28,7 +28,7 @@ from ..stretches import fetched
 from ..trace import Access, LoopTrace, Trace
 from . import dispatch
 from .lanes import Array, Column, distinct, told, wide
-from .launch import Launch
+from .launch import SPACE, Launch
 from .leaps import Event
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
@@ -166,6 +166,8 @@ class Execution:
             asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
             resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
             unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count),
+            beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
+                                  for n, place in self.launch.places.items()}),
             notes=tuple(self._notes(reader, roles)),
         )  # fmt: skip
 
