@@ -124,7 +124,7 @@ def test_what_was_timed_for_some_keys_ranks_the_next(launches: Timed) -> None:
         call()
         return [30.0 if launches[-1]["BLOCK"] == slow else 10.0] * 3
 
-    with enable_triton(3, H100) as log:
+    with enable_triton(2, H100) as log:
         kernel = triton.autotune(configs, key=["n"], do_bench=bench)(compiled_kernels.copy)
         slow = carver.rank_kernel(
             compiled_kernels.copy, configs, args={"x_ptr": Array((1 << 24,)), "y_ptr": Array((1 << 24,)), "n": 1 << 24},
