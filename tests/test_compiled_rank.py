@@ -239,6 +239,8 @@ def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     assert note in " ".join(str(short).split())
     assert not ranked(4096, 4096, 4096).notes and not ranked(4000, 4000, 4000).notes  # the rest is masked
     assert not ranked(1024, 1024, 1024).notes  # most programs have nothing to do
+    args = {"x_ptr": half(4096), "to_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    assert not carver.rank_kernel(kernels.pushed, [{"BLOCK": 64}], args=args, grid=(64,), arch=H100).notes
 
 
 def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:

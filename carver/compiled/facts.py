@@ -230,11 +230,12 @@ class Facts:
 
 def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tuple[str, float, float], ...]:
     """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from tiles
-    of which all elements are touched and the first is known, since a remainder may turn back others. Nothing is said
-    where a branch, which may be a bound, is assumed to be taken."""
+    of which all elements are touched, as is known, and the first is known, since a remainder may turn back others.
+    Nothing is said where a branch, which may be a bound, is assumed to be taken."""
     reached: dict[str, float] = {}
     for access in () if trace.assumed else trace.accesses:
-        if access.path == "pointer" and (name := access.argument or "") in extents and not access.floors:
+        sure = access.path == "pointer" and access.settled and not access.floors
+        if sure and (name := access.argument or "") in extents:
             ends = access.start + np.maximum(access.stride, 0.0) * np.maximum(access.count - 1, 0.0)
             ends = ends[(access.kept >= 1.0) & (access.count > 0) & (access.times > 0) & np.isfinite(ends)]
             last = (float(ends.max(initial=-math.inf)) + 1.0) * access.item_bytes - extents[name][0]

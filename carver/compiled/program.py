@@ -535,6 +535,7 @@ class _Evaluator:
             for column in (pointer.base, pointer.beside)
         )
         kept = np.broadcast_to(kept, frame.lanes)
+        sure = mask is None or (mask.box is not None and not mask.bound) or (mask.base is not None and mask.uniform)
         coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         walked = self.walk(frame, start)
         if walked is None:
@@ -556,7 +557,7 @@ class _Evaluator:
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=laid_out(tiles, mask if loaded else None, shape),
+            drawn=laid_out(tiles, mask if loaded else None, shape), settled=sure,
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

@@ -60,6 +60,8 @@ class Access:
     """Iteration of the outermost loop, where it is in an inner one."""
     times: FloatArray
     """How often the walk happens."""
+    settled: bool = field(default=True, kw_only=True)
+    """It is known what its mask lets through; else that is so much at most."""
     counted: bool = field(default=False, kw_only=True)
     """It is known how many elements a tile has, and not how they lie."""
     floors: tuple[Floor, ...] = field(default=(), kw_only=True)

@@ -56,6 +56,8 @@ class Value:
     """Of a pointer: the argument; `base` is then in elements from its start."""
     box: Box | None = None
     """Of a mask that is known."""
+    bound: bool = False
+    """Of a mask: its box is what it lets through at most."""
     loads: frozenset[str] = NOWHERE
     pieces: tuple[Piece | None, ...] = ()
     """Of each dimension that a division, a remainder or a rounding cuts; () for none."""
@@ -426,12 +428,12 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
 def both(a: Value, b: Value) -> Value:
     """The conjunction of two masks."""
     if a.box is None or b.box is None:
-        return replace(a if b.box is None else b, base=None, loads=a.loads | b.loads)
+        return replace(a if b.box is None else b, base=None, bound=True, loads=a.loads | b.loads)
     ranges = tuple(
         x if y is None else y if x is None else (np.maximum(x[0], y[0]), np.minimum(x[1], y[1]))
         for x, y in zip(a.box, b.box, strict=True)
     )
-    return Value(None, (np.nan,) * len(ranges), box=ranges)
+    return Value(None, (np.nan,) * len(ranges), box=ranges, bound=a.bound or b.bound)
 
 
 def share(mask: Value | None, extents: Sequence[int]) -> Column:
@@ -523,13 +525,11 @@ def uniform_box(v: Value, out: Type) -> Any:
 
 def broadcast(v: Value, before: tuple[int, ...], after: tuple[int, ...]) -> Value:
     """The value with dimensions of one element stretched to the extents `after`."""
-    if v.box is not None:  # along a dimension of one element, all or nothing
-        ranges = tuple(
-            r if r is None or b == a else (np.zeros(1), (r[1] > r[0]) * a)
-            for r, b, a in zip(v.box, before, after, strict=True)
-        )
-        return Value(v.base, v.coef, box=ranges)
-    return v
+    if v.box is None:
+        return v
+    every = zip(v.box, before, after, strict=True)  # along a dimension of one element, all or nothing
+    ranges = tuple(r if r is None or b == a else (np.zeros(1), (r[1] > r[0]) * a) for r, b, a in every)
+    return Value(v.base, v.coef, box=ranges, bound=v.bound)
 
 
 def expanded(v: Value, axis: int) -> Value:
