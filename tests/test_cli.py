@@ -153,7 +153,7 @@ def test_a_triton_kernel_without_triton_says_what_to_install(tmp_path: Path, mon
     given = [f"{tmp_path}/k.py:k", "--args", f"{tmp_path}/a.toml", "--arch", "h200"]
     for words in (["inspect"], ["rank", "kernel"]):
         result = run(*words, *given)
-        assert result.exit_code == 1 and "pip install triton" in result.stderr
+        assert result.exit_code == 1 and "pip install triton==3.6.0" in result.stderr
 
 
 def test_every_option_says_what_it_is() -> None:

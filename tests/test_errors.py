@@ -237,6 +237,8 @@ def test_a_shape_is_of_whole_numbers() -> None:
 def test_arguments_that_are_missing_are_said_with_what_they_are() -> None:
     with pytest.raises(ProblemError, match=r"MatmulTemplate needs N, K: .*A is M x K, B K x N"):
         carver.MatmulTemplate(4096)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"Tensor needs shape: A tensor argument of a kernel: element type"):
+        carver.Tensor("float16")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ def test_a_plot_of_no_hint_is_an_error(ranking: Ranking) -> None:
 @pytest.mark.parametrize(("x", "y", "over", "message"), [
     ("block_q", "block_n", "best", r"no tunable 'block_q'.*block_"),
     ("block_m", "block_m", "best", "twice"),
+    ("block_m", "", "best", "needs two tunables, x and y, of block_m, block_n"),
     ("block_m", "block_n", "worst", "'best', 'median' or 'fixed'"),
 ])  # fmt: skip
 def test_heat_map_asked_wrongly(ranking: Ranking, x: str, y: str, over: Any, message: str) -> None:

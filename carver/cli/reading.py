@@ -249,6 +249,8 @@ def _arguments(path: Path) -> dict[str, Any]:
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"{path} cannot be read twice, as --args is: give a file")
     read: Mapping[str, Any] = toml_of(text_of(path, ConfigError), path, ConfigError)
     _check_keys(path, read, "grid", "block", "args", "constants", "values", "configs")
     return read

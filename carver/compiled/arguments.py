@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, nearest
-from ..base.given import index, shown, whole
+from ..base.given import index, shown, takes, whole
 
 TRITON_TYPE = {
     "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
@@ -93,6 +93,8 @@ class Tensor:
         steps = sum((n - 1) * max(stride, 0) for n, stride in zip(self.shape, self.strides, strict=True))
         return (steps + 1) * self.item_bytes if self.numel() else 0
 
+
+Tensor.__init__ = takes(ConfigError, besides=".")(Tensor.__init__)  # type: ignore[method-assign]
 
 @dataclass(frozen=True)
 class Descriptor:

@@ -332,7 +332,7 @@ def version() -> str:
     try:
         import triton
     except ImportError:
-        raise DeviceError("Triton is not installed: pip install triton") from None
+        raise DeviceError("Triton is not installed: pip install triton==3.6.0") from None
     return str(triton.__version__)
 
 

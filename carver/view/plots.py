@@ -156,7 +156,7 @@ def rates_of(ranking: Ranking) -> tuple[str, Mapping[str, float]]:
     return " and ".join(dtypes), {"matrix": max(map(ranking.arch.flops_per_s, dtypes))}
 
 
-def plot_heatmap(ranking: Ranking, x: str, y: str, over: Over = "best", ax: Axes | None = None) -> Axes:
+def plot_heatmap(ranking: Ranking, x: str = "", y: str = "", over: Over = "best", ax: Axes | None = None) -> Axes:
     """Predicted time over two tunables. [ms]
 
     `over` says what a cell stands for: the best of all priced candidates with that pair ("best"), their median
@@ -200,6 +200,8 @@ def heatmap(ranking: Ranking, x: str, y: str, over: Over = "best") -> tuple[list
     own = isinstance(ranking.table, Declared) and not ranking.given
     every = recommend(ranking.problem, ranking.arch, ranking.candidates, ranking.backend) if own else ranking
     table = every.table
+    if not (x and y):
+        raise ConfigError(f"a heat map needs two tunables, x and y, of {', '.join(table.keys)}")
     for name in (x, y):
         if name not in table.keys:
             raise ConfigError(f"no tunable {name!r}; {nearest(name, table.keys)}")
