@@ -15,6 +15,13 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *session.posargs)
 
 
+@nox.session(python="3.11")
+def exhaustive(session: nox.Session) -> None:
+    """What CI runs a sample of, for who changes that part: `nox -s exhaustive -- tests/test_nvcc.py`."""
+    session.install("-e", ".[dev,export-test]")
+    session.run("python", "-m", "pytest", "-m", "exhaustive", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Ruff, and the direction of imports."""

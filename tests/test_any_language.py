@@ -75,6 +75,7 @@ def test_a_cuda_source_is_ranked_and_says_what_it_moves() -> None:
     assert made[0].predicted_ms == pytest.approx(same.predicted_ms)
 
 
+@pytest.mark.slow
 def test_passes_of_a_loop_follow_the_arguments() -> None:
     rows, cols = 512, 4096
     facts = carver.inspect(
@@ -101,6 +102,7 @@ def test_binaries_keep_their_places() -> None:
         carver.rank_kernel([slow, fast], [{}], arch="h100")
 
 
+@pytest.mark.slow
 def test_each_option_works_or_is_refused() -> None:
     kernel, given = carver.Kernel(SCALE, "scale", defines={"BX": 64, "WORK": 1}), {"args": ARGS, "arch": "h100"}
     call = {**given, "grid": N // 64, "block": 64}
@@ -119,6 +121,7 @@ def test_each_option_works_or_is_refused() -> None:
             carver.rank_kernel([binary], arch="h100", **{name: value})
 
 
+@pytest.mark.slow
 def test_some_of_a_long_list_of_any_language_are_made() -> None:
     """Kernels that a function makes, of two codes: one of two tunables changes nothing, which four tell."""
     from carver.integrations.kernels import Made
@@ -341,6 +344,7 @@ def test_a_tool_goes_on_whatever_fails() -> None:
     assert (log[0].kept, log[0].why) == (3, "ValueError: no such tile")
 
 
+@pytest.mark.slow
 def test_a_launch_is_followed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Facts of a binary are kept until its code, its arguments or what tensors hold change."""
     from carver.integrations import kernels

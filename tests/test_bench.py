@@ -218,6 +218,7 @@ def test_names_that_are_no_tensor_are_refused(script: Script, tmp_path: Path, se
         run(tmp_path, 1, **settings)
 
 
+@pytest.mark.slow
 def test_a_library_without_the_entry_is_one_candidates_crash(tmp_path: Path) -> None:
     good, bad = candidate(tmp_path, "ok"), candidate(tmp_path, "slower")
     assert bad.program is not None
@@ -457,6 +458,7 @@ def test_kernels_that_add_to_their_output(settings: dict[str, Any], outcome: str
     assert m.outcome == outcome, m.message
 
 
+@pytest.mark.slow
 def test_a_candidate_that_writes_to_the_inputs_harms_no_other(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
         got = measure(b, [candidate(tmp_path, name) for name in ("ok", "scribble", "slower", "wrong_result")])
@@ -470,6 +472,7 @@ def test_unchecked_candidates_are_timed_whatever_they_compute(tmp_path: Path) ->
     assert m.ok and m.error is None and m.median_ms
 
 
+@pytest.mark.slow
 def test_slower_is_measured_slower(tmp_path: Path) -> None:
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=2, budget_s=1, warm=True)) as b:
         fast, slow = measure(b, [candidate(tmp_path, name, n=200_000) for name in ("ok", "slower")])
@@ -822,6 +825,7 @@ def test_confirm_measures_what_the_rules_leave_out_as_well(
     assert case["library_ms"] and f"of {len(space):5d}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_a_candidate_leaves_behind_is_no_fault_of_the_next(tmp_path: Path) -> None:
     names = ("ok", "alarm", "slow", "greedy limit", "slower")
     with Records(tmp_path / "r.sqlite") as db, Bench("cpu", db, Settings(rounds=1, warm=True)) as b:
@@ -830,6 +834,7 @@ def test_what_a_candidate_leaves_behind_is_no_fault_of_the_next(tmp_path: Path) 
     assert {got[name].outcome for name in ("ok", "slow", "slower")} == {"ok"}, told
 
 
+@pytest.mark.slow
 def test_what_the_compiler_lacked_is_done_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same command again compiles and measures what it could not before, and only that."""
     compiler = tmp_path / "cc"

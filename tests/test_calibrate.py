@@ -69,6 +69,7 @@ def table(truth: Mapping[str, float], noise: float = 0.0, arch: Arch = H200) -> 
 TRUTH = {"math_efficiency": 0.85, "l2_efficiency": 0.5, "launch_s": 2.5e-6, "dram_latency_load": 2.8}
 
 
+@pytest.mark.slow
 def test_a_fit_recovers_the_constants_that_a_table_was_made_with() -> None:
     (group,) = groups(table(TRUTH, noise=0.01))
     fit = fit_group(group)

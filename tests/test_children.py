@@ -43,6 +43,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_one_bad_job_costs_one_reply() -> None:
     """Of twelve jobs six end badly, each in its own way: the others get their own replies, by their tokens."""
     jobs = {f"{i}": {"n": i, "do": fault} for i, fault in enumerate(FAULTS)}
@@ -114,6 +115,7 @@ def test_copies_of_a_block_answer_again() -> None:
     assert "status 3" in two["1"]["refused"]
 
 
+@pytest.mark.slow
 def test_a_copy_that_hangs_is_one_refusal() -> None:
     def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         if request["n"] == 1:
@@ -274,6 +276,7 @@ def test_a_cache_of_binaries_alone_changes_no_time(
     assert not [path for path in tools.rglob("ir-*")]
 
 
+@pytest.mark.slow
 def test_configurations_that_are_written_many_times_are_compiled_once(
     tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -562,6 +562,7 @@ def test_commands_are_listed_in_groups_by_whole_sentences() -> None:
         assert listed and not [name for name, text in listed if not re.search(r"[.\d]$", text)]
 
 
+@pytest.mark.slow
 def test_words_are_completed_in_the_shell() -> None:
     devices = ("carver explain gemv 8 8 --arch h2", 6, "h200_sxm"), ("carver compare --arch rtx_409", 3, "rtx_4090")
     for typed, at, expected in (("carver recommend gem", 2, "gemv"), ("carver ra", 1, "rank"), *devices):

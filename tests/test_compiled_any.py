@@ -55,6 +55,7 @@ def test_a_tool_that_triton_lacks_is_what_each_configuration_says(monkeypatch: p
     hashed(Target("hip", "gfx942", 64))
 
 
+@pytest.mark.slow
 def test_parts_of_a_tuple_are_arguments(pool: Pool) -> None:
     """The second of two numbers is 1, so a constant; 4,000 of 4,096 elements, of 2 and 4 bytes, are asked for."""
     case = kernels.CASES["tuples"]

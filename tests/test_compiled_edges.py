@@ -458,6 +458,7 @@ def test_what_is_the_same_for_banks_is_read_once() -> None:
     assert apart(None) is apart(0.5) is None
 
 
+@pytest.mark.slow
 def test_a_stride_that_is_passed_is_priced_as_one_that_is_compiled_in() -> None:
     """Every second of 2^26 numbers: an unknown stride would have each lane in a line of its own."""
     pytest.importorskip("triton", reason="Triton is not installed")
@@ -497,6 +498,7 @@ def test_an_atomic_on_four_numbers_has_sixteen_bytes() -> None:
 # -- times on an H100 (tests/data/h100/edges.jsonl.gz), median of nine, L2 flushed; of kernels that were looked at
 
 
+@pytest.mark.slow
 def test_times() -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     from tests import compiled_kernels as kernels

@@ -41,7 +41,9 @@ def has_disassembler() -> bool:
         return False
 
 
-@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+@pytest.fixture(scope="module", params=[
+    "sm_75", "sm_90", "sm_120", *(pytest.param(isa, marks=pytest.mark.exhaustive) for isa in ("sm_80", "sm_100")),
+])  # fmt: skip
 def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     if not NVCC or not has_disassembler():
         pytest.skip("no nvcc, or no nvdisasm")

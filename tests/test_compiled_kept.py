@@ -115,6 +115,7 @@ def test_a_store_that_cannot_be_read_costs_no_ranking(tmp_path: Path, monkeypatc
         path.rmdir() if how == "a folder" else path.unlink()
 
 
+@pytest.mark.slow
 def test_facts_of_unknown_rows_do_not_answer_a_question_that_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +238,7 @@ def test_on_the_command_line_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch)
     assert done.stderr == "interrupted: 2 of 4 configurations are compiled and kept on disk\n"
 
 
+@pytest.mark.slow
 def test_what_was_over_its_time_limit_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another number of rows, for which the compiler's work is the same; with more time it is tried again."""
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))

@@ -292,6 +292,7 @@ def test_what_does_not_fit_the_parameters_is_said() -> None:
         Target.of(carver.load_arch("gtx 1080"))
 
 
+@pytest.mark.slow
 def test_a_ranking_holds_what_fits_and_says_why_not() -> None:
     configs = [CONFIG, {**CONFIG, "BM": 256, "BN": 256}, {**CONFIG, "num_stages": 9}, {**CONFIG, "BM": 100}]
     ranking = carver.rank_kernel(kernels.matmul, configs, args=matmul(), grid=grid, arch=H100)
@@ -348,6 +349,7 @@ def test_configurations_that_compile_to_the_same_code_are_one() -> None:
     assert ranking[0].also == (1, 2)
 
 
+@pytest.mark.slow
 def test_code_is_the_same_wherever_its_source_lies(tmp_path: Path) -> None:
     text = Path(kernels.__file__).read_text(encoding="utf-8")
     for arch in (H100, MI300X):
@@ -410,6 +412,7 @@ def test_an_entry_that_was_changed_is_not_read(tmp_path: Path, monkeypatch: pyte
     assert store.load("ab12") is None
 
 
+@pytest.mark.slow
 def test_the_command_line_inspects(tmp_path: Path) -> None:
     given = tmp_path / "args.toml"
     given.write_text(
@@ -606,6 +609,7 @@ def test_a_script_that_ranks_as_it_runs_ranks_once(run: str, tmp_path: Path) -> 
     assert ended.stdout.split() == ["ranked", "3"], ended.stderr
 
 
+@pytest.mark.slow
 def test_the_ranking_of_any_kernel_is_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -763,6 +767,7 @@ def test_values_fit_their_tensors(values: dict[str, Any], says: str) -> None:
         carver.rank_kernel(kernels.between, {"BLOCK": [256]}, args=args, grid=(16,), arch=H100, values=values)
 
 
+@pytest.mark.slow
 def test_blocks_share_tensor_memory() -> None:
     """256 columns of sums a block: two blocks of an SM, which shared memory and registers would let be more."""
     config = {"BM": 128, "BN": 256, "BK": 32, "num_warps": 4, "num_stages": 2}
@@ -826,6 +831,7 @@ def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
     assert l2[0] / l2[1:] == pytest.approx([*measured.values()], rel=0.2)
 
 
+@pytest.mark.slow
 def test_sectors_that_are_stored_in_parts_move_again() -> None:
     """Half of each sector is left out: 3.6 halves are moved besides, and the bus turns less often for it."""
     args = {"x": half(4096, 4096), "y": half(4096, 4096), "rows": 4096, "columns": 4096}
@@ -995,6 +1001,7 @@ def test_what_a_loop_finds_for_the_code_behind_it() -> None:
         carver.inspect(kernels.searched, args=args, config=config, arch=H100, grid=(8,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "scaled"), [("h100", False), ("h100", True), ("b200", False)])
 def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str, scaled: bool) -> None:
     args = {
@@ -1033,6 +1040,7 @@ def test_a_device_older_than_the_reader_is_told_from_which_on_it_reads() -> None
         carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(16,), arch="v100")
 
 
+@pytest.mark.slow
 def test_who_looks_on_sees_a_bar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     copies((256,))

@@ -48,6 +48,7 @@ def test_the_first_are_ranked_by_what_the_compiler_made() -> None:
     assert [i for i in whole.indices if i in set(ranking.indices)] == ranking.indices
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_falls_out() -> None:
     whole = CALL.rank(CONFIGS, H100, [1, 4])
     assert whole.indices == [1]
@@ -70,6 +71,7 @@ def test_the_kernel_must_be_given() -> None:
         carver.triton_pruner(OP, compiled=3)
 
 
+@pytest.mark.slow
 def test_triton_prunes_by_what_the_compiler_made(monkeypatch: pytest.MonkeyPatch) -> None:
     launches, run = Timed(), kernels.matmul.run
 
@@ -108,6 +110,7 @@ def test_the_command_line_compiles_the_first(tmp_path: Path) -> None:
     assert lacking.exit_code and "go together" in lacking.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tuned", ["double", "sized"])
 def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
     """64 warps do not fit; of the rest the first are those that are predicted fastest, here the order given."""

@@ -104,6 +104,7 @@ def launch(kernel: Any, n: int = 1 << 24) -> None:
     kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Array((n,)), Array((n,)), n)
 
 
+@pytest.mark.slow
 def test_only_the_first_are_timed(enabled: Enabled, launches: Timed) -> None:
     kernel = tuner()
     launch(kernel)
@@ -158,6 +159,7 @@ def test_what_cannot_be_ranked_is_tuned_as_before(enabled: Enabled, launches: Ti
     assert "complex64" in enabled[0].why
 
 
+@pytest.mark.slow
 def test_own_pruning_comes_first(enabled: Enabled, launches: Timed) -> None:
     kernel = tuner(prune_configs_by={"early_config_prune": lambda configs, args, **_: configs[:2]})
     launch(kernel)
@@ -202,6 +204,7 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=True).filled(4) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_what_the_machine_lacked_is_asked_again() -> None:
     """No memory for an assembler, say: that is said as it is, and not kept as the compiler's answer."""
     raised = [OSError(errno.ENOMEM, "Cannot allocate memory", "ptxas"), MemoryError(), ValueError("no such tile")]
@@ -217,6 +220,7 @@ def test_what_the_machine_lacked_is_asked_again() -> None:
     assert said["2"] == {"refused": "ValueError: no such tile"}
 
 
+@pytest.mark.slow
 def test_a_copy_may_write_as_much_as_it_may_however_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that nobody has touched yet counts against a limit of what may be written to."""
     monkeypatch.setattr(forks, "MEMORY_BYTES", 1 << 28)
@@ -334,6 +338,7 @@ def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
     assert list(values) == ["lengths", "g"]
 
 
+@pytest.mark.slow
 def test_a_script_runs_with_it(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("VALUE = 7\n")
     script = tmp_path / "train.py"

@@ -360,7 +360,9 @@ def _disassembler() -> bool:
 pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not NVCC or not _disassembler(), reason="no nvcc or no nvdisasm")]
 
 
-@pytest.fixture(scope="module", params=list(ARCH))
+@pytest.fixture(scope="module", params=[
+    pytest.param(isa, marks=pytest.mark.exhaustive) if isa in ("sm_80", "sm_100") else isa for isa in ARCH
+])  # fmt: skip
 def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     folder = tmp_path_factory.mktemp("execution")
     (folder / "k.cu").write_text(SOURCE)
@@ -422,6 +424,7 @@ def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
     assert not of.detail.unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "passes"), [("every_fourth", 4.0), ("from_the_second", 1.25)])
 def test_loads_pass_over_the_banks_of_l1(cubin: tuple[str, bytes], entry: str, passes: float) -> None:
     """Words 16 bytes apart meet four to a bank. A row that begins inside a sector has five; L1 gives four a clock."""

@@ -239,6 +239,7 @@ def test_a_worker_that_is_killed_as_it_starts_is_started_again() -> None:
         assert w.call({"do": "pid"}, 20).outcome == "ok" and w.started == 2
 
 
+@pytest.mark.slow
 def test_an_innocent_job_is_tried_again_in_a_new_process() -> None:
     def failed(reply: Any) -> RunError:
         return RunError(reply.message)

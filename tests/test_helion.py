@@ -186,6 +186,7 @@ def test_the_process_that_measures_begins_before_the_search(
     assert done == ["start"] * own_process
 
 
+@pytest.mark.exhaustive
 def test_helions_own_search_runs_at_prices(args: Any) -> None:
     from helion.autotuner import LFBOTreeSearch
 

@@ -276,6 +276,7 @@ def saxpy(**more: Any) -> carver.Kernel:
     return carver.Kernel(SAXPY, "saxpy", **more)
 
 
+@pytest.mark.slow
 @NVCC
 def test_cuda_sources_take_the_configuration_as_macros() -> None:
     y, n = T("float32", (1 << 20,)), np.int64(1 << 18)

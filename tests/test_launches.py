@@ -44,6 +44,7 @@ def ranked(arch: str, configs: list[dict[str, int]]) -> carver.Ranking:
     return carver.rank_kernel(double, configs, args={"x": tensor, "y": tensor, "COLS": COLUMNS}, grid=grid, arch=arch)
 
 
+@pytest.mark.slow
 def test_a_grid_has_at_most_65535_programs_along_y() -> None:
     """CUDA C++ Programming Guide, technical specifications per compute capability."""
     ranking = ranked("a100", [{"BX": 256, "BY": 4}, {"BX": 256, "BY": 8}])
@@ -70,6 +71,7 @@ def square(arch: str, configs: list[dict[str, int]], n: int = 2560) -> carver.Ra
     )
 
 
+@pytest.mark.slow
 def test_a_tile_beyond_lds_is_refused_before_its_code_is_generated() -> None:
     """Two copies of (128 + 128) x 128 halves are 131,072 bytes; LLVM takes minutes for tiles of heads of 512."""
     with pytest.raises(NoCandidates, match="it needs 131,072 bytes of shared memory, a block may have 65,536"):

@@ -46,6 +46,7 @@ def truth(ranking: carver.Ranking) -> dict[int, float]:
     return {hint.index: float(t) * 1e3 for hint, t in zip(ranking, seconds, strict=True)}
 
 
+@pytest.mark.slow
 def test_what_was_measured_moves_the_rest() -> None:
     start = ranked()
     times = truth(start)

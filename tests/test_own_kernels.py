@@ -51,6 +51,7 @@ def carver_json(env: dict[str, str], *args: str, given: str = "") -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_declaration_of_the_users_is_a_kernel_like_any_other(config: dict[str, str]) -> None:
     asked = ("matmul", "1024", "1024", "1024", "--arch", "h200", "--kernel", "gelu")
     found = carver_json(config, "recommend", *asked, "-k", "3")
@@ -71,6 +72,7 @@ def test_commands_that_rank_take_a_kernel_by_name(config: dict[str, str]) -> Non
     assert json.loads(done.stdout)[0].keys() == {"BM", "BN", "BK", "num_warps", "num_stages"}
 
 
+@pytest.mark.slow
 def test_a_requirement_that_cannot_be_computed_names_its_file(config: dict[str, str]) -> None:
     path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
     path.write_text(MINE.replace("[schedule]", '[requires]\n"large" = "m > 64"\n[schedule]'))
@@ -136,6 +138,7 @@ def test_keys_of_ones_own_are_not_taken_for_other_spellings(config: dict[str, st
     }
 
 
+@pytest.mark.slow
 def test_a_declaration_that_names_no_backend_is_not_passed_over(config: dict[str, str]) -> None:
     path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
     path.write_text(MINE.replace('backend = "triton"', ""))

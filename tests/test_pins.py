@@ -107,6 +107,7 @@ def test_the_default_is_left_for_a_gain_above_the_margin_alone() -> None:
     assert "the default does not run" in ties.choose(hints, {"B": 1}, 0.1).why
 
 
+@pytest.mark.slow
 def test_the_pick_is_that_of_any_order() -> None:
     first = pick()
     for seed in range(5):
@@ -136,6 +137,7 @@ def test_a_pin_is_computed_again_from_what_it_says(monkeypatch: pytest.MonkeyPat
         pins.again(dataclasses.replace(pin, candidates=lacking), compiled_kernels.copy, H100)
 
 
+@pytest.mark.slow
 def test_what_the_model_resolves_is_the_error_that_so_many_pairs_stay_within(tmp_path: Path) -> None:
     """A list of kernel `a`, which L2 bounds: ratios of 2, 4 and 2 by prediction, of 2.2, 4.84 and 2.2 when timed. Set
     on it alone, and reported on a list of kernel `d`, of the other half, where the first is the slowest."""
@@ -439,6 +441,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # carver's own tuner
 
 
+@pytest.mark.slow
 def test_a_tuned_function_takes_the_predicted_fastest_of_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     from carver.tune.lanes import Lanes
 

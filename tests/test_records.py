@@ -409,6 +409,7 @@ def test_what_cannot_be_written_is_read_as_it_stands(tmp_path: Path, monkeypatch
         assert not db.lasting and db.path.parent != tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
 def test_a_benchmark_says_that_nothing_of_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))

@@ -72,6 +72,7 @@ def test_what_is_no_space_is_refused() -> None:
             carver.search(kernels.matmul, space, args=ARGS, grid=grid, arch="h100")
 
 
+@pytest.mark.slow
 def test_a_quarter_of_a_space_holds_its_best() -> None:
     small = [c for c in SPACE if c["BM"] * c["BN"] >= 2048 and c["num_warps"] == 4 and c["num_stages"] in (2, 4)]
     truth = carver.rank_kernel(kernels.matmul, small, args=ARGS, grid=grid, arch="h100", compile="all")
@@ -80,6 +81,7 @@ def test_a_quarter_of_a_space_holds_its_best() -> None:
     assert ranking.seconds[0] <= 1.05 * truth.seconds[0]
 
 
+@pytest.mark.slow
 def test_it_is_the_same_each_time_and_a_longer_one_goes_on() -> None:
     short, again, longer, other = found(10), found(10), found(16), found(10, seed=1)
     assert steps(short) == steps(again) and short.seconds.tolist() == again.seconds.tolist()
@@ -108,6 +110,7 @@ def test_a_template_seeds_a_space_by_the_usual_names_of_its_keys() -> None:
                             num_warps=first["num_warps"])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_lacks_shared_memory_is_tried_with_fewer_stages() -> None:
     """128 x 64 x 64 halves of 8 stages: 7 buffers of 24 KiB; with BK = 256 one of 96 KiB: two of them fit 227 KiB."""
     space = dict(BM=[128], BN=[64], BK=[256], num_warps=[4], num_stages=[2, 3, 4, 8])
@@ -155,6 +158,7 @@ def test_measured_times_move_the_first() -> None:
     assert len(ranking.search.measured_ms) == len(asked)
 
 
+@pytest.mark.slow
 def test_nothing_that_compiles_is_said() -> None:
     space = dict(BM=[128], BN=[128], BK=[512], num_warps=[4], num_stages=[8])
     with pytest.raises(NoCandidates, match="shared memory"):

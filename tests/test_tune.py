@@ -155,6 +155,7 @@ def test_python_callables_run_wherever_they_come_from(how: str) -> None:
     np.testing.assert_array_equal(result.kernel(X), 2 * X)
 
 
+@pytest.mark.slow
 def test_closures_that_hang_or_die_are_killed_too() -> None:
     def closure(kind: str) -> Any:
         return tuned.trouble(kind)
@@ -218,6 +219,7 @@ def test_a_function_may_take_the_whole_config() -> None:
     assert result.config == {"pause": 1}
 
 
+@pytest.mark.slow
 def test_pre_hook_and_a_clock_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_LOG", str(tmp_path / "hook"))
     result = tuner(scale, [{"ways": 1}], pre_hook=tuned.logging_hook).run(rep=5, warmup=0)
@@ -249,6 +251,7 @@ def test_a_result_says_where_its_seconds_went(tmp_path: Path) -> None:
     assert ", measure " in Path(result.env["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_the_log_is_in_the_runs_folder_and_printing_is_asked_for(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -317,6 +320,7 @@ def test_a_device_of_another_kind_is_refused() -> None:
         tuner().run(devices=["cpu", "cuda:0"])
 
 
+@pytest.mark.slow
 def test_several_devices_share_the_work() -> None:
     configs = [{"pause_ms": 1.0 + 40 * i} for i in range(4)]  # further apart than what a busy machine adds
     with carver.set_autotune_inputs(X):

@@ -202,6 +202,7 @@ def test_unknown_names_in_keys(options: dict[str, Any]) -> None:
 # buckets
 
 
+@pytest.mark.slow
 def test_sizes_of_a_bucket_share_a_tuning_but_not_a_kernel() -> None:
     configs = [{"ways": 2, "delay": 900}, {"ways": 1}]
     work = carver.autotune(configs=configs, bucket="pow2", ref_prog=twice, **QUICK)(scale)
@@ -293,6 +294,7 @@ def test_what_the_key_covers() -> None:
         assert given == key() != base, "contents of given inputs are no part of it"
 
 
+@pytest.mark.slow
 def test_one_more_candidate_measures_only_that_one(capfd: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     tuner(scale, [{"ways": 1}, {"ways": 3}], ref_prog=twice).run()
     monkeypatch.setenv("CARVER_PRINT_AUTOTUNING", "1")
@@ -653,6 +655,7 @@ def test_templates_and_devices_are_keyed_on_all_that_they_hold() -> None:
     assert json.dumps(plain(carver.MatmulTemplate(16, 16, 16))) == keys[0]
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gives hits and takes nothing; what is tuned anew is returned with a note."""
     first = tuner(scale, [{"ways": 1}], ref_prog=twice).run()
@@ -700,6 +703,7 @@ def test_brackets_in_a_config_are_shown() -> None:
     assert "name=[/red] [bold]x" in str(result)
 
 
+@pytest.mark.slow
 def test_what_the_compiler_lacked_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two candidates could not be compiled for want of disk: both are tried the next time."""
     compiler = tmp_path / "cc"

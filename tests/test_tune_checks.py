@@ -355,6 +355,7 @@ def test_reset_to_zero_and_restore_value() -> None:
     np.testing.assert_array_equal(y, 5), "the caller's array is never touched"
 
 
+@pytest.mark.slow
 def test_restore_value_of_a_compiled_kernel() -> None:
     source = "void add(const float *X, float *Y, int n) {\n for (int i = 0; i < n; i++) Y[i] += X[i];\n}\n"
     kernel = carver.Kernel(source, "add", scalars=[100], params=[("X", (100,), "float32"), ("Y", (100,), "float32")])
@@ -386,6 +387,7 @@ def test_temporary_files_go_where_they_are_told_and_are_removed(
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_reference_runs_before_the_candidates_and_not_for_each() -> None:
     calls = []
 

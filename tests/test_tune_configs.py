@@ -193,6 +193,7 @@ def test_a_generator_serves_every_call() -> None:
     assert [len(made.run(fresh=fresh).table) for fresh in (False, True)] == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_baseline_is_measured_and_compared() -> None:
     with carver.set_autotune_inputs(X):
         result = tuner(configs=[{"pause_ms": 0.1}], baseline={"pause_ms": 4.0}).run()

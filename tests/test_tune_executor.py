@@ -50,6 +50,7 @@ def test_threads_and_processes_are_executors() -> None:
         complete(tune(executor=pool))
 
 
+@pytest.mark.slow
 def test_a_broken_pool_keeps_what_was_measured() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         pool.submit(os.getpid).result()

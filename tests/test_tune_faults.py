@@ -33,6 +33,7 @@ from carver.tune.lanes import Lanes
 from carver.tune.plan import choose_device, likely_arch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "int32"])
 def test_a_kernel_that_does_nothing_is_wrong(dtype: str) -> None:
     """Though the right result of the candidate before it is still in the output."""
@@ -57,6 +58,7 @@ def test_a_candidate_that_writes_over_the_inputs_spoils_no_other() -> None:
     assert [m.outcome for m in result.table] == ["wrong_result", "ok"] and "restore_value" in result.table[0].message
 
 
+@pytest.mark.slow
 def test_a_hook_or_a_clock_that_fails_costs_one_candidate() -> None:
     configs = [{"pause_ms": 0.1}, {"pause_ms": 30.0}]
     with carver.set_autotune_inputs(X):
@@ -352,6 +354,7 @@ def test_inputs_go_to_each_worker_once(forget: int, large: list[int]) -> None:
 # the same twice
 
 
+@pytest.mark.slow
 def test_candidates_that_are_the_same_are_measured_once() -> None:
     result = tuner(scale, [{"ways": 1}, {"ways": 1}, {"ways": 2, "delay": 500}]).run(search="exhaustive")
     assert [m.config for m in result.table] == [{"ways": 1}, {"ways": 2, "delay": 500}]
@@ -373,12 +376,14 @@ def test_a_refused_config_is_found_again_in_the_records() -> None:
 # time
 
 
+@pytest.mark.slow
 def test_one_run_may_take_all_of_the_timeout() -> None:
     with carver.set_autotune_inputs(X):
         result = tuner(configs=[{"pause_ms": 600.0}]).run(timeout=1.0)
     assert result.table[0].ok and len(result.table[0].samples_ms) == 1
 
 
+@pytest.mark.slow
 def test_a_longer_timeout_measures_again_what_had_failed_only() -> None:
     configs = [{"pause_ms": 0.1}, {"pause_ms": 700.0}]
     with carver.set_autotune_inputs(X):

@@ -72,6 +72,7 @@ void gemm(const float *A, const float *B, float *C) {
 """
 
 
+@pytest.mark.slow
 def test_hints_inputs_and_a_source_file_without_further_ado(tmp_path: Path) -> None:
     """The arrays are those of the hints' problem, so that the output can be made for the caller."""
     (tmp_path / "my_gemm.c").write_text(GEMM)
@@ -102,6 +103,7 @@ def test_hints_inputs_and_a_source_file_without_further_ado(tmp_path: Path) -> N
         kernel(a)
 
 
+@pytest.mark.slow
 def test_inputs_of_another_type_than_the_hints_problem(tmp_path: Path) -> None:
     """The output, which is made by what the hints say, would be too small."""
     (tmp_path / "my_gemm.c").write_text(GEMM)

@@ -206,6 +206,7 @@ def eager(x: Any, b: Any, y: Any, ways: int = 1) -> carver.Kernel:
     return carver.Kernel(EAGER, "scaled", defines={"N": x.shape[0], "WAYS": ways})  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_a_function_of_arrays_that_gives_a_kernel() -> None:
     work = carver.autotune(configs=CONFIGS, ref_prog=lambda x, b: 2 * x + b, **QUICK)(eager)
     np.testing.assert_array_equal(work(X, Y, z()), 2 * X + 1)
@@ -283,6 +284,7 @@ def least_registers(m: Any) -> float:
     return float(m.config["ways"])
 
 
+@pytest.mark.slow
 def test_another_objective_than_time() -> None:
     configs = [{"ways": 2, "delay": 100}, {"ways": 1}]
     made = tuner(tuned.scale, configs)

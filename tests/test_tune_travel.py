@@ -126,6 +126,7 @@ def test_the_level_of_keys_has_two_names(monkeypatch: pytest.MonkeyPatch) -> Non
         software_key("cpu")
 
 
+@pytest.mark.slow
 def test_why_tells_what_entered_a_key_and_what_differs() -> None:
     first = tuner(scale, [{"ways": 1}], 100, ref_prog=twice).run()
     second = tuner(scale, [{"ways": 1}], 200, ref_prog=twice).run(rep=6)
@@ -190,6 +191,7 @@ def test_the_first_of_the_ranking_is_the_best_predicted_that_fits(
         carver.AutoTuner.from_kernel(scale, [{"ways": 9}], (100,)).run()
 
 
+@pytest.mark.slow
 def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     tuned_at = {n: tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 10000)}
     monkeypatch.setenv("CARVER_TUNING", "cached")
@@ -283,6 +285,7 @@ def busy_device(monkeypatch: pytest.MonkeyPatch, times_ms: Any) -> None:
     monkeypatch.setattr("carver.run.session.REST_S", 0.0)
 
 
+@pytest.mark.slow
 def test_disturbed_timings_are_taken_again_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     busy_device(monkeypatch, [1.0, 7.0, 3.0, 1.1])
     result = tuner(scale, WAYS, ref_prog=twice, retakes=3).run()
@@ -293,6 +296,7 @@ def test_disturbed_timings_are_taken_again_and_said(monkeypatch: pytest.MonkeyPa
         assert len(records.find()) == 2
 
 
+@pytest.mark.slow
 def test_what_stays_disturbed_is_not_kept_nor_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_is_quiet = [1.0, *[9.0] * 3]  # ways=2, then ways=1 three times
     busy_device(monkeypatch, slow_is_quiet)
@@ -305,6 +309,7 @@ def test_what_stays_disturbed_is_not_kept_nor_chosen(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_all_disturbed_still_gives_the_best_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     busy_device(monkeypatch, [9.0] * 4)
     with pytest.warns(UserWarning, match="not kept: 2 of 2"):
@@ -362,6 +367,7 @@ def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     assert moved_entry is not None and moved_entry.signed, "by who imported it"
 
 
+@pytest.mark.slow
 def test_keys_choose_what_is_exported(tmp_path: Path) -> None:
     first, second = (tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 200))
     assert disk.export_archive(tmp_path / "one.carver", [second.key[:10]]).entries == 1
@@ -465,6 +471,7 @@ def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert run(main, ["cache", "trust", str(shared), "--drop"]).output == "none\n"
 
 
+@pytest.mark.slow
 def test_a_disk_that_runs_full_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is full nothing is kept, neither measurement nor result; half an entry is not left."""
 
@@ -485,6 +492,7 @@ def test_a_disk_that_runs_full_costs_no_result(monkeypatch: pytest.MonkeyPatch) 
     assert again.notes == () and len(list(disk.entries())) == 1
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tuner(scale, WAYS, ref_prog=twice).run()
     monkeypatch.setattr("carver.base.folders.ROOM_BYTES", 1 << 62)

@@ -55,10 +55,13 @@ def test_an_unknown_kernel_is_named() -> None:
     assert "no kernel is called 'causal_atention'" in done.stderr
 
 
-@pytest.mark.slow
-def test_results_in_the_interpreter() -> None:
-    """One configuration of each small problem of the later zoos."""
+@pytest.mark.parametrize(("only", "results"), [
+    pytest.param(["--only", "triton_zoo_edges"], 41, marks=pytest.mark.slow),
+    pytest.param([], 209, marks=pytest.mark.exhaustive),
+])  # fmt: skip
+def test_results_in_the_interpreter(only: list[str], results: int) -> None:
+    """One configuration of each small problem, of a zoo or of all."""
     pytest.importorskip("torch")
-    done = interpreted()
+    done = interpreted(*only)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 209
+    assert len(done.stdout.splitlines()) == results
