@@ -18,7 +18,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def exhaustive(session: nox.Session) -> None:
     """What CI runs a sample of, for who changes that part: `nox -s exhaustive -- tests/test_nvcc.py`."""
-    session.install("-e", ".[dev,export-test]")
+    session.install("-e", ".[dev,export-test,notebook]")
     session.run("python", "-m", "pytest", "-m", "exhaustive", *session.posargs)
 
 

@@ -17,6 +17,9 @@ import pytest
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 BOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
 NEEDED = ("ipykernel", "ipywidgets", "kernel_tuner", "matplotlib", "nbclient", "nbformat", "pandas", "triton")
+ELSEWHERE = ("08_calibrate", "09_any_kernel")
+"""Those that fit and compile for half a minute: the same calls are held by test_calibrate.py, and by the page on
+any kernel in test_compiled_rank.py."""
 READER = "jupyterlab"
 """In the extra for whoever reads them; to run them takes no more than what they need."""
 
@@ -75,8 +78,10 @@ def runner() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.stem, marks=pytest.mark.exhaustive if path.stem in ELSEWHERE else pytest.mark.slow)
+    for path in BOOKS
+])  # fmt: skip
 def test_runs_from_a_clean_kernel_and_prints_what_it_shows(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for package in NEEDED:
         if importlib.util.find_spec(package) is None:

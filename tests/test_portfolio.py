@@ -24,7 +24,7 @@ from carver.run.records import Measurement, Records
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")
 
 
-@pytest.fixture(scope="module", params=["cuda", "triton", "tilelang"])
+@pytest.fixture(scope="module", params=["cuda", "triton"])
 def four(request: pytest.FixtureRequest) -> Portfolio:
     start = time.process_time()
     found = OP.portfolio(M=range(1, 8193), k=4, backend=request.param)

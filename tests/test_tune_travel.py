@@ -502,9 +502,11 @@ def test_a_full_disk_is_a_cache_that_cannot_be_written(monkeypatch: pytest.Monke
     assert len(list(disk.entries())) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="mounts and users need root on Linux")
-@pytest.mark.parametrize("row", ["read-only mount", "another user", "full disk"])
+@pytest.mark.parametrize("row", [
+    pytest.param("another user", marks=pytest.mark.slow),
+    *(pytest.param(row, marks=pytest.mark.exhaustive) for row in ("read-only mount", "full disk")),
+])  # fmt: skip
 def test_caches_travel_for_real(row: str) -> None:
     """With mounts, users and disks as they are; benchmarks/travel.py has the other rows."""
     home = Path(__file__).parent.parent
