@@ -397,7 +397,7 @@ def compiled(wanted: Iterable[Wanted], known: Iterable[Mapping[str, Any]] = ()) 
 
 def _facts(reply: Mapping[str, Any]) -> Row:
     """Of one kernel: shared memory and columns of tensor memory, registers, spilled bytes a thread, instruction."""
-    from carver.compiled.isa import elf, gcn, sass
+    from carver.compiled.isa import amd, sass
     from carver.compiled.worker import unpacked
 
     if "error" in reply:
@@ -406,12 +406,12 @@ def _facts(reply: Mapping[str, Any]) -> Row:
         return {"refused": reply["refused"]}
     code = unpacked(reply["code"])
     if isinstance(code, bytes):
-        [kernel] = elf.kernels(code).values()
+        [kernel] = sass.kernels(code).values()
         text = sass.disassemble(kernel.code, kernel.sm)
         registers, spill_bytes = kernel.registers, kernel.stack_bytes
     else:
         text = code
-        held = gcn.read(code).resources
+        held = amd.read(code).resources
         registers, spill_bytes = held.registers, held.stack_bytes
     kind = next((kind for kind, opcode in OPCODES.items() if opcode.search(text)), "vector")
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from carver.compiled.isa import gcn, sass
+from carver.compiled.isa import amd, sass
 from carver.compiled.isa.code import Code
 
 FROZEN = Path(__file__).parent / "data" / "isa"
@@ -33,7 +33,7 @@ def code(*lines: tuple[int, str], isa: str = "sm_90") -> Code:
 
 def frozen(name: str) -> Code:
     if "gfx" in name:
-        return gcn.read((FROZEN / f"{name}.s").read_text(encoding="utf-8"))
+        return amd.read((FROZEN / f"{name}.s").read_text(encoding="utf-8"))
     lines = [line.split(" ", 1) for line in (FROZEN / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
     return sass.parse(listing([(int(bits, 16), text) for bits, text in lines]), name.partition(".")[2])
 
@@ -45,7 +45,7 @@ def assembly(body: str, isa: str = "gfx942", wave: int = 64) -> Code:
     facts = {"agpr_count": 4, "name": "k", "private_segment_fixed_size": 16, "sgpr_count": 20, "vgpr_count": 36,
              "wavefront_size": wave}  # fmt: skip
     described = "    ".join(f".{key}: {value}\n" for key, value in facts.items())
-    return gcn.read(
+    return amd.read(
         f'\t.amdgcn_target "amdgcn-amd-amdhsa--{isa}"\nk:\n{text}\n.Lfunc_end0:\n'
         f"\t.amdgpu_metadata\n---\namdhsa.kernels:\n  - {described}...\n\t.end_amdgpu_metadata\n"
     )

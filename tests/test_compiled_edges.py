@@ -16,7 +16,7 @@ from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
-from carver.compiled.isa.summary import width_bytes
+from carver.compiled.isa.rates import width_bytes
 from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors

@@ -8,10 +8,9 @@ import pytest
 from machine_code import FROZEN, assembly, code, control, frozen
 
 from carver.base.errors import ArchError, CompileError
-from carver.compiled.isa import chain, gcn, rates, summary
+from carver.compiled.isa import amd, chain, rates
 from carver.compiled.isa.code import Code, Loop
-from carver.compiled.isa.matrix import Matrix
-from carver.compiled.isa.summary import Access
+from carver.compiled.isa.rates import Access, Matrix
 
 HOPPER = {Matrix("wgmma", "float16", "float32"): 4096.0}
 FREE: dict[Matrix, float] = {}
@@ -27,7 +26,7 @@ def at_latencies(
 def test_work_of_a_vector_addition() -> None:
     # 1,024 float32 by 4 warps: 256 a warp and array, 128 an access of 16 bytes a lane
     found = frozen("vadd.sm_90")
-    work = summary.demand(found, found.straight, rates.table("sm_90"))
+    work = rates.demand(found, found.straight, rates.table("sm_90"))
     assert work.accesses[Access("load", "global", 16)] == 4
     assert work.accesses[Access("store", "global", 16)] == 2
     assert work.bytes["load global"] == 2 * 1024
@@ -39,7 +38,7 @@ def test_work_of_a_vector_addition() -> None:
 def test_work_of_a_vector_addition_on_amd() -> None:
     # a wave of 64 holds 256 of 1,024 elements as well: 4 a lane
     found = frozen("vadd.gfx942")
-    work = summary.demand(found, found.straight, rates.table("gfx942"))
+    work = rates.demand(found, found.straight, rates.table("gfx942"))
     assert work.bytes["load global"] == 2 * 1024
     assert work.bytes["store global"] == 1024
     assert work.unknown == {}
@@ -51,7 +50,7 @@ def test_work_of_a_vector_addition_on_amd() -> None:
 )
 def test_flops_of_a_matmul_by_warp(name: str, instruction: str) -> None:
     found = frozen(name)
-    work = summary.demand(found, found.loops[0].own, rates.table(found.isa))
+    work = rates.demand(found, found.loops[0].own, rates.table(found.isa))
     assert work.matrix == {Matrix(instruction, "float16", "float32"): 2 * 128 * 128 * 64 / 8}
     assert work.unknown == {}
     if name.startswith("tmamm"):
@@ -68,13 +67,13 @@ def test_pipes_by_lanes_and_bytes() -> None:
         (control(), "@!PT LDS RZ, [RZ]"),  # never runs, but issues
         (control(), "SHFL.BFLY PT, R1, R2, 0x1, 0x1f"),
     )
-    work = summary.demand(found, range(5), rates.table("sm_90"))
+    work = rates.demand(found, range(5), rates.table("sm_90"))
     assert work.pipe_clk == {"issue": 5 / 4, "fma": 32 / 128, "xu": 32 / 16, "lsu": 512 / 128 + 32 / 32}
 
 
 def test_what_no_table_lists_is_named() -> None:
     found = code((control(), "FROB.X R0, R1"), (control(), "FROB.X R2, R3"), (control(), "EXIT"))
-    assert summary.demand(found, range(3), rates.table("sm_90")).unknown == {"FROB.X": 2}
+    assert rates.demand(found, range(3), rates.table("sm_90")).unknown == {"FROB.X": 2}
 
 
 def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
@@ -86,7 +85,7 @@ def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
         (control(), "UTCHMMA gdesc[UR6], gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"),
         isa="sm_100",
     )
-    work = summary.demand(found, range(5), rates.table("sm_100"))
+    work = rates.demand(found, range(5), rates.table("sm_100"))
     assert work.block_matrix == {Matrix("tcgen05", "float16", "float32"): 2 * 128 * 128 * 16}
     assert work.unknown == {"UTCHMMA of an unknown shape": 1}
 
@@ -271,9 +270,9 @@ def test_loads_to_shared_memory_are_copies() -> None:
         """,
         "gfx950",
     )
-    work = summary.demand(found, found.loops[0].own, rates.table("gfx950"))
+    work = rates.demand(found, found.loops[0].own, rates.table("gfx950"))
     assert work.accesses == {Access("copy", "global", 16): 1, Access("load", "shared", 16): 1}
-    assert summary.demand(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
+    assert rates.demand(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
     read = chain.chain(found, found.loops[0], rates.table("gfx950"), FREE)
     assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (1, 0, 1)
 
@@ -294,7 +293,7 @@ def test_spills_of_amd_are_told_from_arrays_and_buffers(isa: str, store: str, lo
     assert [each.opcode.endswith(".spill") for each in found.instructions] == [True, True, False, False]
     width = 4 if isa == "gfx90a" else 16
     assert found.resources.spill_bytes == width
-    work = summary.demand(found, [0, 1], rates.table(isa))
+    work = rates.demand(found, [0, 1], rates.table(isa))
     assert work.accesses == {Access("store", "local", width): 1, Access("load", "local", width): 1}
 
 
@@ -325,15 +324,15 @@ def test_dependences_that_rdna_names() -> None:
 )
 def test_targets_as_llvm_spells_them(target: str, isa: str) -> None:
     text = (FROZEN / "vadd.gfx942.s").read_text(encoding="utf-8")
-    assert gcn.read(text.replace('target "amdgcn-amd-amdhsa--gfx942"', f'target "{target}"')).isa == isa
+    assert amd.read(text.replace('target "amdgcn-amd-amdhsa--gfx942"', f'target "{target}"')).isa == isa
 
 
 def test_what_is_no_kernel_of_amd_is_refused() -> None:
     with pytest.raises(CompileError, match="no AMD assembly"):
-        gcn.read("v_add_f32 v0, v1, v2")
+        amd.read("v_add_f32 v0, v1, v2")
     text = (FROZEN / "vadd.gfx942.s").read_text(encoding="utf-8")
     with pytest.raises(CompileError, match="no kernel 'vad', but: vadd"):
-        gcn.read(text, "vad")
+        amd.read(text, "vad")
 
 
 def test_s_nop_and_issue_of_a_wave() -> None:
@@ -357,7 +356,7 @@ def test_an_atomic_that_acquires_and_releases_waits_twice_and_empties_l1() -> No
     )
     relaxed = code((control(), "REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5"))
     table = rates.table("sm_90")
-    work = [summary.demand(found, found.straight, table) for found in (acquires, relaxed)]
+    work = [rates.demand(found, found.straight, table) for found in (acquires, relaxed)]
     assert [(each.invalidations, each.atomic_returned) for each in work] == [(1, 32), (0, 0)]
     taken = [chain.chain(found, found.straight, table, FREE, {"atomic": 1000}).clk for found in (acquires, relaxed)]
     assert 2000 <= taken[0] < 2020 and taken[1] < 20

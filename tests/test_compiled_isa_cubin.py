@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from carver.base.errors import CompileError, DeviceError
-from carver.compiled.isa import rates, sass, summary
-from carver.compiled.isa.summary import Access
+from carver.compiled.isa import rates, sass
+from carver.compiled.isa.rates import Access
 
 SOURCE = """
 extern "C" __global__ void scale(float4* x, float a) {
@@ -61,7 +61,7 @@ def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_kernel_is_chosen_by_name(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "scale")
-    work = summary.demand(code, code.straight, rates.table(isa))
+    work = rates.demand(code, code.straight, rates.table(isa))
     assert (code.isa, code.kernel, code.loops) == (isa, "scale", ())
     assert {a: n for a, n in work.accesses.items() if a.space == "global"} == {
         Access("load", "global", 16): 1, Access("store", "global", 16): 1,
@@ -79,7 +79,7 @@ def test_shared_memory_and_barriers(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "reverse")
     assert (code.resources.shared_bytes, code.resources.barriers) == (4096, 1)
-    work = summary.demand(code, code.straight, rates.table(isa))
+    work = rates.demand(code, code.straight, rates.table(isa))
     assert work.barriers == 1
     assert work.bytes["load shared"] + work.bytes["store shared"] == 2 * 4 * 32
 

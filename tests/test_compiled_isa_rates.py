@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from carver.base.errors import ArchError
-from carver.compiled.isa import matrix, rates
-from carver.compiled.isa.matrix import Matrix
-from carver.compiled.isa.rates import load
+from carver.compiled.isa import rates
+from carver.compiled.isa.rates import Matrix, load
 
 FOLDER = rates.folder("arch") / "isa"
 
@@ -94,7 +93,7 @@ def test_a_fault_in_a_table_is_named(tmp_path: Path, group: str, message: str) -
     ],
 )
 def test_matrix_instructions_of_nvidia(opcode: str, kind: tuple[str, str, str], flops: float) -> None:
-    assert matrix.sass(opcode) == (Matrix(*kind), flops)
+    assert rates.sass_matrix(opcode) == (Matrix(*kind), flops)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_matrix_instructions_of_nvidia(opcode: str, kind: tuple[str, str, str], 
     ],
 )
 def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flops: float) -> None:
-    assert matrix.gcn(opcode) == (Matrix(*kind), flops)
+    assert rates.amd_matrix(opcode) == (Matrix(*kind), flops)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +131,14 @@ def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flo
     ],
 )
 def test_factors_in_shared_memory(opcode: str, operands: str, size: float) -> None:
-    assert matrix.sass_shared_bytes(opcode, operands) == size
+    assert rates.sass_shared_bytes(opcode, operands) == size
 
 
 @pytest.mark.parametrize(("first", "size"), [("gdesc[UR6]", (128 + 128) * 32), ("tmem[UR6]", 128 * 32)])
 def test_factors_of_a_block(first: str, size: float) -> None:
     operands = f"{first}, gdesc[UR12], tmem[UR9], tmem[UR26], idesc[UR27], UPT"
-    assert matrix.block("UTCHMMA", 0x8200010) == (Matrix("tcgen05", "float16", "float32"), 2 * 128 * 128 * 16)
-    assert matrix.block_shared_bytes(operands, 0x8200010) == size
+    assert rates.block_of("UTCHMMA", 0x8200010) == (Matrix("tcgen05", "float16", "float32"), 2 * 128 * 128 * 16)
+    assert rates.block_shared_bytes(operands, 0x8200010) == size
 
 
 @pytest.mark.parametrize("which", range(4))
@@ -147,21 +146,24 @@ def test_blocks_with_scales_add_in_32_bits(which: int) -> None:
     """Two bits of the descriptor say which of the scales belong to an instruction."""
     operands = "gdesc[UR12], gdesc[UR14], tmem[UR19], tmem[UR26], idesc[UR27], tmem[UR24], UP0"
     kind, flops = Matrix("tcgen05", "float8_e4m3", "float32"), 2 * 128 * 128 * 32
-    assert matrix.block("UTCQMMA", 0x8200000 | which << 4, operands) == (kind, flops)
+    assert rates.block_of("UTCQMMA", 0x8200000 | which << 4, operands) == (kind, flops)
 
 
 @pytest.mark.parametrize(
     ("found", "dtype"),
     [
-        (matrix.block("UTCQMMA", 0x8200010 | 5 << 7), "float8_e4m3"),
-        (matrix.sass("QMMA.SF.16832.F32.E2M1.E2M1.E8"), "float8_e4m3"),
-        (matrix.sass("OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"), "float4_e2m1"),
+        (rates.block_of("UTCQMMA", 0x8200010 | 5 << 7), "float8_e4m3"),
+        (rates.sass_matrix("QMMA.SF.16832.F32.E2M1.E2M1.E8"), "float8_e4m3"),
+        (rates.sass_matrix("OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"), "float4_e2m1"),
         (
-            matrix.gcn("v_mfma_scale_f32_32x32x64_f8f6f4", "a[0:15], v[0:3], v[8:15], a[0:15], v1, v2 cbsz:4"),
+            rates.amd_matrix("v_mfma_scale_f32_32x32x64_f8f6f4", "a[0:15], v[0:3], v[8:15], a[0:15], v1, v2 cbsz:4"),
             "float8_e4m3",
         ),
-        (matrix.gcn("v_mfma_f32_32x32x64_f8f6f4", "a[0:15], v[0:3], v[8:11], a[0:15] cbsz:4 blgp:2"), "float4_e2m1"),
-        (matrix.gcn("v_mfma_f32_32x32x64_f8f6f4", "a[0:15], v[0:7], v[8:15], a[0:15] cbsz:1"), "float8_e5m2"),
+        (
+            rates.amd_matrix("v_mfma_f32_32x32x64_f8f6f4", "a[0:15], v[0:3], v[8:11], a[0:15] cbsz:4 blgp:2"),
+            "float4_e2m1",
+        ),
+        (rates.amd_matrix("v_mfma_f32_32x32x64_f8f6f4", "a[0:15], v[0:7], v[8:15], a[0:15] cbsz:1"), "float8_e5m2"),
     ],
 )
 def test_narrow_types_are_multiplied_at_the_rate_of_the_widest(found: Any, dtype: str) -> None:
@@ -169,15 +171,15 @@ def test_narrow_types_are_multiplied_at_the_rate_of_the_widest(found: Any, dtype
 
 
 def test_a_kind_that_is_not_listed_has_the_rate_of_the_next_wider_type() -> None:
-    rates = {Matrix("mma", "float64", "float64"): 2.0, Matrix("mma", "float16", "float32"): 512.0,
-             Matrix("mma", "float8_e4m3", "float16"): 2048.0, Matrix("mma", "float8_e4m3", "float32"): 1024.0,
-             Matrix("wgmma", "float8_e4m3", "float32"): 8192.0}  # fmt: skip
-    assert matrix.rate(Matrix("mma", "float16", "float32"), rates) == 512.0
-    assert matrix.rate(Matrix("mma", "float4_e2m1", "float32"), rates) == 1024.0
-    assert matrix.rate(Matrix("mma", "bfloat16", "float16"), rates) == 512.0
-    assert matrix.rate(Matrix("tcgen05", "float16", "float32"), rates) == 2.0
+    held = {Matrix("mma", "float64", "float64"): 2.0, Matrix("mma", "float16", "float32"): 512.0,
+            Matrix("mma", "float8_e4m3", "float16"): 2048.0, Matrix("mma", "float8_e4m3", "float32"): 1024.0,
+            Matrix("wgmma", "float8_e4m3", "float32"): 8192.0}  # fmt: skip
+    assert rates.rate(Matrix("mma", "float16", "float32"), held) == 512.0
+    assert rates.rate(Matrix("mma", "float4_e2m1", "float32"), held) == 1024.0
+    assert rates.rate(Matrix("mma", "bfloat16", "float16"), held) == 512.0
+    assert rates.rate(Matrix("tcgen05", "float16", "float32"), held) == 2.0
 
 
 @pytest.mark.parametrize("opcode", ["FFMA", "IMMAX.16816", "v_add_f32", "MUFU.EX2", "HADD2.F32"])
 def test_other_instructions_multiply_no_matrices(opcode: str) -> None:
-    assert matrix.sass(opcode) is None and matrix.gcn(opcode) is None
+    assert rates.sass_matrix(opcode) is None and rates.amd_matrix(opcode) is None

@@ -6,7 +6,7 @@ import pytest
 from machine_code import code, control, frozen
 
 from carver.base.errors import CompileError
-from carver.compiled.isa import elf, sass
+from carver.compiled.isa import sass
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_loop_of_a_matmul() -> None:
 @pytest.mark.parametrize("given", [b"", b"\x7fELF\x02" + bytes(60), b"no cubin at all, but some text of a length"])
 def test_what_is_no_cubin_is_refused(given: bytes) -> None:
     with pytest.raises(CompileError, match="no cubin"):
-        elf.kernels(given)
+        sass.kernels(given)

@@ -13,9 +13,9 @@ kernels = pytest.importorskip("isa_kernels")
 from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
-from carver.compiled.isa import chain, gcn, rates, sass, summary  # noqa: E402
+from carver.compiled.isa import amd, chain, rates, sass  # noqa: E402
 from carver.compiled.isa.code import Code  # noqa: E402
-from carver.compiled.isa.matrix import Matrix  # noqa: E402
+from carver.compiled.isa.rates import Matrix  # noqa: E402
 
 NVIDIA = {"sm_80": "mma", "sm_86": "mma", "sm_90": "wgmma", "sm_100": "tcgen05", "sm_120": "mma"}
 AMD = {"gfx90a": "mfma", "gfx942": "mfma", "gfx950": "mfma", "gfx1100": "wmma", "gfx1201": "wmma"}
@@ -32,7 +32,7 @@ def codes(target: str) -> dict[tuple[str, int], Code]:
     """Every kernel, by its stages. One call of the disassembler reads all of them."""
     asm = [made(name, target, stages) for name, stages in EVERY]
     nvidia = target in NVIDIA
-    read = sass.read_many([a["cubin"] for a in asm]) if nvidia else [gcn.read(a["amdgcn"]) for a in asm]
+    read = sass.read_many([a["cubin"] for a in asm]) if nvidia else [amd.read(a["amdgcn"]) for a in asm]
     return dict(zip(EVERY, read, strict=True))
 
 
@@ -70,7 +70,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("target", TARGETS)
 def test_vector_addition(target: str) -> None:
     code = codes(target)["vadd", 2]
-    work = summary.demand(code, code.straight, rates.table(target))
+    work = rates.demand(code, code.straight, rates.table(target))
     # 1,024 elements of 4 bytes in each of three arrays, dealt to 4 warps
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
     assert work.bytes["store global"] == 1024 * 4 / WARPS
@@ -81,7 +81,7 @@ def test_vector_addition(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_exponentials(target: str) -> None:
     code = codes(target)["exponential", 2]
-    work = summary.demand(code, code.straight, rates.table(target))
+    work = rates.demand(code, code.straight, rates.table(target))
     a_lane = 1024 // (WARPS * code.warp_size)
     assert count(code, "MUFU.EX2" if target in NVIDIA else "v_exp_f32") == a_lane
     # at 16 results a clock
@@ -95,7 +95,7 @@ def test_exponentials(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_product(target: str) -> None:
     code = codes(target)["one_dot", 2]
-    work = summary.demand(code, code.straight, rates.table(target))
+    work = rates.demand(code, code.straight, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
     flops = 2 * 64 * 64 * 64
     if kind.instruction == "tcgen05":  # one thread issues for the block
@@ -111,7 +111,7 @@ def test_one_product(target: str) -> None:
 def test_loop_with_two_loads(target: str) -> None:
     code = codes(target)["row_maximum", 2]
     (loop,) = code.loops
-    work = summary.demand(code, loop.own, rates.table(target))
+    work = rates.demand(code, loop.own, rates.table(target))
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
     assert "store global" not in work.bytes
     read = chain.chain(code, loop, rates.table(target), {})
@@ -124,7 +124,7 @@ def test_loop_with_two_loads(target: str) -> None:
 def test_loop_of_a_matmul(target: str, stages: int) -> None:
     code = codes(target)["matmul", stages]
     (loop,) = code.loops
-    work = summary.demand(code, loop.own, rates.table(target))
+    work = rates.demand(code, loop.own, rates.table(target))
     kind = Matrix(NVIDIA.get(target) or AMD[target], "float16", "float32")
     flops = 2 * 64 * 64 * 32
     assert work.block_matrix == ({kind: flops} if kind.instruction == "tcgen05" else {})

@@ -23,7 +23,7 @@ from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.program import Program
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import spread, times
-from carver.compiled.isa import elf, sass
+from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
 
@@ -378,7 +378,7 @@ def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @cache
 def codes(data: bytes) -> dict[str, Code]:
     """All kernels of a cubin, by one call of the disassembler."""
-    names = list(elf.kernels(data))
+    names = list(sass.kernels(data))
     return dict(zip(names, sass.read_many([data] * len(names), names), strict=True))
 
 
@@ -389,7 +389,7 @@ def executed(
     values = more.pop("values", {})
     binary = Binary(data, entry, args, grid, block, **more)  # type: ignore[arg-type]
     code = codes(data)[entry]
-    launch = Launch(binary, elf.kernels(data)[entry], values)  # type: ignore[arg-type]
+    launch = Launch(binary, sass.kernels(data)[entry], values)  # type: ignore[arg-type]
     return Execution(code, Program(decoded(code)), launch, load(ARCH[isa]), 0)
 
 
@@ -827,7 +827,7 @@ def test_an_instruction_without_a_rule_is_named_and_poisons_its_result(cubin: tu
         for each in code.instructions
     ]
     binary = Binary(data, "tabled", (f32(2000), i32(5)), 1, 32)
-    launch = Launch(binary, elf.kernels(data)["tabled"], {})
+    launch = Launch(binary, sass.kernels(data)["tabled"], {})
     of = Execution(code, Program(decoded(replace(code, instructions=tuple(named)))), launch, load(ARCH[isa]), 0)
     assert of.detail.unknown["FROB"] >= 1
     assert [tile.place for tile in of.tiles] == [None]
@@ -856,14 +856,14 @@ def test_of_a_switch_on_what_is_loaded_one_case_runs(cubin: tuple[str, bytes]) -
 
 
 def test_blocks_of_a_cluster_know_their_rank(cubin: tuple[str, bytes]) -> None:
-    if "of_pairs" not in elf.kernels(cubin[1]):
+    if "of_pairs" not in sass.kernels(cubin[1]):
         pytest.skip(f"{cubin[0]} has no clusters")
     facts = executed(cubin, "of_pairs", 64, 32, f32(2048)).facts()
     assert (facts.ctas, facts.written_bytes) == (2, 32 * 128)
 
 
 def test_copies_of_runs_of_bytes(cubin: tuple[str, bytes]) -> None:
-    if "in_bulk" not in elf.kernels(cubin[1]):
+    if "in_bulk" not in sass.kernels(cubin[1]):
         pytest.skip(f"{cubin[0]} has no copies of this kind")
     facts = executed(cubin, "in_bulk", 16, 128, f32(16 * 10 * 256), f32(16 * 10 * 128), i32(10)).facts()
     assert (facts.read_bytes, facts.written_bytes) == (16 * 10 * 1024, 16 * 10 * 512)
@@ -872,7 +872,7 @@ def test_copies_of_runs_of_bytes(cubin: tuple[str, bytes]) -> None:
 
 
 def test_lanes_that_copy_one_by_one(cubin: tuple[str, bytes]) -> None:
-    if "in_turns" not in elf.kernels(cubin[1]):
+    if "in_turns" not in sass.kernels(cubin[1]):
         pytest.skip(f"{cubin[0]} has no copies of this kind")
     of = executed(cubin, "in_turns", 64, 32, f32(64 * 128), f32(64 * 32))
     [copy] = [i for i, each in enumerate(of.code.instructions) if each.mnemonic == "UBLKCP"]
@@ -883,7 +883,7 @@ def test_lanes_that_copy_one_by_one(cubin: tuple[str, bytes]) -> None:
 def test_a_copy_asks_for_a_sector_once_for_each_32_bytes_that_it_goes_to(cubin: tuple[str, bytes]) -> None:
     """Rows of 32 bytes, every other one of which begins in the middle of 32 bytes of shared memory: counters on an H200
     have 1.50 times what is asked for."""
-    if "padded" not in elf.kernels(cubin[1]):
+    if "padded" not in sass.kernels(cubin[1]):
         pytest.skip(f"{cubin[0]} has no copies of this kind")
     load, store = executed(cubin, "padded", 256, 64, f32(256 * 256), f32(256 * 64)).facts().accesses
     assert (load.program_bytes, load.fetched) == (1024.0, 1.5)

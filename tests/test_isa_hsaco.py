@@ -18,7 +18,7 @@ from carver.base.errors import CompileError, DeviceError
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import execution
 from carver.compiled.facts import Facts
-from carver.compiled.isa.hsaco import tool
+from carver.compiled.isa.amd import tool
 from carver.run.compile import hip_compiler
 
 SOURCE = """

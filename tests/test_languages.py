@@ -22,7 +22,7 @@ from carver.arch.devices import load
 from carver.base.errors import CompileError, ConfigError
 from carver.compiled.binary import Binary, Struct, TensorMap
 from carver.compiled.execution.facts import facts_of_binary
-from carver.compiled.isa import elf
+from carver.compiled.isa import sass
 from carver.integrations.kernels import Made, front_end, listed
 
 T = carver.Tensor
@@ -47,9 +47,9 @@ def parameter_bytes(binary: Binary) -> list[int]:
     count, names_at = struct.unpack_from("<HH", code, 60)
     headers = [struct.unpack_from("<IIQQQQII", code, table + 64 * i) for i in range(count)]
     text = headers[names_at][4]
-    [(start, size)] = [(h[4], h[5]) for h in headers if elf._text(code, text + h[0]) == f".nv.info.{binary.entry}"]
+    [(start, size)] = [(h[4], h[5]) for h in headers if sass._text(code, text + h[0]) == f".nv.info.{binary.entry}"]
     found = {}
-    for attribute, value in elf._attributes(code[start : start + size]):
+    for attribute, value in sass._attributes(code[start : start + size]):
         if attribute in (0x17, 0x45):
             _, ordinal, _, packed = struct.unpack("<IHHI", value)
             found[ordinal] = packed >> 18 if attribute == 0x17 else packed & 0xFFFF
@@ -91,7 +91,7 @@ def test_gluon_by_descriptors() -> None:
     assert binary.args[10:13] == (c, np.float32(0.5), np.int32(4096))
     assert [name for name in binary.names if name] == ["a", "b", "c", "scale", "K"]
     check_parameters(binary)
-    [kernel] = elf.kernels(binary.code).values()
+    [kernel] = sass.kernels(binary.code).values()
     assert kernel.sm == 90
 
 
@@ -166,7 +166,7 @@ def test_numba_arrays_and_numbers() -> None:
     assert {type(n) for n in binary.args if isinstance(n, np.integer)} == {np.int64}
     assert [binary.names[i] for i in (4, 13, 18)] == ["a", "b", "factor"]
     check_parameters(binary)
-    assert elf.kernels(binary.code)[binary.entry].shared_bytes == 16 * 17 * 4
+    assert sass.kernels(binary.code)[binary.entry].shared_bytes == 16 * 17 * 4
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_cutile_blocks_and_clusters(arch: str, ctas: int, cluster: int) -> None:
     assert {type(n) for n in binary.args if isinstance(n, np.integer)} == {np.int32}
     assert [name for name in binary.names if name] == ["a", "b", "c", "shift"]
     check_parameters(binary)
-    kernel = elf.kernels(binary.code)[binary.entry]
+    kernel = sass.kernels(binary.code)[binary.entry]
     assert binary.block == kernel.threads
     assert binary.block[0] % 32 == 0 < binary.block[0]
 
@@ -287,7 +287,7 @@ def test_cuda_sources_take_the_configuration_as_macros() -> None:
     assert binary.entry == "_Z5saxpyP6float4PKS_fl"  # no extern "C"
     assert binary.args == (y, y, np.float32(2), n)
     check_parameters(binary)
-    assert elf.kernels(binary.code)[binary.entry].shared_bytes == 256 * 16
+    assert sass.kernels(binary.code)[binary.entry].shared_bytes == 256 * 16
     made = make(lambda c: saxpy(defines={"HALVED": 1, **c}, grid=1024, block=256), {"THREADS": 256}, args)
     assert made == binary
     with pytest.raises(CompileError, match="THREADS"):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from .isa import chain, gcn, rates, sass, summary
+from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, arguments, atomic_sectors, conflicts, partial_lines, through_l1
 from .isa.code import Code, Loop
-from .isa.matrix import Matrix
-from .isa.matrix import rate as rate_of
-from .isa.summary import width_bytes
+from .isa.rates import Matrix, width_bytes
+from .isa.rates import rate as rate_of
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 """Latencies of memory beyond the SM for which the clocks of a lone warp are kept. Between them one interpolates."""
@@ -96,7 +95,7 @@ def between(column: Sequence[float], latency_clk: float) -> float:
     return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
 
 
-ALIKE = {each.name for each in fields(Span)} & {each.name for each in fields(summary.Demand)} - {
+ALIKE = {each.name for each in fields(Span)} & {each.name for each in fields(rates.Demand)} - {
     "accesses", "matrix", "block_matrix", "bulk",
 }  # fmt: skip
 
@@ -159,7 +158,7 @@ def read_machines(
     several in a code; `numbers`: of each code, its arguments as far as they are whole numbers, which say how far apart
     the lanes of a warp read."""
     cubins = [code for code in codes if isinstance(code, bytes)]
-    read = [gcn.read(code, kernel) for code in codes if isinstance(code, str)]
+    read = [amd.read(code, kernel) for code in codes if isinstance(code, str)]
     if cubins:
         listed = sass.read_many(cubins, kernel)
         read = [_laid_out(each, own) for each, own in zip(listed, numbers or [()] * len(listed), strict=True)]
@@ -226,7 +225,7 @@ def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
 
 def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
     """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again."""
-    demand = summary.demand(code, indices, table)
+    demand = rates.demand(code, indices, table)
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
     ops, repeats = chain.ops(code, where, table, rate), isinstance(where, Loop)
     alone = chain.chains(ops, repeats, table.latency_clk, LATENCIES_CLK)

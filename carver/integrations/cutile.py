@@ -18,7 +18,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..compiled.arguments import Tensor, given
 from ..compiled.binary import Binary
-from ..compiled.isa.elf import kernels
+from ..compiled.isa.sass import kernels
 from ..compiled.triton import ALIGNED, grid_of
 from . import capability, in_order, refusal
 from .enable import Chosen, Enabled, replaced

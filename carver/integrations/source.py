@@ -16,7 +16,7 @@ from ..base.table import several
 from ..compiled.arguments import Tensor
 from ..compiled.binary import Binary
 from ..compiled.facts import code_lines
-from ..compiled.isa.elf import kernels
+from ..compiled.isa.sass import kernels
 from ..compiled.machine import Machine, matrix_rates, read_machines
 from ..run.compile import compile_source, cuda_compiler, for_amd, hip_compiler
 from ..run.render import Source

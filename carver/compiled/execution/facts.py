@@ -17,18 +17,16 @@ from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, unevenness
 from ..footprint import Footprint, Touched
-from ..isa import elf, sass
+from ..isa import sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
-from ..isa.matrix import Matrix
-from ..isa.summary import width_bytes
+from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sampling import sampled
 from ..stretches import fetched
 from ..trace import Access, LoopTrace, Trace
-from . import dispatch
 from .lanes import Array, Column, distinct, told, wide
-from .launch import SPACE, Launch
+from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
@@ -66,11 +64,11 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
 def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
     if arch.vendor == "amd":
-        return Execution(*dispatch.read(binary, arch.isa, values or {}), arch, binary.shared_bytes)
+        return Execution(*dispatched(binary, arch.isa, values or {}), arch, binary.shared_bytes)
     if arch.vendor != "nvidia":
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)
-    launch = Launch(binary, elf.kernels(binary.code)[binary.entry], values or {})
+    launch = Launch(binary, sass.kernels(binary.code)[binary.entry], values or {})
     placed(launch, code)
     return Execution(code, Program(passing_by(decoded(code))), launch, arch, binary.shared_bytes)
 

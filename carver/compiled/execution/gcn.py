@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..isa.amd import rare
 from ..isa.code import Code, Instruction
-from ..isa.gcn import rare
 from .gcn_arithmetic import ACCUMULATES, CARRIES, KEEPS_SCC, UPWARDS, computed, function, made, parsed, poison
-from .gcn_memory import memory
-from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, put, put_mask, registers
-from .lanes import TRUE, WORD, Array, Column, Value, applied, known_in, merged, number, settled
-from .ops import Op, Thread
+from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, memory, put, put_mask, registers
+from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,

@@ -15,8 +15,7 @@ import numpy as np
 from ..isa.code import Instruction
 from .arithmetic import words_of
 from .gcn_operands import EXEC, Operands, put, registers
-from .lanes import WORD, Array, Column, Value, known_in, number
-from .ops import Op, Thread
+from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
 
 TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
 

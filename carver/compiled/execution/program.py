@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from ..isa.flow import components
-from .ops import Op
+from ..isa.code import components
+from .lanes import Op
 
 ENDS = ("branch", "exit", "call", "return", "indirect", "turns")
 """Kinds of instructions that end a basic block."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..isa import rates, summary
+from ..isa import rates
 from ..isa.code import Code, Loop
-from ..isa.matrix import Matrix
+from ..isa.rates import Matrix
 from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
 from .lanes import Array
 from .leaps import Event
@@ -151,7 +151,7 @@ class Reader:
         numbers: defaultdict[str, float] = defaultdict(float)
         parts: dict[str, defaultdict[str, float]] = {name: defaultdict(float) for name in PARTS}
         for mean, members in groups.items():
-            asked = summary.demand(self.code, members, self.table)
+            asked = rates.demand(self.code, members, self.table)
             block, warp = mean * self.warps / trips, mean * self.warps / trips / critical
             for name in ("instructions", "factor_bytes", "exponentials", "atomic_sectors", "barriers"):
                 numbers[name] += warp * getattr(asked, name)

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Value, begins, gathered, merged, told, wide
+from .lanes import FALSE, HERE, TRUE, WORD, ZERO, Array, Column, Op, Value, begins, gathered, merged, told, wide
 from .launch import Launch
 from .leaps import Event, Leaper
-from .ops import HERE, Op
 from .program import ACCESSES, Program
 
 MOST_WORDS = 1 << 23

@@ -17,15 +17,18 @@ import numpy as np
 
 from ..isa import sass
 from ..isa.code import Code, Instruction
-from ..isa.summary import width_bytes
+from ..isa.rates import width_bytes
 from .arithmetic import ARITHMETIC, doubts, looked_up, operand
 from .lanes import (
     FALSE,
+    HERE,
     TRUE,
     WORD,
     ZERO,
     Array,
     Column,
+    Op,
+    Thread,
     Value,
     applied,
     known_in,
@@ -35,9 +38,24 @@ from .lanes import (
     told,
     unsigned,
 )  # fmt: skip
-from .operands import CONSTANT, IS_PREDICATE, Getter, Operands, after, mapped, real, results
-from .ops import HERE, Op, Thread
-from .sass_memory import ENGINE, GLOBAL, LOCAL, SHARED, engine, memory, poisoned, slots
+from .operands import (
+    CONSTANT,
+    ENGINE,
+    GLOBAL,
+    IS_PREDICATE,
+    LOCAL,
+    SHARED,
+    Getter,
+    Operands,
+    after,
+    engine,
+    mapped,
+    memory,
+    poisoned,
+    real,
+    results,
+    slots,
+)
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,

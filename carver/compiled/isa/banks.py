@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .code import Instruction
+from .rates import width_bytes
 from .sass import STACK_SLOT, registers
-from .summary import width_bytes
 
 LANES, BANKS, WORD_BYTES, SECTOR_BYTES, LINE_BYTES = 32, 32, 4, 32, 128
 SECTOR_WORDS = SECTOR_BYTES // WORD_BYTES

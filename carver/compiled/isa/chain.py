@@ -18,11 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from . import matrix as mma
+from . import rates
 from .code import Code, Loop
-from .matrix import Matrix
-from .rates import Table
-from .summary import NEVER, pipe_clk
+from .rates import NEVER, Matrix, Table, pipe_clk
 
 MEMORY = ("global", "copy", "bulk", "atomic")
 """Latencies of memory outside the SM. They depend on where the data are and on other traffic. "copy" is an asynchronous
@@ -199,16 +197,16 @@ def _nvidia(
             waits.append(_limit(each.operands))
         case "commit" if control.write_barrier is not None:
             closes = ("copies", f"sb{control.write_barrier}")
-        case "matrix" if found := mma.sass(each.opcode):
+        case "matrix" if found := rates.sass_matrix(each.opcode):
             if rate := flops_per_clk.get(found[0]):
                 busy = ((table.matrix_pipe, found[1] * table.schedulers / rate),)
-        case "warpgroup matrix" if found := mma.sass(each.opcode):
+        case "warpgroup matrix" if found := rates.sass_matrix(each.opcode):
             if rate := flops_per_clk.get(found[0]):
                 beside_clk = found[1] * table.schedulers / rate
             signals.append(("products", "matrix"))
             if commit := re.search(r"\bgsb\d", each.operands):
                 closes = ("products", commit[0])
-        case "block matrix" if found := mma.block(each.opcode, each.descriptor, each.operands):
+        case "block matrix" if found := rates.block_of(each.opcode, each.descriptor, each.operands):
             if rate := flops_per_clk.get(found[0]):
                 beside_clk = found[1] / rate
             signals.append(("products", "matrix"))
@@ -283,7 +281,7 @@ def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]
     each = code.instructions[i]
     group = table.group(each.opcode)
     busy = _busy(code, i, table)
-    if each.opcode.startswith("v_") and (found := mma.gcn(each.opcode, each.operands)):
+    if each.opcode.startswith("v_") and (found := rates.amd_matrix(each.opcode, each.operands)):
         rate = flops_per_clk.get(found[0])
         busy = ((table.matrix_pipe, found[1] * table.schedulers / rate if rate else 0.0),)
     waits = tuple((tuple(sorted(names)), n) for names, n in each.waits or ())

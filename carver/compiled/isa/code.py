@@ -1,13 +1,16 @@
-"""Machine code of one kernel as records: instructions, what it holds, its loops.
+"""Machine code of one kernel as records: instructions, what it holds, its basic blocks and the tree of its loops.
 
 The readers (`sass`, `gcn`) make these of a compiler's output. Indices count instructions from 0 in the order of the
 code.
-"""
+
+A loop is a strongly connected component of the graph. Removing its first block leaves the components that are its inner
+loops. This finds the natural loops of reducible code, and also loops with two entries, which dominators would miss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -128,3 +131,184 @@ class Code:
     def all_loops(self) -> list[Loop]:
         """All loops in the order of the code, outer loops before their inner loops."""
         return [loop for outer in self.loops for loop in outer.walk()]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where control goes after an instruction: to the next one (`falls`), to the indices `targets`, or out (neither).
+
+    `indirect`: further targets are in a table in memory.
+    """
+
+    falls: bool = True
+    targets: tuple[int, ...] = ()
+    indirect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Basic blocks as ranges of indices, the successors of each, and the blocks where execution may start."""
+
+    blocks: tuple[range, ...]
+    after: tuple[tuple[int, ...], ...]
+    entries: tuple[int, ...]
+
+
+def graph(length: int, steps: dict[int, Step]) -> Graph:
+    """Control-flow graph of `length` instructions; `steps` has those that do not merely fall through.
+
+    If a branch is indirect, blocks that nothing else reaches count as its targets, so as entries: compilers lay the
+    targets of a table out in order. Otherwise unreached blocks, such as padding after the end, are left unconnected.
+    """
+    if not length:
+        return Graph((), (), ())
+    starts = {0} | {i + 1 for i in steps} | {t for step in steps.values() for t in step.targets}
+    bounds = sorted(s for s in starts if s < length)
+    place = {s: n for n, s in enumerate(bounds)}
+    blocks = tuple(range(s, e) for s, e in zip(bounds, [*bounds[1:], length], strict=True))
+    after: list[tuple[int, ...]] = []
+    for n, block in enumerate(blocks):
+        step = steps.get(block[-1], Step())
+        falls = (n + 1,) if step.falls and n + 1 < len(blocks) else ()
+        after.append(tuple(dict.fromkeys((*falls, *(place[t] for t in step.targets if t in place)))))
+    entries = [0]
+    reached = reachable(after, entries)
+    if any(step.indirect for step in steps.values()):
+        for n in range(len(blocks)):
+            if n not in reached:
+                entries.append(n)
+                reached |= reachable(after, [n])
+    return Graph(blocks, tuple(x if n in reached else () for n, x in enumerate(after)), tuple(entries))
+
+
+def usual(
+    steps: Mapping[int, Step], opcodes: Sequence[str], is_rare: Callable[[Sequence[str]], bool]
+) -> dict[int, Step]:
+    """The steps, with branches taken that pass by code for arguments that are rare, as `is_rare` says of opcodes."""
+    ahead = {i: max(step.targets, default=0) for i, step in steps.items() if step.falls and not step.indirect}
+    rare = {i for i, end in ahead.items() if is_rare(opcodes[i + 1 : end])}
+    return {i: replace(step, falls=False) if i in rare else step for i, step in steps.items()}
+
+
+def reachable(
+    after: Sequence[Iterable[int]] | Mapping[int, Iterable[int]], starts: Iterable[int], among: Set[int] | None = None
+) -> set[int]:
+    """From some nodes, these among them; without going through those that are not `among` so many."""
+    seen: set[int] = set()
+    stack = list(starts)
+    while stack:
+        n = stack.pop()
+        if n not in seen and (among is None or n in among):
+            seen.add(n)
+            stack.extend(after[n])
+    return seen
+
+
+def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
+    """Strongly connected components with a cycle, in the subgraph of `nodes`, by Kosaraju's algorithm. networkx has
+    one, but takes 0.7 s to load in each process that reads code."""
+    before: dict[int, list[int]] = {n: [] for n in nodes}
+    for n in nodes:
+        for m in after[n]:
+            if m in before:
+                before[m].append(n)
+    left: list[int] = []
+    """In the order in which a search in depth is through with them."""
+    seen: set[int] = set()
+    for root in nodes:
+        path = [] if root in seen else [(root, iter(after[root]))]
+        seen.add(root)
+        while path:
+            further = next((m for m in path[-1][1] if m in before and m not in seen), None)
+            if further is None:
+                left.append(path.pop()[0])
+            else:
+                seen.add(further)
+                path.append((further, iter(after[further])))
+    found: list[set[int]] = []
+    while left:
+        root = left.pop()
+        if root in seen:
+            part = reachable(before, [root], seen)
+            seen -= part
+            if len(part) > 1 or root in after[root]:
+                found.append(part)
+    return found
+
+
+MEMORY = re.compile(r"LD|ST|ATOM|RED|BAR|UTMA|UBLK|(global|buffer|flat)_(load|store|atomic)|ds_|s_barrier")
+SWAP = re.compile(r"\.CAS|cmpswap")
+
+
+def passes_once(opcodes: Sequence[str]) -> bool:
+    """Whether a loop is of the compiler's own and runs once, as a rule.
+
+    Such a loop repeats a compare-and-swap until it succeeds, for an atomic that the device emulates; or it takes a
+    register to the uniform ones, and again for lanes that hold another number there, of which there are none.
+    """
+    touching = [op for op in opcodes if MEMORY.match(op)]
+    retries = len(touching) == 1 and bool(SWAP.search(touching[0]))
+    return retries or (opcodes[-1].startswith("BRA.U.ANY") and any(op.startswith("R2UR") for op in opcodes))
+
+
+def loops(
+    flow: Graph, opcodes: Sequence[str], is_wait: Callable[[Sequence[str]], bool]
+) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
+    """The tree of loops that do work, and the reachable indices outside of all loops.
+
+    `is_wait` decides from the opcodes of an innermost loop whether it only waits; such a loop is left out. A loop
+    that `passes_once` counts as the code around it.
+    """
+    section: dict[int, int] = {}
+    for entry in flow.entries:
+        for n in reachable(flow.after, [entry]):
+            section.setdefault(n, flow.blocks[entry][0])
+    spinning: set[int] = set()
+
+    def indices(blocks: Iterable[int]) -> list[int]:
+        return [i for n in sorted(blocks) for i in flow.blocks[n]]
+
+    def tree(nodes: Collection[int]) -> list[Loop]:
+        found = []
+        for part in components(sorted(nodes), flow.after):
+            header = next((n for n in sorted(part) if entered(n, part)), min(part))
+            inner = tree(part - {header})
+            body = indices(part)
+            if not inner and is_wait([opcodes[i] for i in body]):
+                spinning.update(part)
+                continue
+            if passes_once([opcodes[i] for i in body]):
+                continue
+            nested = {i for loop in inner for i in loop.body} | set(indices(spinning & part))
+            own = tuple(i for i in body if i not in nested)
+            found.append(Loop(flow.blocks[header][0], tuple(body), own, section[header], tuple(inner)))
+        return sorted(found, key=lambda loop: loop.header)
+
+    before: list[list[int]] = [[] for _ in flow.blocks]
+    for n, nexts in enumerate(flow.after):
+        for m in nexts:
+            before[m].append(n)
+
+    def entered(n: int, part: set[int]) -> bool:
+        return n in flow.entries or any(m not in part for m in before[n])
+
+    roots = tree(sorted(section))
+    inside = {i for loop in roots for i in loop.body} | set(indices(spinning))
+    return tuple(roots), tuple(i for i in indices(section) if i not in inside)
+
+
+def optional(steps: Mapping[int, Step], roots: Sequence[Loop], straight: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The outermost stretches of code that a forward branch or an early exit may skip.
+
+    Stretches that contain a loop are left out. `steps` has the conditional branches and exits.
+    """
+    owner = dict.fromkeys(straight, -1)
+    for loop in (each for root in roots for each in root.walk()):
+        owner.update(dict.fromkeys(loop.own, loop.header))
+    end = max(straight, default=-1) + 1
+    found: list[tuple[int, ...]] = []
+    for i in sorted(i for i, step in steps.items() if i in owner and step.falls and not step.indirect):
+        passed = range(i + 1, max(steps[i].targets, default=end))
+        if passed and all(owner.get(n) == owner[i] for n in passed) and (not found or i > found[-1][-1]):
+            found.append(tuple(passed))
+    return tuple(found)

@@ -1,23 +1,29 @@
-"""Costs of instructions on the units of an SM (NVIDIA) or CU (AMD): tables in `arch/isa/*.toml`, one per family.
+"""Costs of instructions on the units of an SM (NVIDIA) or CU (AMD), from tables in `arch/isa/*.toml`, one per family,
+and the demand of a span of machine code: clocks by pipe, bytes by memory, matrix FLOPs.
 
 A table lists groups of opcodes. `lanes` are the results per clock and SM that each pipe gives for a group, as vendors
 state throughputs: a warp of 32 occupies a pipe of 16 lanes for 2 clocks. If a group moves memory, `bytes_per_clk` is
 the number of bytes that the pipe moves, and the longer of the two times counts. `latency` names the operation whose
 completion time the code does not state; `[latency_clk]` has the clocks.
+
+All figures are for one warp (NVIDIA) or wave (AMD) that runs each instruction of the span once, with all of its lanes.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...base.errors import ArchError, nearest
 from ...base.host import folder
+from . import sass
+from .code import Code
 
 ROLES = {
     "", "matrix", "warpgroup matrix", "block matrix", "matrix wait", "matrix commit", "barrier", "commit", "group wait",
@@ -154,3 +160,337 @@ def _group(path: Path, entry: Mapping[str, Any], latency: Mapping[str, float]) -
         raise ArchError(f"{path.name}: latency {name!r} has no clocks; {nearest(name, latency)}")
     access = tuple(entry["access"].split(maxsplit=1)) if "access" in entry else None
     return Group(**{**entry, "opcodes": tuple(entry["opcodes"]), "access": access})
+
+
+class Matrix(NamedTuple):
+    """A kind of matrix instruction, named as in the `matrix` rows of device descriptors."""
+
+    instruction: str
+    dtype: str
+    accumulate: str
+
+
+def rate(kind: Matrix, rates: Mapping[Matrix, float]) -> float:
+    """FLOPs a clock of a kind.
+
+    Of one that is not listed: of the same instruction for the narrowest type that is no narrower, the slowest of them;
+    else the slowest of all.
+    """
+    if kind in rates:
+        return rates[kind]
+    same = [(_bits(each.dtype), flops) for each, flops in rates.items() if each.instruction == kind.instruction]
+    wider = [each for each in same if each[0] >= _bits(kind.dtype)]
+    return min(wider)[1] if wider else min(rates.values(), default=1.0)
+
+
+def _bits(dtype: str) -> int:
+    found = re.search(r"\d+", dtype)
+    return int(found[0]) if found else 64
+
+
+SASS_TYPES = {
+    "BF16": "bfloat16", "TF32": "tf32", "E4M3": "float8_e4m3", "E5M2": "float8_e5m2", "S8": "int8", "U8": "int8",
+    "S4": "int4", "U4": "int4",
+}  # fmt: skip
+PLAIN = {"H": ("float16", "float32"), "I": ("int8", "int32"), "D": ("float64", "float64"), "B": ("int1", "int32"),
+         "Q": ("float8_e4m3", "float32"), "O": ("float4_e2m1", "float32")}  # fmt: skip
+"""First letter of an opcode -> default element types of the factors and of the accumulator.
+
+Q multiplies factors of 8, 6 and 4 bits, all of them at the rate of 8, and is counted as that of 8.
+"""
+
+SYNC = re.compile(r"^([HIDBQO])MMA\b.*?\.(16|8)(8)(\d+)(?=\.|$)|^DMMA\.(\d+)x(\d+)x(\d+)")
+GROUP = re.compile(r"^([HIQB])GMMA\b.*?\.(\d+)x(\d+)x(\d+)(?=\.|$)")
+BLOCK = re.compile(r"^UTC([HIQO])MMA\b")
+
+
+@lru_cache(maxsize=1024)
+def sass_matrix(opcode: str) -> tuple[Matrix, float] | None:
+    """Kind of a matrix instruction of a warp or warp group, and its FLOPs per warp; None for other opcodes."""
+    if found := GROUP.match(opcode):
+        kind, share, name = found[1], 4, "wgmma"  # four warps share one
+        m, n, k = map(int, found.groups()[1:])
+    elif found := SYNC.match(opcode):
+        kind, share, name = found[1] or "D", 1, "mma"
+        m, n, k = (int(size) for size in found.groups()[1:] if size)
+    else:
+        return None
+    dtype, accumulate = PLAIN[kind]
+    parts = opcode.split(".")
+    dtype = next((SASS_TYPES[part] for part in parts if part in SASS_TYPES), dtype)
+    if ("F16" in parts and kind in "HQ") or (kind == "Q" and "SF" in parts):
+        accumulate = "float16"  # with scales GeForce has the rate that it has without them for such sums only
+    return Matrix(name, dtype, accumulate), 2.0 * m * n * k / share
+
+
+BITS = {"H": 16, "I": 8, "Q": 8, "B": 1}
+
+
+def sass_shared_bytes(opcode: str, operands: str) -> float:
+    """Bytes of shared memory per warp that a warp group's matrix instruction reads; 0 for other opcodes.
+
+    Both factors are in shared memory, unless a register comes before the descriptor: then the first is in registers.
+    """
+    found = GROUP.match(opcode)
+    if not found:
+        return 0.0
+    m, n, k = map(int, found.groups()[1:])
+    rows = n if re.match(r"R\w+, R\d+", operands) else m + n
+    return rows * k * (32 if ".TF32" in opcode else BITS[found[1]]) / 8 / 4
+
+
+SUMS = {0: "float16", 1: "float32", 2: "int32"}
+FACTORS = {"H": {0: "float16", 1: "bfloat16", 2: "tf32"}, "I": {0: "int8", 1: "int8"}, "O": {1: "float4_e2m1"},
+           "Q": {0: "float8_e4m3", 1: "float8_e5m2", 3: "float8_e4m3", 4: "float8_e4m3", 5: "float8_e4m3"}}  # fmt: skip
+SCALED = re.compile(r"idesc\[UR\d+\], tmem")
+"""Operands of an instruction that multiplies blocks by scales: these are in tensor memory."""
+DEPTH_BYTES = 32
+"""Extent of K in one instruction of the fifth generation of tensor cores, in bytes: 16 halves, or 32 bytes."""
+
+
+def block_of(opcode: str, descriptor: int | None, operands: str = "") -> tuple[Matrix, float] | None:
+    """Kind and FLOPs per block of a matrix instruction that one thread issues for its block (tcgen05).
+
+    `descriptor`: its 32-bit instruction descriptor. Bits 4 and 5 give the type of the accumulator, bits 7 to 9 that of
+    the first factor, bits 17 to 22 N / 8 and bits 24 to 28 M / 16 (PTX ISA, "Instruction descriptor" of tcgen05.mma).
+    With scales, bits 4 and 5 say which of them to use instead, and the accumulator is of 32 bits.
+    None for other opcodes, or if the descriptor is not known.
+    """
+    found = BLOCK.match(opcode)
+    if not found or descriptor is None:
+        return None
+    m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
+    dtype = FACTORS[found[1]].get(descriptor >> 7 & 7, "unknown")
+    depth = DEPTH_BYTES // {"H": 4 if dtype == "tf32" else 2, "O": 0.5}.get(found[1], 1)
+    sums = "float32" if SCALED.search(operands) else SUMS.get(descriptor >> 4 & 3, "unknown")
+    return Matrix("tcgen05", dtype, sums), 2.0 * m * n * depth
+
+
+def block_shared_bytes(operands: str, descriptor: int) -> float:
+    """Bytes of shared memory that such an instruction reads; its first factor may be in tensor memory instead."""
+    m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
+    return float((n if operands.startswith("tmem") else m + n) * DEPTH_BYTES)
+
+
+GCN_TYPES = {
+    "f16": "float16", "bf16": "bfloat16", "xf32": "tf32", "f32": "float32", "f64": "float64", "i8": "int8",
+    "iu8": "int8", "iu4": "int4", "fp8": "float8_e4m3", "bf8": "float8_e5m2", "f8f6f4": "float8_e4m3", "i32": "int32",
+}  # fmt: skip
+GCN = re.compile(
+    r"^v_(mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<sums>\w+?)_(\d+)x(\d+)x(\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d+(?:f6f4)?)"
+)
+BLOCKS = {"32x32x4f16": 2, "32x32x4bf16": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
+          "16x16x4bf16": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
+"""Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16."""
+NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
+"""Both factors of 6 or 4 bits, which are multiplied at one rate: in half the passes of 8 bits (CDNA 4 ISA, MFMA)."""
+
+
+@lru_cache(maxsize=1024)
+def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
+    """Kind of an AMD matrix instruction, and its FLOPs per wave; None for other opcodes."""
+    found = GCN.match(opcode)
+    if not found:
+        return None
+    m, n, k = int(found[3]), int(found[4]), int(found[5])
+    blocks = int(found["blocks"] or BLOCKS.get(f"{m}x{n}x{k}{found['type']}", 16 if m == 4 else 1))
+    dtype = GCN_TYPES.get(found["type"], found["type"])
+    if found["type"] == "f8f6f4":
+        dtype = "float4_e2m1" if NARROW.search(operands) else "float8_e5m2" if "cbsz:1" in operands else dtype
+    name = "wmma" if "wmma" in found[1] else "mfma"
+    return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), 2.0 * m * n * k * blocks
+
+
+class Access(NamedTuple):
+    """`kind`: "load", "store", "atomic", or "copy" (from global to shared memory); `width_bytes`: bytes per lane."""
+
+    kind: str
+    space: str
+    width_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Demand of one warp. All counts are of warp instructions.
+
+    instructions: issued instructions, including those whose predicate is false
+    pipe_clk: clocks that each pipe of an SM is busy if warps are spread evenly over its schedulers; the keys are
+        `issue` and the pipes of the rates table. A lower bound for `n` warps is `n` times the largest.
+    matrix: FLOPs by kind; a quarter of the FLOPs of a warp group's instruction. Rates are in device descriptors.
+    block_matrix: FLOPs of a whole block by kind, from instructions that one of its threads issues
+    accesses: instructions by kind, memory and width; stores to arrays on the stack as often as their sectors say
+    factor_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
+    block_factor_bytes: bytes that a block's matrix instructions read from shared memory, per block
+    bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
+    barriers: block-wide barriers
+    exponentials: powers of two that are taken, of all lanes
+    float_flops: additions and multiplications of float32, of all lanes; at most
+    atomic_sectors: sectors of global memory that atomics touch, where addresses are known
+    atomic_words: words that lanes of atomics work on whose addresses are not known
+    atomic_floats: words to which atomics add floating-point numbers
+    atomic_returned: words whose earlier values atomics give back
+    unplaced_bytes: bytes that loads read from places that are not known
+    invalidations: instructions that empty L1, as an atomic has behind it that acquires what others released
+    unknown: opcodes that no table lists; each is priced as one issue
+    """
+
+    instructions: int
+    warp_size: int
+    pipe_clk: dict[str, float]
+    matrix: dict[Matrix, float]
+    block_matrix: dict[Matrix, float]
+    factor_bytes: float
+    block_factor_bytes: float
+    accesses: dict[Access, int]
+    bulk: dict[str, int]
+    barriers: int
+    exponentials: int
+    float_flops: int
+    atomic_sectors: float
+    atomic_words: float
+    atomic_floats: float
+    atomic_returned: float
+    unplaced_bytes: float
+    invalidations: int
+    unknown: dict[str, int]
+
+    @property
+    def bytes(self) -> dict[str, float]:
+        """Bytes that a warp accesses, by kind of access and memory: "load global". A scalar load counts once."""
+        out = defaultdict[str, float](float)
+        for access, n in self.accesses.items():
+            lanes = 1 if access.space == "constant" else self.warp_size
+            out[f"{access.kind} {access.space}"] += n * access.width_bytes * lanes
+        return dict(out)
+
+
+NEVER = ("!PT", "!UPT")
+SECTOR_BYTES = 32
+FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
+"""In opcodes of atomics on floating-point numbers."""
+EXPONENTIAL = ("MUFU.EX2", "v_exp_")
+"""How opcodes that raise two to a power begin."""
+ARITHMETIC = re.compile(r"^(F(ADD|MUL|FMA)2?\b|v_(pk_|dual_)?(add|sub|mul|fma|fmac)\w*_f32)")
+"""Opcodes that add and multiply float32: one, or two of them in a lane."""
+
+
+def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
+    """Demand of the instructions at `indices`, each executed once."""
+    indices = list(indices)
+    instructions = [code.instructions[i] for i in indices]
+    counted = Counter(each.opcode for each in instructions if each.predicate not in NEVER)
+    pipes = defaultdict[str, float](float, issue=len(instructions) / table.issue_per_clk)
+    factors = defaultdict[Matrix, float](float)
+    accesses: Counter[Access] = Counter()
+    bulk: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
+    barriers = 0
+    shared_bytes = block_bytes = 0.0
+    for opcode, n in counted.items():
+        group = table.group(opcode)
+        if not group.source:
+            unknown[opcode] += n
+        for pipe, clk in pipe_clk(group, opcode, code.warp_size):
+            pipes[pipe] += n * clk
+        if group.role == "barrier":
+            barriers += n
+        elif group.role == "bulk":
+            bulk[opcode] += n
+        elif group.access:
+            accesses[Access(*group.access, width_bytes(opcode))] += n
+        elif group.role in ("matrix", "warpgroup matrix") and (found := sass_matrix(opcode)):
+            factors[found[0]] += n * found[1]
+    if code.isa.startswith("gfx"):
+        for each in instructions:
+            if each.opcode.startswith("v_") and (found := amd_matrix(each.opcode, each.operands)):
+                factors[found[0]] += found[1]
+    for i in indices:
+        if (passes := code.conflicts.get(i, 1.0)) != 1.0:
+            opcode = code.instructions[i].opcode
+            group = table.group(opcode)
+            port = ("lsu", "lds") if group.access and group.access[1] == "shared" else ("lsu", "vmem")
+            for pipe, clk in pipe_clk(group, opcode, code.warp_size):
+                pipes[pipe] += (passes - 1.0) * clk if pipe in port else 0.0
+    sectors = words = floats = returned = unplaced = 0.0
+    for i in indices:
+        opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
+        access = table.group(opcode).access
+        if access == ("atomic", "global") and not never:
+            sectors += code.sectors.get(i, 0.0)
+            every = code.warp_size * max(width_bytes(opcode) // 4, 1)
+            words += every if i not in code.sectors else 0
+            floats += every if FLOAT.search(opcode) else 0
+            returned += every if opcode.startswith("ATOM") else 0
+        elif i in code.unplaced and access in (("load", "global"), ("copy", "global")) and not never:
+            unplaced += width_bytes(opcode) * code.warp_size
+        elif access == ("store", "local") and i in code.sectors and not never:
+            width = width_bytes(opcode)
+            accesses[Access(*access, width)] += round(code.sectors[i] * SECTOR_BYTES / (width * code.warp_size)) - 1
+    block = defaultdict[Matrix, float](float)
+    for each in instructions:
+        role = table.group(each.opcode).role
+        if role == "warpgroup matrix":
+            shared_bytes += sass_shared_bytes(each.opcode, each.operands)
+        elif role == "block matrix":
+            if each.descriptor is not None and (found := block_of(each.opcode, each.descriptor, each.operands)):
+                block[found[0]] += found[1]
+                block_bytes += block_shared_bytes(each.operands, each.descriptor)
+            else:
+                unknown[f"{each.opcode} of an unknown shape"] += 1
+    exponentials = sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL))
+    flops = sum(n * _flops(opcode) for opcode, n in counted.items())
+    return Demand(
+        instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
+        block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
+        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials,
+        float_flops=code.warp_size * flops, atomic_sectors=sectors, atomic_words=words, atomic_floats=floats,
+        atomic_returned=returned, unplaced_bytes=unplaced, unknown=dict(unknown),
+        invalidations=sum(n for opcode, n in counted.items() if opcode.startswith("CCTL.IVALL")),
+    )  # fmt: skip
+
+
+def _flops(opcode: str) -> int:
+    """Of a lane, of float32; of two instructions in one, of which one is named, as many as both may do."""
+    if not ARITHMETIC.match(opcode):
+        return 0
+    fused = "FMA" in opcode or "fma" in opcode or "dual" in opcode
+    return (1 + fused) * (1 + bool(re.match(r"F\w+2\b|v_(pk|dual)_", opcode)))
+
+
+@lru_cache(maxsize=4096)
+def width_bytes(opcode: str) -> int:
+    """Bytes per lane of a memory access."""
+    if opcode[0].islower():  # AMD
+        return _gcn_width(opcode)
+    if opcode.startswith(("LDSM", "STSM")):  # a matrix has 8 rows of 16 bytes, spread over 32 lanes
+        parts = opcode.split(".")
+        return 4 * int(parts[-1]) if parts[-1] in "24" else 4
+    if found := re.search(r"^(?:LDTM|STTM).*\.x(\d+)$", opcode):
+        return 4 * int(found[1])
+    return sass.width_bytes(opcode)
+
+
+NARROW_ACCESS = re.compile(r"_([su]byte|[su]?short|[uibf]8|[uibf]16|d16)")
+
+
+def _gcn_width(opcode: str) -> int:
+    """Understands the spellings of GCN and of RDNA 3 and later. An instruction with two accesses counts both."""
+    name = opcode.partition(".")[0]
+    pair = 2 if re.match(r"ds_(read2|write2|(load|store)_2addr|bvh)", name) else 1
+    if found := re.search(r"dword(?:x(\d+))?", name):
+        return 4 * int(found[1] or 1)
+    wide = re.search(r"_[bui](32|64|96|128|256|512)(?=_|$)|_f(32|64)(?=_|$)", name)
+    if wide:
+        return int(wide[1] or wide[2]) // 8 * pair
+    narrow = NARROW_ACCESS.search(name)
+    return 1 if narrow and ("byte" in narrow[1] or narrow[1].endswith("8")) else 2 if narrow else 4
+
+
+def pipe_clk(group: Group, opcode: str, warp_size: int) -> list[tuple[str, float]]:
+    """Clocks that one warp instruction occupies each pipe of an SM."""
+    clocks = {pipe: warp_size / lanes for pipe, lanes in group.lanes.items()}
+    if group.bytes_per_clk:
+        size = width_bytes(opcode) * warp_size
+        for pipe, rate in group.bytes_per_clk.items():
+            clocks[pipe] = max(clocks.get(pipe, 0.0), size / rate)
+    return list(clocks.items())

@@ -1,11 +1,10 @@
-"""Read NVIDIA machine code (SASS) of compute capability 7.0 and later, without a GPU.
+"""NVIDIA's machine code (SASS) of compute capability 7.0 and later, read without a GPU, and the cubins that hold it.
 
 NVIDIA's `nvdisasm` disassembles the code of a cubin; this module reads what it prints. The tool takes 0.2 seconds to
 start and a few milliseconds per kernel, so many kernels go through one call. The upper 64 bits of each encoding hold
 the control fields of an instruction: stall count in bits 105 to 108 of the whole, yield in 109, scoreboards in 110 to
 112 (results) and 113 to 115 (operands), and the mask of scoreboards to wait for in 116 to 121 (Jia et al., "Dissecting
-the NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, section 2.1).
-"""
+the NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, section 2.1)."""
 
 from __future__ import annotations
 
@@ -13,18 +12,155 @@ import importlib.util
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from ...base.child import signal_name
 from ...base.children import finished
 from ...base.errors import CompileError, CompilerFailed, DeviceError
-from . import elf
-from .code import Code, Control, Instruction, Resources
-from .flow import MEMORY, Step, graph, loops, optional, usual
+from .code import MEMORY, Code, Control, Instruction, Resources, Step, graph, loops, optional, usual
+
+MACHINE_CUDA = 190
+REGISTERS, STACK = 0x2F, 0x12
+"""Attributes of `.nv.info`: registers per thread, least size of the stack. Each has a symbol's index and a number."""
+PARAMETER, PARAMETER_AGAIN, PARAMETER_BANK, PARAMETERS_BYTES = 0x17, 0x45, 0x0A, 0x19
+"""Attributes of `.nv.info.KERNEL`: one parameter (its number, offset and size), in either of two forms; where
+parameters start in bank 0; how many bytes they have."""
+THREADS, CLUSTER = 0x10, 0x3D
+"""Attributes of `.nv.info.KERNEL`: the block that a launch must have, the blocks of a cluster. Three numbers each."""
+RESERVED_BYTES = 1024
+"""Reserved for the system at the start of shared memory since compute capability 9.0; device descriptors count these
+bytes separately."""
+CONSTANT = ".nv.constant"
+"""How sections of constant memory are named, before the number of the bank."""
+SIZED = 4
+"""Format code of an attribute that states its length; attributes of other formats hold two bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel in a cubin. `sm`: compute capability, as 90. `shared_bytes` is static; a launch may add more."""
+
+    name: str
+    sm: int
+    code: bytes
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+    threads: tuple[int, int, int] = (0, 0, 0)
+    """Of the block that a launch must have; zeros where any will do."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster along each axis, where the code says it."""
+    parameters_at: int = 0
+    """Where its parameters start in constant bank 0."""
+    parameters: tuple[tuple[int, int], ...] = ()
+    """Offset and size of each, in bytes."""
+    parameters_bytes: int = 0
+    """Of all of them, with those that the driver adds."""
+    banks: Mapping[int, bytes] = field(default_factory=dict)
+    """Constant memory, by bank, without the launch's own."""
+    constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Bank and offset of each symbol in constant memory."""
+
+
+def kernels(cubin: bytes) -> dict[str, Kernel]:
+    """Kernels of a cubin by name, in file order. Raises CompileError if `cubin` is not a cubin."""
+    if cubin[:5] != b"\x7fELF\x02" or struct.unpack_from("<H", cubin, 18)[0] != MACHINE_CUDA:
+        raise CompileError(f"{len(cubin)} bytes that begin with {cubin[:8]!r} are no cubin")
+    try:
+        return _kernels(cubin)
+    except (struct.error, IndexError, ValueError, KeyError) as error:
+        raise CompileError(f"a cubin of {len(cubin)} bytes is cut off or not as expected: {error!r}") from error
+
+
+def _kernels(cubin: bytes) -> dict[str, Kernel]:
+    (table, flags) = struct.unpack_from("<QI", cubin, 40)
+    count, names_at = struct.unpack_from("<HH", cubin, 60)
+    headers = [struct.unpack_from("<IIQQQQII", cubin, table + 64 * i) for i in range(count)]
+    names = headers[names_at][4]
+    sections = {_text(cubin, names + h[0]): (h[4], h[5], h[6]) for h in headers}  # offset, size, link
+    symbols, _, link = sections[".symtab"]
+    strings = headers[link][4]
+
+    def symbol(index: int) -> str:
+        return _text(cubin, strings + struct.unpack_from("<I", cubin, symbols + 24 * index)[0])
+
+    facts: dict[tuple[int, str], int] = {}
+    start, size, _ = sections[".nv.info"]
+    for attribute, value in _attributes(cubin[start : start + size]):
+        if len(value) == 8 and attribute in (REGISTERS, STACK):
+            index, number = struct.unpack("<II", value)
+            facts[attribute, symbol(index)] = number
+    order = [_text(cubin, names + h[0]) for h in headers]
+    constants = {}
+    for at in range(symbols, symbols + sections[".symtab"][1], 24):
+        held = struct.unpack_from("<H", cubin, at + 6)[0]
+        if held < count and order[held].startswith(CONSTANT) and order[held].removeprefix(CONSTANT).isdigit():
+            value = struct.unpack_from("<Q", cubin, at + 8)[0]
+            constants[_text(cubin, strings + struct.unpack_from("<I", cubin, at)[0])] = (
+                int(order[held].removeprefix(CONSTANT)), value,
+            )  # fmt: skip
+    constants.pop("", None)
+    found = {}
+    for section, (start, size, _) in sections.items():
+        if section.startswith(".text.") and size:
+            name = section.removeprefix(".text.")
+            sm = _sm(flags)
+            shared = sections.get(f".nv.shared.{name}", (0, 0, 0))[1]
+            at, length, _ = sections.get(f".nv.info.{name}", (0, 0, 0))
+            threes = ((k, v) for k, v in _attributes(cubin[at : at + length]) if len(v) == 12)
+            own: dict[int, tuple[int, int, int]] = {k: struct.unpack("<3I", v) for k, v in threes}
+            mine = {number: (offset, packed >> 18 if k == PARAMETER else packed & 0xFFFF)
+                    for k, v in _attributes(cubin[at : at + length]) if k in (PARAMETER, PARAMETER_AGAIN)
+                    for _, number, offset, packed in [struct.unpack("<IHHI", v)]}  # fmt: skip
+            base = [struct.unpack("<IHH", v)[1] for k, v in _attributes(cubin[at : at + length]) if k == PARAMETER_BANK]
+            all_bytes = [struct.unpack("<H", v)[0] for k, v in _attributes(cubin[at : at + length])
+                         if k == PARAMETERS_BYTES]  # fmt: skip
+            found[name] = Kernel(
+                name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
+                max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
+                own.get(CLUSTER, (1, 1, 1)), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
+                all_bytes[0] if all_bytes else 0, _banks(cubin, sections, name), constants,
+            )  # fmt: skip
+    return found
+
+
+def _banks(cubin: bytes, sections: Mapping[str, tuple[int, int, int]], kernel: str) -> dict[int, bytes]:
+    """Constant memory that a kernel sees besides bank 0: its own, and that of the whole module."""
+    out = {}
+    for section, (start, size, _) in sections.items():
+        bank, _, owner = section.removeprefix(CONSTANT).partition(".")
+        if section.startswith(CONSTANT) and bank.isdigit() and int(bank) and owner in ("", kernel):
+            out[int(bank)] = cubin[start : start + size]
+    return out
+
+
+def _sm(flags: int) -> int:
+    """Compute capability from the header's flags: the lowest byte; since CUDA 13 the second lowest."""
+    low, second = flags & 0xFF, flags >> 8 & 0xFF
+    return low if low >= 50 else second
+
+
+def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == SIZED:
+            yield attribute, info[at : at + size]
+            at += size
+        else:
+            yield attribute, info[at - 2 : at]
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()
+
 
 INSTRUCTION_BYTES = 16
 TIMEOUT_S = 120.0
@@ -108,7 +244,7 @@ def read_many(cubins: Sequence[bytes], kernel: str | Sequence[str] | None = None
     """`read` for each cubin, with one call of the disassembler per compute capability; `kernel` in all, or in each.
     Raises as `read` does."""
     names = [kernel] * len(cubins) if kernel is None or isinstance(kernel, str) else kernel
-    chosen = [_choose(elf.kernels(cubin), name) for cubin, name in zip(cubins, names, strict=True)]
+    chosen = [_choose(kernels(cubin), name) for cubin, name in zip(cubins, names, strict=True)]
     codes: dict[int, Code] = {}
     for sm in {each.sm for each in chosen}:
         members = [(i, each) for i, each in enumerate(chosen) if each.sm == sm]
@@ -123,7 +259,7 @@ def read_many(cubins: Sequence[bytes], kernel: str | Sequence[str] | None = None
     return [codes[i] for i in range(len(chosen))]
 
 
-def _choose(found: dict[str, elf.Kernel], kernel: str | None) -> elf.Kernel:
+def _choose(found: dict[str, Kernel], kernel: str | None) -> Kernel:
     if kernel is None and len(found) > 1:
         raise CompileError(f"the code holds several kernels, name one of: {', '.join(sorted(found))}")
     name = kernel or next(iter(found), None)
@@ -145,10 +281,10 @@ def _moved(each: Instruction, start: int) -> Instruction:
 
 def parse(listing: str, isa: str) -> Code:
     """Read one kernel from a listing of nvdisasm or cuobjdump with encodings, which states no resources."""
-    return _code(elf.Kernel("kernel", int(isa.removeprefix("sm_")), b"", 0, 0, 0), list(_instructions(listing)))
+    return _code(Kernel("kernel", int(isa.removeprefix("sm_")), b"", 0, 0, 0), list(_instructions(listing)))
 
 
-def _code(kernel: elf.Kernel, instructions: Sequence[Instruction]) -> Code:
+def _code(kernel: Kernel, instructions: Sequence[Instruction]) -> Code:
     instructions = _described(instructions)
     place = {each.address: i for i, each in enumerate(instructions)}
     opcodes = [each.opcode for each in instructions]

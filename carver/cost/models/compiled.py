@@ -16,7 +16,7 @@ import numpy as np
 from ...arch.descriptor import TMEM_COLUMNS, Arch
 from ...base.types import FloatArray
 from ...compiled.facts import AccessFacts, Facts, added
-from ...compiled.isa.matrix import Matrix, rate
+from ...compiled.isa.rates import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..constants import CONSTANTS
 from ..estimate import READS, Estimate, estimate, loaded_latency, side_by_side
