@@ -46,7 +46,7 @@ setup(
     python_requires=">=3.11",
     packages=[*find_packages(include=["carver", "carver.*"]), "carver._arch", "carver._templates"],
     # arch/ and templates/ are folders of data. A wheel carries them inside the package under
-    # private names; carver/base/host.py finds them there and in a checkout.
+    # private names; carver/base/folders.py finds them there and in a checkout.
     package_dir={"carver._arch": "arch", "carver._templates": "templates"},
     package_data={
         "carver": ["py.typed", "view/assets/*", "skill/*.md"],

@@ -30,8 +30,8 @@ import numpy as np
 import carver
 from carver.arch.descriptor import TMEM_COLUMNS, Arch
 from carver.base.errors import CarverError
-from carver.base.host import folder
-from carver.compiled.arguments import Tensor
+from carver.base.folders import folder
+from carver.compiled.binary import Tensor
 from carver.kernels import triton as rules
 from carver.kernels.declaration import Kernel, load
 from carver.kernels.scope import matrix_unit

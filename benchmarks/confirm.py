@@ -27,7 +27,7 @@ from typing import Any
 import frame
 
 from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
-from carver.ops.template import Template
+from carver.ops.operator import Template
 from carver.ranking.hint import Hint
 from carver.ranking.recommend import recommend
 from carver.run.bench import LIBRARY, Bench, Candidate, candidates, measure, stratified

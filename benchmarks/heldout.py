@@ -54,10 +54,9 @@ from carver.arch.descriptor import Arch
 from carver.base.types import FloatArray
 from carver.calibrate.fitting import errors_near, predict_case, quantiles, samples, spaces
 from carver.cli.measure import tell
-from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.estimate import estimate
 from carver.cost.learn import fit, identified
-from carver.cost.model import MODELS
+from carver.cost.model import CONSTANTS, MODELS, resolve
 from carver.evaluate.tables import Case
 from carver.kernels.space import Space
 from carver.ranking.rank import rank

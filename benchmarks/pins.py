@@ -37,7 +37,7 @@ from zoo_subject import Config, Subject
 
 import carver
 from carver.ranking import pins
-from carver.ranking.ties import TIED, canonical, size
+from carver.ranking.ranking import TIED, canonical, size
 
 NOBODY = 65534
 

@@ -36,7 +36,7 @@ from agreement import (
 
 import carver
 from carver.base.errors import CarverError
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 from carver.kernels.expr import Expression
 from carver.problem.problem import Problem
 

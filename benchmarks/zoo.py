@@ -51,7 +51,7 @@ from zoo_subject import Arrays, Config, Problem, Subject  # noqa: E402
 
 from carver.base.errors import ConfigError, nearest  # noqa: E402
 from carver.base.given import text_of  # noqa: E402
-from carver.compiled.arguments import Tensor  # noqa: E402
+from carver.compiled.binary import Tensor  # noqa: E402
 
 CONFIGS, RUNS, COMPILE_S = 33, 9, 60.0
 TORCH = {"float8_e4m3": "float8_e4m3fn"}

@@ -16,7 +16,7 @@ from zoo_forms import drawn
 from zoo_more import shapes
 from zoo_subject import Arrays, Problem, cdiv
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 TOKENS = {"BLOCK_T": (1, 2, 4, 8, 16, 32), "BLOCK_C": (16, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 LINES = {"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4, 8)}

@@ -17,7 +17,7 @@ from kernels import triton_zoo_edges as zoo
 from zoo_more import elements, shapes
 from zoo_subject import Arrays, Config, Problem, Subject, cdiv
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 LINE = {"BLOCK": (128, 256, 512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)}
 TILE = {"BLOCK_R": (1, 2, 4, 8, 16, 32), "BLOCK_C": (32, 64, 128, 256, 512), "num_warps": (2, 4, 8)}

@@ -10,7 +10,7 @@ import numpy as np
 from kernels import triton_zoo as zoo
 from zoo_subject import PIPE, SMS, TILE, Arrays, Config, Problem, Subject, cdiv, per_thread, stages, tiles
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 QKVO = ("q_ptr", "k_ptr", "v_ptr", "out_ptr")
 

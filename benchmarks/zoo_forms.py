@@ -18,7 +18,7 @@ from zoo_edges import LINE, TILE, TOKENS, floats, framed, image, ints, line, pla
 from zoo_more import elements, shapes
 from zoo_subject import SMS, Arrays, Problem, Subject, cdiv, per_thread, stages, tiles
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 MATMUL = {
     "BLOCK_M": (64, 128), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (32, 64), "num_warps": (4, 8),

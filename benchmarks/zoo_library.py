@@ -19,7 +19,7 @@ from zoo_forms import MATMUL, drawn, starts, walks
 from zoo_more import elements, shapes
 from zoo_subject import Arrays, Problem, Subject, cdiv, stages
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 WARPS = (1, 2, 4, 8)
 

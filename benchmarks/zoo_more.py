@@ -15,7 +15,7 @@ import numpy as np
 from kernels import triton_zoo_more as zoo
 from zoo_subject import PIPE, SMS, TILE, Arrays, Config, Problem, Subject, cdiv, per_thread, stages, tiles
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 
 def pow2_up(n: int) -> int:

@@ -15,7 +15,7 @@ from zoo_forms import drawn
 from zoo_more import shapes
 from zoo_subject import Arrays, Config, Problem, cdiv
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 
 def atrous_want(p: Problem, t: Arrays) -> Any:

@@ -19,7 +19,7 @@ from zoo_library import longs, wide_ints
 from zoo_more import elements, shapes
 from zoo_subject import Arrays, Config, Problem, Subject, cdiv
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 AREA = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 AXES = ("planes", "rows", "cols")

@@ -16,7 +16,7 @@ from zoo_forms import drawn, starts
 from zoo_more import shapes
 from zoo_subject import Arrays, Problem, cdiv
 
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 
 
 def winograd_want(p: Problem, t: Arrays) -> Any:

@@ -15,20 +15,17 @@ from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
 from .base.errors import CarverError
 from .ops.matmul import GatedMLPTemplate, GEMVTemplate, MatmulSoftmaxTemplate, MatmulTemplate
-from .ops.template import recommend_many
+from .ops.operator import recommend_many
 from .ranking.hint import Hint, NoRasterization, Rasterization2DColumn
 from .ranking.ranking import Ranking
 
 if typing.TYPE_CHECKING:
-    from .compiled.arguments import Descriptor, Tensor
-    from .compiled.binary import Binary, Struct, TensorMap
+    from .compiled.binary import Binary, Descriptor, Struct, Tensor, TensorMap
     from .compiled.facts import Facts
-    from .integrations.autotune import enable_triton
+    from .integrations.autotune import enable_triton, triton_perf_model, triton_pruner
     from .integrations.enable import enable
-    from .integrations.kernels import inspect, rank_kernel
-    from .integrations.search import search
+    from .integrations.kernels import inspect, rank_kernel, search
     from .integrations.source import CodeFacts
-    from .integrations.triton import triton_perf_model, triton_pruner
     from .ops.attention import FlashAttentionTemplate
     from .ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
     from .ops.elementwise import ElementwiseTemplate
@@ -37,7 +34,7 @@ if typing.TYPE_CHECKING:
     from .ops.operator import OpTemplate
     from .ops.reduction import GeneralReductionTemplate, ReductionTemplate
     from .ranking.kernel import Call
-    from .ranking.space import SearchSpace
+    from .ranking.search import SearchSpace
     from .tune import (
         JIT,
         AutoTuner,
@@ -52,14 +49,11 @@ if typing.TYPE_CHECKING:
     )
 
 _LATE = {
-    "compiled.arguments": ("Descriptor", "Tensor"),
-    "compiled.binary": ("Binary", "Struct", "TensorMap"),
+    "compiled.binary": ("Binary", "Descriptor", "Struct", "Tensor", "TensorMap"),
     "compiled.facts": ("Facts",),
-    "integrations.autotune": ("enable_triton",),
+    "integrations.autotune": ("enable_triton", "triton_perf_model", "triton_pruner"),
     "integrations.enable": ("enable",),
-    "integrations.kernels": ("inspect", "rank_kernel"),
-    "integrations.search": ("search",),
-    "integrations.triton": ("triton_perf_model", "triton_pruner"),
+    "integrations.kernels": ("inspect", "rank_kernel", "search"),
     "ops.attention": ("FlashAttentionTemplate",),
     "ops.conv": ("Conv2DTemplate", "ConvTemplate", "DedispersionTemplate"),
     "ops.elementwise": ("ElementwiseTemplate",),
@@ -68,7 +62,7 @@ _LATE = {
     "ops.operator": ("OpTemplate",),
     "ops.reduction": ("GeneralReductionTemplate", "ReductionTemplate"),
     "ranking.kernel": ("Call",),
-    "ranking.space": ("SearchSpace",),
+    "ranking.search": ("SearchSpace",),
     "integrations.source": ("CodeFacts",),
     "tune": (
         "AutoTuner", "AutotuneResult", "JIT", "Kernel", "Param", "TensorSupplyType",

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 import carver
 from carver.base.errors import NoCandidates
-from carver.base.host import folder
+from carver.base.folders import folder
 from carver.cost.model import MODELS
 from carver.kernels.declaration import Kernel, load
-from carver.problem.operator_file import operator_files
-from carver.problem.problem import Problem
+from carver.problem.problem import Problem, operator_files
 from carver.ranking.recommend import offered_kernels
 
 T = TypeVar("T")

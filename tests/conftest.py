@@ -75,7 +75,7 @@ def compilers() -> Iterator[Pool]:
 @pytest.fixture
 def one_pool(compilers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels of a test go to that one, in place of processes of their own that each import Triton."""
-    for module in ("compiled.pool", "ranking.kernel", "integrations.search"):
+    for module in ("compiled.pool", "ranking.kernel", "integrations.kernels"):
         monkeypatch.setattr(f"carver.{module}.Pool", lambda *_, **__: nullcontext(compilers))
 
 

@@ -4,8 +4,8 @@
 
 and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
-Columns are those of the models' dataclasses, constants those of `cost/constants.py`, names in scope those that
-`kernels/vocabulary.py` describes, what a compiler decides the functions of `kernels/triton.py`.
+Columns are those of the models' dataclasses, constants those of `cost/model.py`, names in scope those that
+`kernels/scope.py` describes, what a compiler decides the functions of `kernels/triton.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from carver.base.host import folder
+from carver.base.folders import folder
 from carver.cost import estimate
-from carver.cost.constants import CONSTANTS
-from carver.cost.model import MODELS
+from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns
 from carver.kernels.compiler import COMPILERS
-from carver.kernels.vocabulary import MEANINGS
-from carver.problem.operator_file import operator_files
+from carver.kernels.scope import MEANINGS
+from carver.problem.problem import operator_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, COLUMNS = "reference/declarations.md", "reference/columns.md"

@@ -16,7 +16,7 @@ from typing import Any
 
 import carver
 from carver.base.errors import NoCandidates
-from carver.ops.template import Template
+from carver.ops.operator import Template
 from carver.view.page import document, page
 
 HERE = Path(__file__).resolve().parent

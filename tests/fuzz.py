@@ -34,7 +34,7 @@ from carver.base import store as base_store
 from carver.base.errors import CarverError
 from carver.cli.main import main
 from carver.cli.reading import read_configs, read_problems
-from carver.compiled import store
+from carver.compiled import pool
 from carver.compiled.inspect import candidate, facts_of
 from carver.compiled.pool import Pool
 from carver.compiled.worker import answer, request
@@ -572,7 +572,7 @@ def problems(drawn: Any, _: Path) -> object:
         str(problem),
         problem.flops,
         problem.compulsory_bytes,
-        carver.ops.template.Template(problem).with_arch("a100").recommend_hints(2),
+        carver.ops.operator.Template(problem).with_arch("a100").recommend_hints(2),
     )
 
 
@@ -740,8 +740,8 @@ def facts() -> dict[str, Any]:
     arch = carver.load_arch("h200")
     one = candidate(matmul, config, args(), (256,), arch)
     [made] = facts_of(matmul, {0: one}, arch, pool=compiled_once("matmul"))
-    store.save_facts("ab" * 20, made, store.Used({}))  # type: ignore[arg-type]
-    found = store.load("ab" * 20)
+    pool.save_facts("ab" * 20, made, pool.Used({}))  # type: ignore[arg-type]
+    found = pool.load("ab" * 20)
     assert found is not None
     return found
 
@@ -749,10 +749,10 @@ def facts() -> dict[str, Any]:
 def kept_facts(drawn: Any, _: Path) -> object:
     """Facts as they are kept, edited; whoever can write them can write their hash as well."""
     if isinstance(drawn, bytes):
-        base_store.put(store.KIND, "ab" * 20, drawn)
+        base_store.put(pool.KIND, "ab" * 20, drawn)
     elif isinstance(drawn, dict):
-        store.save("ab" * 20, drawn)
-    found = store.load_facts(["ab" * 20], {})
+        pool.save("ab" * 20, drawn)
+    found = pool.load_facts(["ab" * 20], {})
     return found and price_compiled(list(found.values()), carver.load_arch("h200"))
 
 

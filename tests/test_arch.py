@@ -21,9 +21,8 @@ from carver.arch import devices as arches
 from carver.arch.descriptor import SECTIONS
 from carver.arch.devices import CPU, CUDA, HIP, Apple, Arch, load, names, to_toml
 from carver.base.errors import ArchError
-from carver.base.folders import cache_folder
-from carver.base.host import folder
-from carver.cost.constants import resolve
+from carver.base.folders import cache_folder, folder
+from carver.cost.model import resolve
 from carver.cost.tile import issue_per_clk
 from carver.kernels.declaration import kernels
 

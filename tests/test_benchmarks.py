@@ -23,7 +23,7 @@ import frame  # noqa: E402
 import heldout  # noqa: E402
 import report  # noqa: E402
 
-from carver.cost.constants import CONSTANTS  # noqa: E402
+from carver.cost.model import CONSTANTS  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 OTHERS = {

@@ -22,7 +22,7 @@ extent = st.one_of(st.integers(1, 64), st.integers(0, 13).map(lambda e: 1 << e),
 
 
 @st.composite
-def operators(draw: st.DrawFn) -> ops.template.Template:
+def operators(draw: st.DrawFn) -> ops.operator.Template:
     """An operator of any kind with random sizes and types."""
     kind = draw(st.sampled_from([
         "matmul", "gemv", "elementwise", "reduction", "gated_mlp", "attention", "grouped_matmul", "matmul_softmax",
@@ -64,7 +64,7 @@ def operators(draw: st.DrawFn) -> ops.template.Template:
             return carver.OpTemplate("O[c,r] = X[r,c]", dtype, r=draw(extent), c=draw(extent))
 
 
-def best(op: ops.template.Template, name: str, backend: str) -> carver.Hint:
+def best(op: ops.operator.Template, name: str, backend: str) -> carver.Hint:
     """The first pick; what has no kernel there is passed over."""
     try:
         (hint,) = op.with_arch(name).recommend_hints(1, backend)
@@ -75,7 +75,7 @@ def best(op: ops.template.Template, name: str, backend: str) -> carver.Hint:
 
 @given(operators(), st.sampled_from(DEVICES), st.sampled_from(BACKENDS))
 def test_no_prediction_is_below_compulsory_arithmetic_or_traffic(
-    op: ops.template.Template, name: str, backend: str
+    op: ops.operator.Template, name: str, backend: str
 ) -> None:
     hint = best(op, name, backend)
     arch = hint.arch
@@ -84,7 +84,7 @@ def test_no_prediction_is_below_compulsory_arithmetic_or_traffic(
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[ops.template.Template, ops.template.Template]:
+def pairs(draw: st.DrawFn) -> tuple[ops.operator.Template, ops.operator.Template]:
     """A problem and one that is as large or larger along each axis, with rows that start on the same multiples."""
     kind = draw(st.sampled_from(["matmul", "matmul", "gemv", "elementwise", "reduction"]))
     dtype = draw(st.sampled_from(["float16", "float32", "float8_e4m3", "float64"]))
@@ -114,13 +114,13 @@ def pairs(draw: st.DrawFn) -> tuple[ops.template.Template, ops.template.Template
 
 @given(pairs(), st.sampled_from(DEVICES), st.sampled_from(BACKENDS))
 def test_more_work_is_not_predicted_to_take_less_time(
-    pair: tuple[ops.template.Template, ops.template.Template], name: str, backend: str
+    pair: tuple[ops.operator.Template, ops.operator.Template], name: str, backend: str
 ) -> None:
     few, many = (best(op, name, backend) for op in pair)
     assert few.predicted_ms <= many.predicted_ms * (1 + SLACK), (few.config, many.config)
 
 
-def columns(rows: int, cols: int) -> ops.template.Template:
+def columns(rows: int, cols: int) -> ops.operator.Template:
     return carver.ReductionTemplate("mean", (rows, cols), axis=0)
 
 
@@ -140,7 +140,7 @@ def columns(rows: int, cols: int) -> ops.template.Template:
     (carver.ReductionTemplate("softmax", (1_000_000, 2)), carver.ReductionTemplate("softmax", (1_000_000, 10)), "t4"),
 ])  # fmt: skip
 def test_pairs_that_stood_the_wrong_way_round(
-    few: ops.template.Template, many: ops.template.Template, name: str
+    few: ops.operator.Template, many: ops.operator.Template, name: str
 ) -> None:
     pair = (op.with_arch(name).recommend_hints(1)[0].predicted_ms for op in (few, many))
     assert next(pair) <= next(pair) * (1 + SLACK)
@@ -175,7 +175,7 @@ def test_a_last_wave_that_counts_less_takes_its_arithmetic() -> None:
     (carver.GEMVTemplate(1, 100_000_000, in_dtype="float32"), "cuda", "h200_sxm"),
 ], ids=["simt", "triton", "mma", "gemv"])  # fmt: skip
 def test_a_long_sum_of_few_results_is_split_until_it_gains_nothing(
-    op: ops.template.Template, backend: str, name: str
+    op: ops.operator.Template, backend: str, name: str
 ) -> None:
     (hint,) = op.with_arch(name).recommend_hints(1, backend)
     assert hint.split_k is not None and hint.split_k >= 64

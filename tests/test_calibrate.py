@@ -30,8 +30,8 @@ from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
 from carver.calibrate.micro import NOTHING, Cpu, Gpu, Microbenchmarks, reading, run_part
 from carver.cli.main import main
-from carver.cost.constants import CONSTANTS, resolve
 from carver.cost.learn import identified
+from carver.cost.model import CONSTANTS, resolve
 from carver.evaluate.tables import Case
 from carver.ranking.uncertainty import share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler

@@ -17,7 +17,7 @@ import pytest
 from carver.base.child import Child
 from carver.base.children import Crew, finished, lacked
 from carver.base.errors import NoCandidates
-from carver.compiled.forks import Copies
+from carver.compiled.worker import Copies
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 
@@ -132,7 +132,7 @@ def test_a_copy_that_hangs_is_one_refusal() -> None:
 def test_nothing_is_left_of_copies_when_their_caller_is_killed(tmp_path: Path) -> None:
     program = (
         "import os, subprocess, sys\n"
-        "from carver.compiled.forks import Copies\n"
+        "from carver.compiled.worker import Copies\n"
         "def answer(request):\n"
         "    subprocess.run(['sleep', '65432'])\n"
         "print('ready', flush=True)\n"

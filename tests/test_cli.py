@@ -67,7 +67,7 @@ def test_recommend_as_json_holds_the_hints() -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
-def test_arguments_make_the_problem_they_say(args: list[str], template: carver.ops.template.Template) -> None:
+def test_arguments_make_the_problem_they_say(args: list[str], template: carver.ops.operator.Template) -> None:
     found = answer("recommend", *args, "--arch", "a100", "--backend", "triton", "-k", "1")
     assert carver.problem.problem.Problem.from_dict(found["problem"]) == template.problem
 

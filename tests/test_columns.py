@@ -15,8 +15,7 @@ from test_golden import OPERATORS as GOLDEN
 import carver
 from carver.base.errors import KernelError, NoCandidates
 from carver.cost import estimate
-from carver.cost.constants import CONSTANTS, resolve
-from carver.cost.model import MODELS, columns_of, constants_of, model_faults
+from carver.cost.model import CONSTANTS, MODELS, columns_of, constants_of, model_faults, resolve
 from carver.cost.pricing import price
 from carver.kernels.columns import Shown, column, columns, given, read_columns
 from carver.kernels.declaration import DeclarationError, Kernel, load

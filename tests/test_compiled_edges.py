@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 
 import carver
-from carver.compiled import overlap
+from carver.compiled import stretches
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
-from carver.compiled.overlap import rectangles
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
-from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import threads_of
 from carver.compiled.ttir import Type
@@ -84,7 +83,7 @@ def test_a_turned_image_is_read_once(monkeypatch: pytest.MonkeyPatch, cosine: fl
     assert loads.distinct()["x"] == pytest.approx(whole, rel=0.1)
     one = np.mean([32 * len(np.unique(sectors[:, :, n * 64 : n * 64 + 64])) for n in range(32)])
     assert loads.waves(1).total_bytes / 32 == pytest.approx(one, rel=0.1)
-    monkeypatch.setattr(overlap, "MOST_PARTS", 1000)
+    monkeypatch.setattr(stretches, "MOST_PARTS", 1000)
     assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct()["x"] == pytest.approx(whole, rel=0.25)
 
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 import carver
 from carver.base import store as base_store
 from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemError
-from carver.base.host import folder
+from carver.base.folders import folder
 from carver.cli.main import main
-from carver.compiled import inspect, store, triton, worker
+from carver.compiled import inspect, pool, triton, worker
 from carver.compiled.pool import Pool
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -76,31 +76,31 @@ def test_devices_have_facts_of_their_own(first: Any) -> None:
 
 
 def test_readers_of_another_version_make_them_again(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = store.facts_key("code", (1, 1, 1), (), H100)
-    monkeypatch.setattr(store, "readers", lambda: "of another version")
-    assert store.facts_key("code", (1, 1, 1), (), H100) != key
+    key = pool.facts_key("code", (1, 1, 1), (), H100)
+    monkeypatch.setattr(pool, "readers", lambda: "of another version")
+    assert pool.facts_key("code", (1, 1, 1), (), H100) != key
 
 
 def test_other_rates_of_instructions_make_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = store.readers()
+    before = pool.readers()
     shutil.copytree(folder("arch") / "isa", tmp_path / "isa")
-    monkeypatch.setattr(store, "folder", lambda _: tmp_path)
-    assert store.readers.__wrapped__() == before
+    monkeypatch.setattr(pool, "folder", lambda _: tmp_path)
+    assert pool.readers.__wrapped__() == before
     rates = tmp_path / "isa" / "sm_90.toml"
     rates.write_text(rates.read_text(encoding="utf-8").replace("schedulers = 4", "schedulers = 2"), encoding="utf-8")
-    assert store.readers.__wrapped__() != before
+    assert pool.readers.__wrapped__() != before
 
 
 def test_a_cache_that_others_can_write_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
-    store.save("ab12", {"ttir": "x"})
+    pool.save("ab12", {"ttir": "x"})
     tmp_path.chmod(0o777)
     with pytest.raises(DeviceError, match="can be written to by others"):
-        store.load("ab12")
+        pool.load("ab12")
     tmp_path.chmod(0o700)
     (tmp_path / base_store.NAME).chmod(0o666)
     with pytest.raises(DeviceError, match="can be written to by others"):
-        store.load("ab12")
+        pool.load("ab12")
 
 
 def test_a_store_that_cannot_be_read_costs_no_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +110,8 @@ def test_a_store_that_cannot_be_read_costs_no_ranking(tmp_path: Path, monkeypatc
         {"a pipe": os.mkfifo, "no database": lambda p: p.write_text("nonsense " * 1000),
          "a folder": lambda p: p.mkdir()}[how](path)  # fmt: skip
         with pytest.warns(UserWarning, match="nothing is read from the store: .*move it away"):
-            assert store.load("ab12") is None
-        store.save("ab12", {"ttir": "x"})
+            assert pool.load("ab12") is None
+        pool.save("ab12", {"ttir": "x"})
         path.rmdir() if how == "a folder" else path.unlink()
 
 
@@ -139,17 +139,17 @@ def test_facts_of_unknown_rows_do_not_answer_a_question_that_says_which(
     [("read_bytes", -1.0), ("live_bytes", float("nan")), ("registers", -3), ("warps", -1), ("dot_flops", float("inf"))],
 )
 def test_forged_facts_are_none(where: str, value: float, first: Any) -> None:
-    entries = base_store.get(store.KIND)
-    key = next(iter(store.load_facts(entries, {"lengths": np.full(ROWS, 2048)})))
-    entry = store.load(key)
+    entries = base_store.get(pool.KIND)
+    key = next(iter(pool.load_facts(entries, {"lengths": np.full(ROWS, 2048)})))
+    entry = pool.load(key)
     assert entry is not None
     for path in (where, "passes" if where == "warps" else "span"):
         forged = entry["facts"] | {where: value}
         if path == "span":
             forged = entry["facts"] | {"straight": entry["facts"]["straight"] | {"instructions": -5}}
-        store.save(key, entry | {"facts": forged})
-        assert not store.load_facts([key], {"lengths": np.full(ROWS, 2048)})
-    base_store.put(store.KIND, key, entries[key] or b"")
+        pool.save(key, entry | {"facts": forged})
+        assert not pool.load_facts([key], {"lengths": np.full(ROWS, 2048)})
+    base_store.put(pool.KIND, key, entries[key] or b"")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_on_the_command_line_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch)
     def stopped(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt("interrupted: 2 of 4 configurations are compiled and kept on disk")
 
-    monkeypatch.setattr("carver.ops.template.Template.recommend_hints", stopped)
+    monkeypatch.setattr("carver.ops.operator.Template.recommend_hints", stopped)
     done = CliRunner().invoke(main, ["recommend", "matmul", "512", "512", "512", "--arch", "h100"])
     assert done.exit_code == 130
     assert done.stderr == "interrupted: 2 of 4 configurations are compiled and kept on disk\n"

@@ -22,7 +22,7 @@ import carver
 from carver.base import store as base_store
 from carver.base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates, ProblemError
 from carver.cli.main import main
-from carver.compiled import inspect, pool, store
+from carver.compiled import inspect, pool
 from carver.compiled.facts import unevenness
 from carver.compiled.machine import matrix_rates, read_machines
 from carver.compiled.triton import VENDORS, Target, autotuned, compile_triton, sentence, specialise
@@ -405,11 +405,11 @@ def test_a_compiler_that_takes_too_long_is_one_refusal(monkeypatch: pytest.Monke
 
 def test_an_entry_that_was_changed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
-    store.save("ab12", {"ttir": "x"})
-    assert store.load("ab12") == {"ttir": "x"}
+    pool.save("ab12", {"ttir": "x"})
+    assert pool.load("ab12") == {"ttir": "x"}
     with base_store.to_write().writing() as db:
         db.execute("UPDATE entries SET body = ?", (b'{"ttir": "y"}',))
-    assert store.load("ab12") is None
+    assert pool.load("ab12") is None
 
 
 @pytest.mark.slow
@@ -498,21 +498,21 @@ def test_a_code_that_cannot_be_read_is_one_refusal(kept: str, tmp_path: Path, mo
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     blocks = (256, 512, 1024)
     assert copies(blocks).indices
-    entries = {key: store.load(key) or {} for key in base_store.get(store.KIND)}
-    base_store.to_write().drop(store.KIND, [key for key, entry in entries.items() if "facts" in entry])
+    entries = {key: pool.load(key) or {} for key in base_store.get(pool.KIND)}
+    base_store.to_write().drop(pool.KIND, [key for key, entry in entries.items() if "facts" in entry])
     key, reply = next((key, entry) for key, entry in entries.items() if "code" in entry)
     if kept == "cut":  # as a reader that fails at this code sees it
-        store.save(key, reply | {"code": {"cubin": packed(b"\x7fELF")["cubin"]}, "reader": 0})
+        pool.save(key, reply | {"code": {"cubin": packed(b"\x7fELF")["cubin"]}, "reader": 0})
     elif kept == "no reply":
-        store.save(key, {"ttir": 3, "warps": "x"})
+        pool.save(key, {"ttir": 3, "warps": "x"})
     else:
-        base_store.put(store.KIND, key, b"\xff\x00")
+        base_store.put(pool.KIND, key, b"\xff\x00")
     again = copies(blocks)
     if kept == "cut":
         [why] = again.reasons.values()
         assert "are no cubin" in why
         assert len(again) == 2
-        assert len(copies(blocks)) == 2 and store.load(key)["reader"] == 0, "it is not kept that it failed"  # type: ignore[index]
+        assert len(copies(blocks)) == 2 and pool.load(key)["reader"] == 0, "it is not kept that it failed"  # type: ignore[index]
     else:
         assert len(again) == 3 and not again.reasons, "it is made anew"
 

@@ -34,8 +34,7 @@ from carver.base.errors import (
     KernelError,
     RunError,
 )
-from carver.base.folders import cache_folder, private, scratch
-from carver.base.host import folder
+from carver.base.folders import cache_folder, folder, private, scratch
 from carver.kernels import declaration as kernel
 from carver.kernels.scope import static_scope
 from carver.ops.matmul import MatmulTemplate

@@ -27,8 +27,8 @@ from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.matmul import GEMVTemplate, MatmulTemplate
+from carver.ops.operator import Template
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
-from carver.ops.template import Template
 from carver.problem.problem import Problem
 from carver.run import check as reference
 from carver.run import cuda

@@ -7,7 +7,7 @@ import pytest
 import carver
 from carver.arch.devices import load
 from carver.ops.elsewise import faster_if
-from carver.ops.template import Template
+from carver.ops.operator import Template
 
 
 def texts(op: carver.MatmulTemplate | carver.ReductionTemplate, backend: str = "triton", device: str = "h200") -> str:

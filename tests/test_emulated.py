@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import carver
-from carver.base.host import folder
+from carver.base.folders import folder
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate

@@ -21,9 +21,9 @@ import pytest
 import carver
 from carver.arch import devices
 from carver.base.errors import CompileError, ConfigError, DeviceError
-from carver.compiled import forks
-from carver.compiled.forks import Forks
+from carver.compiled import worker
 from carver.compiled.triton import Compiled, Target, compile_launched
+from carver.compiled.worker import Forks
 from carver.integrations.autotune import (
     Enabled,
     Race,
@@ -190,7 +190,7 @@ def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.slow
 def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carver.compiled.forks.LATE_S", 0.5)
+    monkeypatch.setattr("carver.compiled.worker.LATE_S", 0.5)
 
     def build(place: int) -> Compiled:
         time.sleep(30 if place == 3 else 0.01)
@@ -223,7 +223,7 @@ def test_what_the_machine_lacked_is_asked_again() -> None:
 @pytest.mark.slow
 def test_a_copy_may_write_as_much_as_it_may_however_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that nobody has touched yet counts against a limit of what may be written to."""
-    monkeypatch.setattr(forks, "MEMORY_BYTES", 1 << 28)
+    monkeypatch.setattr(worker, "MEMORY_BYTES", 1 << 28)
     mapped = np.empty(1 << 30, np.int8)
 
     def build(place: int) -> Any:

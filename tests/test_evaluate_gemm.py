@@ -15,7 +15,7 @@ from benchmarks.adapters import tensile
 from carver.arch.devices import load
 from carver.base.errors import ConfigError
 from carver.cost import threads
-from carver.cost.constants import resolve
+from carver.cost.model import resolve
 from carver.cost.tile import Block, issue_per_clk
 from carver.evaluate.summary import geometric_mean, score
 from carver.evaluate.tables import Case

@@ -15,8 +15,7 @@ from benchmarks.adapters import read
 from benchmarks.adapters.kernel_tuner import MAX_DELAY
 from carver.arch.devices import load
 from carver.base.errors import NotationError, ProblemError
-from carver.cost.constants import resolve
-from carver.cost.model import MODELS
+from carver.cost.model import MODELS, resolve
 from carver.cost.models.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
 from carver.kernels.declaration import kernels
 from carver.kernels.scope import roles

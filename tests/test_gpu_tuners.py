@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import carver
+from carver.run.bench import benchmark_kernel
 from carver.run.cuda import TIMERS
-from carver.run.launched import benchmark_kernel
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

@@ -105,7 +105,7 @@ def test_fields_of_a_triton_matmul_by_hand() -> None:
 def test_hints_rankings_and_operators_can_be_copied_and_pickled(ranking: carver.Ranking, same) -> None:  # type: ignore[no-untyped-def]
     again = same(ranking)
     assert list(again) == list(ranking) and same(ranking[0]) == ranking[0] and repr(again) == repr(ranking)
-    op = same(carver.ops.template.Template(ranking.problem, ranking.arch))
+    op = same(carver.ops.operator.Template(ranking.problem, ranking.arch))
     assert op.recommend_hints(3, ranking.backend).seconds.tolist() == ranking[:3].seconds.tolist()
     with pytest.raises(TypeError, match="cannot be changed"):
         again[0].config.update(x=1)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import pytest
 
 import carver
 from carver.export import inductor
-from carver.export.inductor_kernels import Kernels
+from carver.export.inductor import Kernels
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")

@@ -12,14 +12,12 @@ from cases import FACES, KERNELS, holds_for_each, template
 
 import carver
 from carver.base.errors import KernelError
-from carver.base.host import folder
-from carver.cost.constants import CONSTANTS
-from carver.cost.model import MODELS
+from carver.base.folders import folder
+from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels.declaration import Kernel, kernels, load
 from carver.kernels.expr import Expression
 from carver.kernels.scope import size_scope, static_scope
-from carver.problem.operator_file import operator_files
-from carver.problem.problem import Problem, notation
+from carver.problem.problem import Problem, notation, operator_files
 
 ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}
 DERIVED = {"threads", "smem_bytes", "registers"}

@@ -9,9 +9,8 @@ import pytest
 from docs_kernels import BLOCK, COLUMNS, DOCS, PAGE, answered, guides, on_page_markdown
 
 import carver
-from carver.kernels.scope import size_scope, static_scope
-from carver.kernels.vocabulary import meaning
-from carver.problem.operator_file import operator_files
+from carver.kernels.scope import meaning, size_scope, static_scope
+from carver.problem.problem import operator_files
 from carver.ranking.trial import example
 
 GUIDES = guides()
@@ -43,7 +42,7 @@ def test_every_name_in_scope_is_described() -> None:
 
 
 def test_every_meaning_is_of_a_name_that_is_there() -> None:
-    from carver.kernels.vocabulary import MEANINGS
+    from carver.kernels.scope import MEANINGS
 
     arch, there = carver.CUDA("h200"), set()
     for operator in operator_files():

@@ -12,8 +12,8 @@ import pytest
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates
-from carver.cost.constants import resolve
 from carver.cost.learn import Rows, _told_by_others, carries, learnt, places, posterior, predict
+from carver.cost.model import resolve
 from carver.ranking.profile import Profile
 
 ROOT = Path(__file__).resolve().parent.parent

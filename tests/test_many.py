@@ -21,14 +21,13 @@ from cases import KERNELS, offered
 import carver
 from carver.base.errors import KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
-from carver.cost.constants import resolve
-from carver.cost.model import model_of
+from carver.cost.model import model_of, resolve
 from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.scope import size_scope, static_scope
 from carver.kernels.trace import Code, Trace, loops, mapped
-from carver.ops.template import Template
+from carver.ops.operator import Template
 from carver.problem.problem import Problem
 from carver.ranking.recommend import default_backend, offered_kernels
 

@@ -14,13 +14,12 @@ import carver
 from carver.arch.descriptor import LIMITS, occupancy_limits, resident_blocks
 from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
-from carver.cost.constants import CONSTANTS, resolve
-from carver.cost.estimate import LIMITERS, Estimate, estimate
+from carver.cost.estimate import LIMITERS, Estimate, Work, estimate, on_pipe
 from carver.cost.learn import predict
+from carver.cost.model import CONSTANTS, resolve
 from carver.cost.models.block import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
-from carver.cost.work import Work, on_pipe
 from carver.evaluate.tables import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
 from carver.ranking.rank import rank
@@ -489,7 +488,7 @@ def test_a_thin_tile_is_not_padded_to_the_rows_of_wgmma(name: str, dtype: str) -
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "float8_e4m3"])
 def test_no_type_runs_faster_than_the_units_that_compute_it(dtype: str) -> None:
     wide = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
-    templates: list[carver.ops.template.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
+    templates: list[carver.ops.operator.Template] = [carver.MatmulTemplate(2048, 64, 8192, in_dtype=dtype)]
     if dtype.startswith("float") and dtype != "float8_e4m3":  # element-wise, narrow types are computed as float32
         templates += [carver.ElementwiseTemplate((2048, 2048), dtype, flops_per_element=500)]
     for arch, op in product(map(carver.load_arch, OF_EACH_RATE), templates):

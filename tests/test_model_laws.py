@@ -14,13 +14,12 @@ from test_model import H200, K, estimated, term, work
 
 import carver
 from carver.arch.descriptor import Arch
-from carver.cost.estimate import estimate
+from carver.cost.estimate import Work, estimate
 from carver.cost.learn import Rows, _alike, _latest, _near, _shared, posterior
 from carver.cost.models.attention import Attention, attention, softmax_clk
 from carver.cost.models.contraction import copying, reduction
 from carver.cost.tile import Tile, spill_slowdown
 from carver.cost.traffic import dram_reads, split_waste, traffic
-from carver.cost.work import Work
 from carver.kernels.columns import read_columns
 from carver.kernels.space import Space
 

@@ -19,12 +19,12 @@ from cases import KERNELS
 
 from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.base.errors import CompileError
-from carver.base.host import folder
+from carver.base.folders import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.scope import static_scope
 from carver.kernels.space import given_space
-from carver.ops.template import Template
+from carver.ops.operator import Template
 from carver.problem.problem import Problem
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.render import CUDA_FLAGS, Program, Source, concrete, scope

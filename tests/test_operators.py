@@ -13,7 +13,7 @@ import carver
 from carver.base.errors import NoCandidates, ProblemError
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
-from carver.problem.operator_file import operator_files
+from carver.problem.problem import operator_files
 from carver.run import check as reference
 
 OPERATORS = list(operator.operators().values())
@@ -41,7 +41,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(-1, keepdims=True)
 
 
-def inputs(template: carver.ops.template.Template) -> dict[str, np.ndarray]:
+def inputs(template: carver.ops.operator.Template) -> dict[str, np.ndarray]:
     return {name: x.astype(np.float64) for name, x in reference.draw(template.problem, 3).items()}
 
 
@@ -120,7 +120,7 @@ def test_a_transpose_in_tiles_is_nearly_as_fast_as_a_copy() -> None:
 @pytest.mark.parametrize(("dtype", "tile"), [("float16", (64, 128)), ("float32", (64, 64)), ("float16", (256, 32))])
 def test_shared_memory_of_a_transpose_is_what_triton_takes_at_most(dtype: str, tile: tuple[int, int]) -> None:
     pytest.importorskip("triton")
-    from carver.compiled.arguments import Tensor
+    from carver.compiled.binary import Tensor
     from carver.compiled.triton import Target, compile_triton, specialise
 
     source = Path(__file__).parents[1] / "benchmarks" / "kernels" / "triton_transpose.py"

@@ -25,7 +25,7 @@ from carver.base.errors import ConfigError
 from carver.cli.main import main
 from carver.compiled.pool import Pool, own_fault, told, transient
 from carver.integrations.autotune import Race, enable_triton
-from carver.ranking import pins, ties
+from carver.ranking import pins, ranking
 from carver.ranking.pins import PinsError, Table
 
 triton = pytest.importorskip("triton")
@@ -93,18 +93,18 @@ def hint(ms: float, registers: int = 32, shared: int = 0, **config: Any) -> Hint
 )
 def test_ties_are_resolved_by_the_stated_order(hints: list[Hint], taken: int) -> None:
     for order in (hints, hints[::-1]):
-        choice = ties.choose(order)
+        choice = ranking.choose(order)
         assert choice.hint.config["B"] == taken
     assert choice.tied == (1 if taken == 64 and hints[1].predicted_ms == 1.02 else 2)
 
 
 def test_the_default_is_left_for_a_gain_above_the_margin_alone() -> None:
     hints, default = [hint(1.0, B=64), hint(1.08, B=32)], {"B": 32}
-    assert ties.choose(hints, default, 0.1).hint.config == {"B": 32}
-    assert "no predicted gain above 10% (8.0%)" in ties.choose(hints, default, 0.1).why
-    assert ties.choose(hints, default, 0.05).hint.config == {"B": 64}
-    assert ties.choose(hints, default).hint.config == {"B": 64}
-    assert "the default does not run" in ties.choose(hints, {"B": 1}, 0.1).why
+    assert ranking.choose(hints, default, 0.1).hint.config == {"B": 32}
+    assert "no predicted gain above 10% (8.0%)" in ranking.choose(hints, default, 0.1).why
+    assert ranking.choose(hints, default, 0.05).hint.config == {"B": 64}
+    assert ranking.choose(hints, default).hint.config == {"B": 64}
+    assert "the default does not run" in ranking.choose(hints, {"B": 1}, 0.1).why
 
 
 @pytest.mark.slow

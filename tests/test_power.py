@@ -7,8 +7,7 @@ import pytest
 
 import carver
 from carver.compiled.isa import rates
-from carver.cost.estimate import moving_clk
-from carver.cost.work import Work
+from carver.cost.estimate import Work, moving_clk
 
 
 def matmul(arch: carver.Arch | str, size: int, tiles: dict[tuple[int, int], int]) -> dict[tuple[int, int], float]:

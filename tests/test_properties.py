@@ -44,7 +44,7 @@ size = st.one_of(
 
 
 @st.composite
-def operators(draw: st.DrawFn) -> carver.ops.template.Template:
+def operators(draw: st.DrawFn) -> carver.ops.operator.Template:
     """A face with random sizes, types and options."""
     match draw(st.sampled_from(FACES)):
         case "matmul":
@@ -117,7 +117,7 @@ def check_alignment(hint: Hint) -> None:
 
 
 @given(operators(), st.sampled_from(GPUS), st.sampled_from(["cuda", "triton"]))
-def test_every_hint_is_legal(op: carver.ops.template.Template, name: str, backend: str) -> None:
+def test_every_hint_is_legal(op: carver.ops.operator.Template, name: str, backend: str) -> None:
     arch = carver.load_arch(name)
     assume(arch.vendor == "nvidia" or backend == "triton")
     assume(offered(op.problem, arch, backend))
@@ -133,10 +133,10 @@ def test_every_hint_is_legal(op: carver.ops.template.Template, name: str, backen
 
 
 @given(operators(), st.sampled_from(GPUS))
-def test_the_answer_does_not_depend_on_what_was_asked_before(op: carver.ops.template.Template, name: str) -> None:
+def test_the_answer_does_not_depend_on_what_was_asked_before(op: carver.ops.operator.Template, name: str) -> None:
     arch = carver.load_arch(name)
     assume(offered(op.problem, arch, "triton"))
-    again = carver.ops.template.Template(carver.problem.problem.Problem.from_dict(op.problem.to_dict()), arch)
+    again = carver.ops.operator.Template(carver.problem.problem.Problem.from_dict(op.problem.to_dict()), arch)
     first, second = op.with_arch(arch).recommend_hints(10, "triton"), again.recommend_hints(10, "triton")
     assert [h.to_json() for h in first] == [h.to_json() for h in second]
 

@@ -28,7 +28,7 @@ def test_best_first(ranking: carver.Ranking) -> None:
 
 
 def test_the_first_k_are_the_same_for_every_k(ranking: carver.Ranking) -> None:
-    op = carver.ops.template.Template(ranking.problem, ranking.arch)
+    op = carver.ops.operator.Template(ranking.problem, ranking.arch)
     everything = op.recommend_hints(10**9, ranking.backend)
     assert len(everything) == everything.candidates
     for k in (1, 3, 7, len(ranking)):
@@ -44,7 +44,7 @@ def test_equal_times_have_one_order(ranking: carver.Ranking) -> None:
 
 
 def test_ranking_ones_own_configurations_gives_the_same_times(ranking: carver.Ranking) -> None:
-    op = carver.ops.template.Template(ranking.problem, ranking.arch)
+    op = carver.ops.operator.Template(ranking.problem, ranking.arch)
     backwards = [h.config for h in ranking][::-1]
     again = op.rank(backwards, ranking.backend)
     assert [h.config for h in again] == [h.config for h in ranking]

@@ -17,8 +17,8 @@ from cases import KERNELS
 from carver.arch import devices as arch
 from carver.arch.descriptor import Arch
 from carver.base.errors import CompileError, ConfigError, KernelError, NoCandidates
+from carver.base.folders import folder
 from carver.base.given import as_json, typed
-from carver.base.host import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space

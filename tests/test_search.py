@@ -14,7 +14,7 @@ import carver
 from carver.base.errors import ConfigError, KernelError, NoCandidates
 from carver.cli.main import main
 from carver.ranking.ranking import Search
-from carver.ranking.space import Choices
+from carver.ranking.search import Choices
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -100,7 +100,7 @@ def test_it_begins_with_seeds_that_the_space_has() -> None:
 
 def test_a_template_seeds_a_space_by_the_usual_names_of_its_keys() -> None:
     from carver.arch.devices import load
-    from carver.integrations.search import _seeds
+    from carver.integrations.kernels import _seeds
 
     space = Choices.of(dict(BLOCK_SIZE_M=[64, 128, 256], BLOCK_SIZE_N=[64, 128, 256], BLOCK_K=[64], num_warps=[4, 8]))
     template = carver.MatmulTemplate(4096, 4096, 4096)

@@ -213,7 +213,7 @@ def test_a_kernel_that_the_device_cannot_run_is_said_with_its_requirement() -> N
     ("Y[j,i] = A[i,j]", "ij", carver.TransposeTemplate(4, 5)),
     ("Z[i,j] = B[j] + A[i,j]", "ij", carver.ElementwiseTemplate((4, 5), broadcast=1)),
 ])  # fmt: skip
-def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.ops.template.Template) -> None:
+def test_a_statement_is_known_by_what_it_says(computes: str, sizes: str, face: carver.ops.operator.Template) -> None:
     own = carver.OpTemplate(computes, **dict(zip(sizes, (4, 5, 6, 7), strict=False)))  # type: ignore[arg-type]
     assert own.problem == face.problem and hash(own.problem) == hash(face.problem)
     assert own.problem.to_dict() == face.problem.to_dict()

@@ -11,7 +11,7 @@ import pytest
 from cases import KERNELS
 
 import carver
-from carver.compiled.arguments import Tensor
+from carver.compiled.binary import Tensor
 from carver.compiled.triton import Target, function_of, specialise
 from carver.kernels import triton as rules
 from carver.kernels.compiler import COMPILERS

@@ -17,7 +17,7 @@ from carver.arch.devices import load, names
 from carver.base.errors import ConfigError
 from carver.base.given import content, text_of
 from carver.evaluate.tables import device, tunables
-from carver.kernels.foreign import from_triton
+from carver.kernels.backends import from_triton
 from carver.ops.matmul import MatmulTemplate
 
 from .winners import Row, Winner, listed, sorted_out

@@ -15,8 +15,8 @@ from carver.evaluate.tables import Case, seconds, tunables
 from carver.ops.attention import FlashAttentionTemplate
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.matmul import MatmulTemplate
+from carver.ops.operator import Template
 from carver.ops.reduction import ReductionTemplate
-from carver.ops.template import Template
 from carver.problem.problem import Problem
 
 from .words import dtype, each, read_csv, reference

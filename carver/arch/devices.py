@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, DeviceError, nearest
-from ..base.folders import config_folder, own_files
+from ..base.folders import config_folder, folder, own_files
 from ..base.given import fits, is_number, shown, text_of, toml_of
-from ..base.host import folder
 from .descriptor import (
     IDENTITY,
     INSTRUCTIONS,

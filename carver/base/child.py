@@ -35,7 +35,7 @@ from typing import IO, Any
 
 from . import errors, warden
 from .errors import CarverError, NoCandidates, RunError
-from .host import cores_available
+from .folders import cores_available
 
 GRACE_S = 3.0
 """What a process gets to leave by itself once its pipe is closed, before it is killed."""

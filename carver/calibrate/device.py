@@ -22,8 +22,8 @@ from ..cost.learn import fit, identified
 from ..evaluate.tables import Case
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.matmul import GEMVTemplate, MatmulTemplate
+from ..ops.operator import Template
 from ..ops.reduction import ReductionTemplate
-from ..ops.template import Template
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.recommend import own_backend, recommend

@@ -24,14 +24,14 @@ from ..arch.devices import own_folder, to_toml
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.folders import existing, is_writable, publish
 from ..base.types import FloatArray
-from ..cost.constants import CONSTANTS, resolve
 from ..cost.learn import Sample, fit, identified, predict, together
+from ..cost.model import CONSTANTS, resolve
 from ..evaluate.summary import geometric_mean, log_error, slowdowns
 from ..evaluate.tables import Case
 from ..kernels.declaration import Kernel, every
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space, given_space
-from ..problem.operator_file import operator_files
+from ..problem.problem import operator_files
 from ..ranking.rank import by_kernel, tunables_of
 from ..ranking.recommend import offered_kernels
 from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust

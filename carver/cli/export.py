@@ -17,7 +17,7 @@ from ..base.given import MOST_BYTES, text_from
 from ..base.table import words
 from ..export import cutlass, plain, tilelang, vllm
 from ..kernels.declaration import DeclarationError
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..ranking.hint import Hint
 from ..ranking.portfolio import Portfolio
 from ..ranking.portfolio import portfolio as find_portfolio

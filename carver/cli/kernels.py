@@ -26,8 +26,7 @@ from ..ranking.compare import compare as compared
 from ..ranking.compare import markdown as as_markdown
 from ..ranking.hint import Hint
 from ..ranking.ranking import Search
-from ..ranking.search import MOST, PATIENCE
-from ..ranking.space import SearchSpace
+from ..ranking.search import MOST, PATIENCE, SearchSpace
 from ..view.page import tables
 from . import options as opts
 from .reading import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
@@ -245,7 +244,7 @@ def search(
     Only some dozens are compiled, those that promise most. The device need not be in the machine. Ctrl-C prints what
     was found so far; the same command later goes on from there. `carver inspect --help` shows the file of arguments.
     """
-    from ..integrations.search import search as searched
+    from ..integrations.kernels import search as searched
 
     call = call_of(kernel, args)
     given: Any = configs_of(space, args)
@@ -303,7 +302,7 @@ def _record(
     A run records its own: CARVER_TRITON=pinned, or `python -m carver.triton --pinned --record PROGRAM`.
     """
     from ..compiled.triton import autotuned
-    from ..kernels.foreign import listed
+    from ..kernels.backends import listed
     from ..ranking.pins import add, path_of, pick
 
     chip = opts.device(arch)

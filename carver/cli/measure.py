@@ -18,7 +18,7 @@ from ..base.child import OUTCOMES
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
 from ..view.page import tables

@@ -31,7 +31,7 @@ from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words
 from ..kernels.declaration import every
 from ..ops.operator import Operator, operators
-from ..problem.operator_file import operator_files
+from ..problem.problem import operator_files
 from ..ranking.compare import Fleet
 from ..ranking.ranking import Ranking
 from ..view import page

@@ -17,7 +17,7 @@ from ..kernels.declaration import every
 from ..ops.elsewise import explained
 from ..ops.grouped_matmul import MoETemplate
 from ..ops.matmul import SCALE_BLOCK
-from ..ops.template import Template, recommend_many
+from ..ops.operator import Template, recommend_many
 from ..ranking.compare import rank_over, recommend_over
 from ..ranking.hint import Hint
 from ..ranking.rank import spellings

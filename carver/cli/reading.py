@@ -17,8 +17,8 @@ import numpy as np
 from ..base.errors import ConfigError, DeviceError, KernelError, nearest
 from ..base.given import json_each, json_of, shown, text_from, text_of, toml_of
 from ..kernels import expr
-from ..kernels.foreign import ROW_KEYS, is_grid
-from ..ops.template import Template
+from ..kernels.backends import ROW_KEYS, is_grid
+from ..ops.operator import Template
 
 if TYPE_CHECKING:
     from ..ranking.kernel import Call
@@ -276,7 +276,7 @@ def _argument(name: str, value: Any) -> Any:
         return _scalar(name, value["dtype"], value["value"])
     if "dtype" not in value or "shape" not in value:
         raise ConfigError(f"argument {name!r}: a tensor has dtype and shape, and may have strides and block_shape")
-    from ..compiled.arguments import Descriptor, Tensor
+    from ..compiled.binary import Descriptor, Tensor
 
     try:
         tensor = Tensor(value["dtype"], value["shape"], value.get("strides", ()))
@@ -287,7 +287,7 @@ def _argument(name: str, value: Any) -> Any:
 
 def _type(name: str, dtype: Any) -> Any:
     """Triton's, whose integers are called int8 and uint8 where its signatures have i8 and u8."""
-    from ..compiled.arguments import TRITON_TYPE
+    from ..compiled.binary import TRITON_TYPE
     from ..compiled.worker import decode
 
     if dtype not in TRITON_TYPE:

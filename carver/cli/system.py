@@ -26,7 +26,7 @@ from ..base.given import printable
 from ..base.store import NAME
 from ..base.table import Column, drawn, in_style, said_left_out, screen_width, words
 from ..ops.matmul import MatmulTemplate
-from ..ops.template import Template, recommend_many
+from ..ops.operator import Template, recommend_many
 from . import options as opts
 
 

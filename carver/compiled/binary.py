@@ -1,20 +1,207 @@
-"""A kernel as machine code with its launch: what every language comes to, and the door for tools that carver does not
+"""What a kernel is launched with, as its compiler sees it: tensors by type, shape and strides, numbers by value; and a
+kernel as machine code with its launch: what every language comes to, and the door for tools that carver does not
 know."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import ConfigError
-from ..base.given import MOST_BYTES, content, shown, whole
+from ..base.dtypes import ARRAY_BYTES
+from ..base.errors import ConfigError, nearest
+from ..base.given import MOST_BYTES, content, index, shown, whole
 from ..base.types import FrozenDict
-from .arguments import Tensor, extents, given
+
+TRITON_TYPE = {
+    "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
+    "float8_e4m3": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8", "float8_e5m2fnuz": "fp8e5b16",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "i1",
+    "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+}  # fmt: skip
+"""carver's element types as Triton writes them in a signature."""
+
+_SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"} | {
+    "float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2",
+}  # fmt: skip
+
+
+def extents(name: str, given: Any) -> Iterator[int]:
+    """Whole numbers, in a sequence of any library. Raises ConfigError for anything else."""
+    numbers: tuple[Any, ...] | None = None
+    if not isinstance(given, str) and isinstance(given, Iterable) and getattr(given, "ndim", 1) == 1:
+        numbers = tuple(given)
+    if numbers is None or any(index(n) is None for n in numbers):
+        raise ConfigError(f"{name} is a sequence of whole numbers, got {shown(given)}")
+    return (whole(f"each number of {name}", n, ConfigError, -(2**62), 2**62) for n in numbers)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument of a kernel: element type, shape, and strides in elements (row-major by default).
+
+    The type is a name, Triton's ("fp16") or PyTorch's ("float16"), or a dtype of a library.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        dtype = _dtype(self.dtype)
+        shape = tuple(extents("shape", self.shape))
+        if min(shape, default=0) < 0:
+            raise ConfigError(f"each number of a shape is at least 0, got {shape}")
+        strides = tuple(extents("strides", self.strides)) or tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        if len(strides) != len(shape):
+            raise ConfigError(f"a tensor of shape {shape} has {len(shape)} strides, got {strides}")
+        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "strides", strides)
+
+    def numel(self) -> int:
+        """Number of elements. This and the methods below are PyTorch's, for grids and heuristics that call them."""
+        return math.prod(self.shape)
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def size(self, axis: int | None = None) -> Any:
+        return self.shape if axis is None else self.shape[axis]
+
+    def stride(self, axis: int | None = None) -> Any:
+        return self.strides if axis is None else self.strides[axis]
+
+    def element_size(self) -> int:
+        return self.item_bytes
+
+    @property
+    def item_bytes(self) -> int:
+        return ARRAY_BYTES[self.dtype.removesuffix("fnuz")]
+
+    @property
+    def nbytes(self) -> int:
+        """Distinct bytes that the tensor's elements take."""
+        used = (n for n, stride in zip(self.shape, self.strides, strict=True) if stride)
+        return math.prod(used) * self.item_bytes
+
+    @property
+    def extent_bytes(self) -> int:
+        """From its first element to the last in memory."""
+        steps = sum((n - 1) * max(stride, 0) for n, stride in zip(self.shape, self.strides, strict=True))
+        return (steps + 1) * self.item_bytes if self.numel() else 0
+
+
+Tensor.__init__ = takes(ConfigError, besides=".")(Tensor.__init__)  # type: ignore[method-assign]
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor made on the host: a tensor, and the block that one access moves. `layout`: Gluon's, of the
+    block in shared memory."""
+
+    tensor: Tensor
+    block_shape: tuple[int, ...]
+    layout: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tensor, Tensor):
+            raise ConfigError(f"a descriptor is of a carver.Tensor, got {shown(self.tensor)}")
+        object.__setattr__(self, "block_shape", tuple(extents("block_shape", self.block_shape)))
+        if len(self.block_shape) != len(self.tensor.shape):
+            raise ConfigError(f"a descriptor's block {self.block_shape} has another rank than {self.tensor.shape}")
+        if min(self.block_shape, default=1) < 1:
+            raise ConfigError(f"each number of a block_shape is at least 1, got {self.block_shape}")
+
+
+def changeable(value: Any) -> Any:
+    """A copy of a tensor descriptor that a hook may change. It has Triton's class, by which hooks recognise it."""
+    if not isinstance(value, Descriptor):
+        return copy(value)
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor as kind
+    except ImportError:  # an older Triton
+        kind = SimpleNamespace
+    made = kind.__new__(kind)  # whose __init__ asks for an address
+    tensor = value.tensor
+    vars(made).update(
+        base=tensor, shape=list(tensor.shape), strides=list(tensor.strides), block_shape=list(value.block_shape)
+    )
+    return made
+
+
+def given(value: Any) -> Any:
+    """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
+    if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
+        tensor = Tensor(value.base.dtype, tuple(value.shape), tuple(value.strides))
+        return Descriptor(tensor, tuple(value.block_shape), getattr(value, "layout", None))
+    points = hasattr(value, "data_ptr") or len(getattr(value, "shape", ()))  # NumPy's scalars have a shape as well
+    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and points:
+        stride = value.stride() if callable(getattr(value, "stride", None)) else ()
+        return Tensor(value.dtype, tuple(value.shape), tuple(stride))
+    if hasattr(value, "dtype") and hasattr(value, "item") and not isinstance(value, Tensor):
+        return value.item()
+    return value
+
+
+def handed(name: str, value: Any) -> Any:
+    """The argument `name` as `given` has it, in a tuple each of its parts. Its errors name it."""
+    if isinstance(value, tuple):
+        return by_part(handed, name, value)
+    try:
+        return given(value)
+    except ConfigError as error:
+        raise ConfigError(f"argument {name!r}: {error}") from None
+
+
+def by_part(function: Callable[[str, Any], Any], name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the function gives of each part, by its name `sizes.0`, `sizes.1`, as a tuple of the same kind."""
+    parts = [function(f"{name}.{i}", part) for i, part in enumerate(value)]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """An argument under its name; the parts of a tuple one by one, under theirs."""
+    if not isinstance(value, tuple):
+        yield name, value
+        return
+    for i, part in enumerate(value):
+        yield from leaves(f"{name}.{i}", part)
+
+
+def _dtype(given: Any) -> str:
+    name = getattr(given, "__name__", None) or str(given).rpartition(".")[2]
+    name = _SPELT.get(name, name)
+    if name not in TRITON_TYPE:
+        raise ConfigError(f"unknown element type {shown(given)}; known: {', '.join(TRITON_TYPE)}")
+    return name
+
+
+def check_values(values: Mapping[str, Any], args: Mapping[str, Any]) -> None:
+    """What tensors are said to hold is of tensors among the arguments, of whole numbers for those of integers, and no
+    array of another number of elements."""
+    plain = dict(leaf for name, value in args.items() for leaf in leaves(name, handed(name, value)))
+    found = {name: getattr(value, "tensor", value) for name, value in plain.items()}
+    tensors = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    for name, value in values.items():
+        if name not in tensors:
+            raise ConfigError(f"values are of tensors among the arguments, got {name!r}: {nearest(name, tensors)}")
+        try:
+            held = np.asarray(value)
+        except ValueError:  # rows of several lengths, which whoever reads them refuses
+            continue
+        if held.ndim and held.size and held.size != tensors[name].numel():
+            raise ConfigError(f"values[{name!r}] has {held.size:,} numbers, the tensor {tensors[name].numel():,}")
+        broken = held.dtype.kind == "f" and np.isfinite(held) & (held != np.floor(held))
+        if "int" in tensors[name].dtype and np.any(broken):
+            raise ConfigError(f"values[{name!r}] has fractions, the tensor is of {tensors[name].dtype}")
+
 
 _SWIZZLES = 3
 """Codes of a tensor map's swizzle: none, 32, 64 and 128 bytes."""

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .overlap import Rectangles, rectangles
-from .stretches import Stretch, fetched, scattered, tile_elements
+from .stretches import Rectangles, Stretch, fetched, rectangles, scattered, tile_elements
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
 

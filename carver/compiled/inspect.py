@@ -13,11 +13,10 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes, typed
-from . import pool, store
-from .arguments import Descriptor, Tensor, handed, leaves
+from . import pool
+from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
 from .footprint import Touched, sizes_of
-from .forks import Forks
 from .machine import Machine, matrix_rates
 from .program import evaluate
 from .trace import Trace
@@ -33,7 +32,7 @@ from .triton import (
     settings,
     specialise,
 )
-from .worker import request
+from .worker import Forks, request
 
 PERIOD, FAR = 1024, 1 << 16
 """Elements after which banks and sectors are the same, eight numbers to a word at most; what keeps rows apart."""
@@ -103,8 +102,8 @@ def facts_of(
     if state := settings():
         hashed = {i: sha256(f"{each.key} {state}".encode()).hexdigest() for i, each in wanted.items()}
         wanted = {i: replace(each, key=hashed[i]) for i, each in wanted.items()}
-    keys = {i: store.facts_key(each.key, each.grid, each.args, arch) for i, each in wanted.items()}
-    found: dict[str, Facts | CarverError] = {**store.load_facts(dict.fromkeys(keys.values()), values or {})}
+    keys = {i: pool.facts_key(each.key, each.grid, each.args, arch) for i, each in wanted.items()}
+    found: dict[str, Facts | CarverError] = {**pool.load_facts(dict.fromkeys(keys.values()), values or {})}
     missing = {i: each for i, each in wanted.items() if keys[i] not in found}
     for key, facts in _compiled(kernel, missing, keys, arch, values or {}, bounds):
         found[key] = facts
@@ -123,8 +122,8 @@ def _compiled(
     sharing: dict[str, list[int]] = {}
     for i, each in wanted.items():
         sharing.setdefault(each.key, []).append(i)
-    traces: dict[str, tuple[Trace, Touched, store.Used] | Exception] = {}
-    made: dict[int, tuple[Facts, store.Used] | Exception] = {}
+    traces: dict[str, tuple[Trace, Touched, pool.Used] | Exception] = {}
+    made: dict[int, tuple[Facts, pool.Used] | Exception] = {}
 
     def heard(key: str, reply: pool.Reply) -> None:
         """Follow a program while others are compiled, and gather its facts once its code is read."""
@@ -133,7 +132,7 @@ def _compiled(
             # configurations that differ in warps and stages alone are one program
             program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
             if program not in traces:
-                traces[program] = _caught(_followed, reply["ttir"], each, store.Used(values))
+                traces[program] = _caught(_followed, reply["ttir"], each, pool.Used(values))
             found = traces[program]
             if isinstance(found, Exception):
                 made[i] = found
@@ -157,7 +156,7 @@ def _compiled(
             case Exception() as fault:
                 yield keys[i], CompileError(pool.own_fault(fault))
             case facts, used:
-                store.save_facts(keys[i], facts, used)
+                pool.save_facts(keys[i], facts, used)
                 yield keys[i], facts
 
 
@@ -169,14 +168,14 @@ def _caught(make: Callable[..., Any], *args: Any) -> Any:
         return error
 
 
-def _followed(ttir: str, each: Candidate, used: store.Used) -> tuple[Trace, Touched, store.Used]:
+def _followed(ttir: str, each: Candidate, used: pool.Used) -> tuple[Trace, Touched, pool.Used]:
     trace = evaluate(ttir, [(name, _evaluated(value)) for name, value in each.args], each.grid, used)
     return trace, Touched.of(trace, sizes_of(each.args)), used
 
 
 def _gathered(
-    reply: pool.Reply, followed: tuple[Trace, Touched, store.Used], each: Candidate, arch: Arch
-) -> tuple[Facts, store.Used]:  # fmt: skip
+    reply: pool.Reply, followed: tuple[Trace, Touched, pool.Used], each: Candidate, arch: Arch
+) -> tuple[Facts, pool.Used]:  # fmt: skip
     trace, touched, used = followed
     shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "threads")}
     facts = gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape)

@@ -1,18 +1,303 @@
-"""What one access asks of memory: stretches of its tiles, sectors of these, and which of them others have fetched."""
+"""What one access asks of memory: stretches of its tiles, sectors of these, which of them others have fetched, and what
+tiles touch together where they overlap in part, as in windows, stencils and convolutions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.types import FloatArray
-from .overlap import runs
 from .trace import Access
-from .values import SECTOR_BYTES, Piece
+from .values import SECTOR_BYTES, Floor, Piece
+
+MOST_PARTS = 1 << 19
+"""Rectangles, with the strips that they are cut into; more are not united."""
+MOST_STEPS = 64
+"""Places of a tile, or steps of a walk, that are no rectangle together: each is one of its own."""
+SAMPLED_ELEMENTS, MIXER = 1024, 40503
+"""Of a page of memory, all of which is in a sample or none; by which the numbers of pages are mixed, since rows of a
+matrix are as long as powers of two."""
+MOST_GAPS, MOST_KEPT = 6.0, 0.9
+"""Times as many elements as a tile has may lie between those of neighbours that a division cuts into pieces; share that
+a mask may let through of rows that would overlap without it."""
+
+
+class Part(NamedTuple):
+    """A rectangle, from the place of its tile on. [rows, elements]"""
+
+    top: float
+    left: float
+    height: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """What walks touch, in memory as rows of `pitch` elements. One row if there is no pitch."""
+
+    walk: Any
+    """Whose each rectangle is."""
+    top: FloatArray
+    left: FloatArray
+    height: FloatArray
+    width: FloatArray
+    sector: float
+    """Elements that are fetched at once."""
+    kept: float
+    """Share that masks let through; 1 where rectangles end where their masks do. Of a sample as many as it stands for.
+    """
+
+    def touched(self, group: Any) -> FloatArray:
+        """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
+        Rows are cut where a rectangle begins or ends. Within a strip of rows each is an interval, and a union of
+        intervals is what they add in order, each beyond those before it."""
+        strips, rows, which = _strips(self.top, self.height)
+        low: Any = np.floor(self.left / self.sector)[which]
+        high: Any = np.ceil((self.left + self.width) / self.sector)[which]
+        mine = group[self.walk][which]
+        reach = float(high.max() - low.min()) + 1.0
+        apart = (mine * (int(strips.max()) + 1) + strips) * reach - float(low.min())
+        order: Any = np.argsort(low + apart)
+        low, high = (low + apart)[order], (high + apart)[order]
+        before = np.concatenate([[-np.inf], np.maximum.accumulate(high)[:-1]])
+        fresh = np.maximum(high - np.maximum(low, before), 0.0) * rows[order]
+        count = int(group.max(initial=0)) + 1
+        return np.asarray(np.bincount(mine[order], fresh * self.sector * self.kept, count), np.float64)
+
+
+def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
+    """Of each piece of a rectangle: the strip that it is in, the rows of that, and its rectangle."""
+    edges = np.unique(np.concatenate([top, top + height]))
+    first, last = np.searchsorted(edges, top), np.searchsorted(edges, top + height)
+    n = last - first
+    which = np.repeat(np.arange(len(top)), n)
+    strips = np.arange(len(which)) - np.repeat(np.cumsum(n) - n - first, n)
+    return strips, np.diff(edges)[strips], which
+
+
+def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectangles | None:
+    """Of accesses of one geometry, whose walks follow one another; `sector`: elements that are fetched at once; `kept`:
+    share of a tile that masks let through. None where tiles lie side by side or one on the other, so that counting
+    different ones is enough; and where they are no rectangles."""
+    kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
+    accesses, planes = _one_plane(accesses)
+    tile = _tile(_straightened(_covered(accesses[0])), sector, kept)
+    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
+    if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
+        return None
+    pitch, parts = tile
+    whole = parts[0].width if not pitch and len(parts) == 1 else 0.0
+    walk = np.arange(len(start))
+    if len(shared := _one_shape(accesses)) > 1:  # of one program all, from the access in the middle on
+        order = np.argsort(shared)
+        middle = int(order[len(order) // 2])
+        each = len(accesses[0].start)
+        walk = walk[middle * each : (middle + 1) * each]
+        parts = list(_shifted(parts, shared - shared[middle], pitch))
+    step, times = stride[walk], count[walk]
+    moving = (times > 1) & (step != 0)
+    alike = bool((times == times[0]).all() and (step == step[0]).all()) if len(times) else True
+    if not len(walk) or (moving.any() and not alike):
+        return None
+    if moving.any():
+        parts = _walked(parts, float(step[0]), int(times[0]), pitch)
+    top: FloatArray = start[walk] // pitch if pitch else np.zeros(len(walk))
+    left: FloatArray = start[walk] % pitch if pitch else start[walk]
+    if not parts or not _overlap(parts, top, left):
+        return None
+    parts = list(_joined(parts))
+    n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
+    lost = whole * times * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
+    if (many := n * len(walk) / MOST_PARTS) > 1:
+        return _sampled(parts, left, lost, walk, math.ceil(many), sector, planes) if not pitch else None
+    at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
+    columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
+    if whole:
+        columns["width"] = np.maximum(columns["width"] - np.repeat(lost, n), 0.0)
+        kept = 1.0
+    elif kept < MOST_KEPT and n == len(shared):  # masks end rows, and no window beside fills what they leave out
+        columns["width"] *= np.repeat(own, n)
+        kept = 1.0
+    return Rectangles(np.repeat(walk, n), **columns, sector=sector, kept=kept * planes)
+
+
+def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
+    """Walks along the planes of a volume as if they stayed in one, and how many planes there are: where all go equally
+    far by steps that are longer than their tiles, they meet the same neighbours in each. Of few or of other walks
+    nothing is changed."""
+    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
+    moving = (count > 1) & (stride != 0)
+    step, times = (float(abs(column).max(initial=0.0, where=moving)) for column in (stride, count))
+    extent = 1.0 + sum(abs(c) * (n - 1) for c, n in zip(accesses[0].coef, accesses[0].shape, strict=True))
+    even = (abs(stride[moving]) == step).all() and (count[moving] > MOST_KEPT * times).all()
+    if times * len(accesses) <= MOST_STEPS or not even or not extent <= step or not np.isfinite(start).all():
+        return accesses, 1.0
+    if np.ptp(start[moving] // step) > (1.0 - MOST_KEPT) * times:
+        return accesses, 1.0
+    still = (replace(a, start=a.start % step, stride=0.0 * a.stride, count=np.ones(len(a.count))) for a in accesses)
+    return list(still), times
+
+
+def _sampled(
+    parts: Sequence[Part], left: FloatArray, lost: FloatArray, walk: Any, every: int, sector: float, planes: float
+) -> Rectangles:
+    """Of one row of memory, those that begin in one of `every` pages, which stand for all; each `lost` so much."""
+    chosen, lows, widths = [], [], []
+    for part in parts:
+        page = ((left + part.left) // SAMPLED_ELEMENTS).astype(np.int64)
+        [here] = np.nonzero((page * MIXER >> 16) % every == 0)
+        chosen.append(here)
+        lows.append(left[here] + part.left)
+        widths.append(np.maximum(part.width - lost[here], 0.0))
+    which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
+    flat = np.zeros(len(low))
+    return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, every * planes)
+
+
+def _covered(access: Access) -> Access:
+    """The part of its tile that masks ever let through."""
+    shape = (max(round(n * part), 1) for n, part in zip(access.shape, access.covered, strict=True))
+    return replace(access, shape=tuple(shape)) if access.covered else access
+
+
+def _straightened(access: Access) -> Access:
+    """A dimension that a division cuts into pieces as if it went straight on: as far as from a tile that masks leave
+    whole to the next one, where tiles follow one another with small gaps."""
+    cut = [d for d, c in enumerate(access.coef) if np.isnan(c) and access.shape[d] > 1]
+    if len(cut) != 1 or (piece := access.pieces[cut[0]]) is None or not abs(piece.step) >= 1:
+        return access
+    step, n = abs(piece.step), access.shape[cut[0]]
+    places, which = np.unique(access.start // step, return_index=True)
+    whole = access.kept[which][:-1] >= MOST_KEPT * access.kept.max(initial=0.0)
+    gaps = np.diff(places)[whole & np.isfinite(places[1:])]
+    apart = float(np.median(gaps)) if len(gaps) else 0.0
+    if not n <= apart + 1 <= MOST_GAPS * n:
+        return access
+    coef = tuple(step if d == cut[0] else c for d, c in enumerate(access.coef))
+    shape = tuple(round(apart) if d == cut[0] else m for d, m in enumerate(access.shape))
+    return replace(access, coef=coef, shape=shape)
+
+
+def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]] | None:
+    """Elements from one row of a tile to the next, 0 for a tile of one row, and its rectangles: dimensions that step by
+    less than a sector beyond what those before them cover are columns, the next is rows."""
+    if access.turned:
+        return 0.0, list(runs(access.shape, access.coef, access.floors, sector))
+    width, rows, low = 1.0, list[tuple[float, int]](), 0.0
+    for c, n in sorted(zip(access.coef, access.shape, strict=True), key=lambda each: abs(each[0])):
+        if not np.isfinite(c) or (c != round(c) and abs(c) > 1):  # of steps below 1, which are a mean, some are none
+            return None
+        if c == 0 or n == 1:
+            continue
+        low += min(c, 0.0) * (n - 1)
+        if 1 < abs(c) < width and not rows and kept < MOST_KEPT:  # rows that masks end before the next begins
+            return None
+        if not rows and (abs(c) <= width or (width == 1 and abs(c) < sector)):
+            width += abs(c) * (n - 1)
+        else:
+            rows.append((abs(c), n))
+    if not rows:
+        return 0.0, [Part(0.0, low, 1.0, width)]
+    (pitch, height), *more = rows
+    if low or width > pitch:
+        return None
+    parts = [Part(0.0, 0.0, float(height), width)]
+    for step, n in more:
+        parts = list(_shifted(parts, step * np.arange(n), pitch)) if n * len(parts) <= MOST_STEPS else []
+    return (pitch, parts) if parts else None
+
+
+@lru_cache(maxsize=64)
+def runs(
+    shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...], gap: float = 1.0
+) -> tuple[Part, ...]:  # fmt: skip
+    """Elements of a tile that lie one after another, or apart by less than `gap`, where sums of places are rounded, as
+    those of a turned image are. Half a step of each sum is over at the tile's first element."""
+    along = np.meshgrid(*map(np.arange, shape), indexing="ij", sparse=True)
+    at: Any = sum(c * i for c, i in zip(coef, along, strict=True))
+    for factor, slopes in floors:
+        place: Any = sum(c * i for c, i in zip(slopes, along, strict=True))
+        at = at + factor * (np.floor(place + 0.5) - place)
+    places = np.unique(np.rint(at))
+    ends = np.flatnonzero(np.diff(places, append=np.inf) > max(gap, 1.0))
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    spans = zip(places[begins], places[ends], strict=True)
+    return tuple(Part(0.0, float(low), 1.0, float(high - low) + 1.0) for low, high in spans)
+
+
+def _one_shape(accesses: Sequence[Access]) -> FloatArray:
+    """How far each access lies from the first in every program; one number where that differs or programs do."""
+    first, *others = accesses
+    away = [0.0]
+    for other in others:
+        alike = len(other.start) == len(first.start) and all(
+            np.array_equal(getattr(other, n), getattr(first, n)) for n in ("program", "round", "stride", "count")
+        )
+        if not alike or not len(first.start) or np.ptp(apart := other.start - first.start):
+            return np.zeros(1)
+        away.append(float(apart[0]))
+    return np.array(away)
+
+
+def _shifted(parts: Sequence[Part], by: Any, pitch: float) -> Iterator[Part]:
+    for elements in by:
+        down = round(elements / pitch) if pitch else 0
+        for part in parts:
+            yield part._replace(top=part.top + down, left=part.left + elements - down * pitch)
+
+
+def _walked(parts: list[Part], step: float, times: int, pitch: float) -> list[Part]:
+    """Of all steps of a walk; nothing where these are too many."""
+    down = round(step / pitch) if pitch and step % pitch == 0 else 0
+    high, wide = min(p.height for p in parts), min(p.width for p in parts)
+    whole = step * (times - 1)
+    if down and abs(down) <= high:
+        rows = down * (times - 1)
+        return [p._replace(top=p.top + min(rows, 0), height=p.height + abs(rows)) for p in parts]
+    if not down and abs(step) <= wide and (not pitch or abs(whole) < pitch):
+        return [p._replace(left=p.left + min(whole, 0.0), width=p.width + abs(whole)) for p in parts]
+    return list(_shifted(parts, step * np.arange(times), pitch)) if times * len(parts) <= MOST_STEPS else []
+
+
+def _overlap(parts: Sequence[Part], top: FloatArray, left: FloatArray) -> bool:
+    """Whether two tiles may have some elements in common, and not all."""
+    if len(parts) > 1:
+        return True
+    [part] = parts
+    for places, extent in ((top, part.height), (left, part.width)):
+        if (np.diff(np.unique(places)) < extent).any():
+            return True
+    return False
+
+
+def _joined(parts: Sequence[Part]) -> Iterator[Part]:
+    """The same elements as rectangles that do not overlap."""
+    top, left, height, width = (np.array(column) for column in zip(*parts, strict=True))
+    strips, _, which = _strips(top, height)
+    edges = np.unique(np.concatenate([top, top + height]))
+    open_: dict[tuple[float, float], Part] = {}
+    for strip in range(len(edges) - 1):
+        inside = which[strips == strip]
+        found: dict[tuple[float, float], Part] = {}
+        ends = -np.inf
+        spans: list[list[float]] = []
+        for n in inside[np.argsort(left[inside])]:
+            if left[n] > ends:
+                spans.append([left[n], left[n] + width[n]])
+            spans[-1][1] = ends = max(spans[-1][1], left[n] + width[n])
+        for low, high in spans:
+            above = open_.pop((low, high), None)
+            begins = above.top if above else float(edges[strip])
+            found[low, high] = Part(begins, low, float(edges[strip + 1]) - begins, high - low)
+        yield from open_.values()
+        open_ = found
+    yield from open_.values()
+
 
 ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""

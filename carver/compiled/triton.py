@@ -22,7 +22,7 @@ from ..base.children import lacked
 from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
 from ..base.folders import private, scratch
 from ..base.given import index, shown, whole
-from .arguments import TRITON_TYPE, Descriptor, Tensor, by_part, changeable, leaves
+from .binary import TRITON_TYPE, Descriptor, Tensor, by_part, changeable, leaves
 
 ALIGNED = 16
 """Triton compiles another version for integers and addresses that this divides."""

@@ -29,9 +29,8 @@ import numpy as np
 from ..base.types import BoolArray, FloatArray, IntArray
 from ..kernels.scope import size_scope, static_scope
 from ..kernels.space import Space
-from .constants import CONSTANTS, resolve
 from .estimate import estimate
-from .model import constants_of, model_of
+from .model import CONSTANTS, constants_of, model_of, resolve
 
 STEP = 0.05
 """Step of ln(constant) to either side, for derivatives. Smaller steps vanish where the model rounds up."""

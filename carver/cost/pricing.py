@@ -27,10 +27,8 @@ from ..kernels.scope import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem
-from .constants import resolve
-from .estimate import Estimate, estimate
-from .model import model_of
-from .work import Work
+from .estimate import Estimate, Work, estimate
+from .model import model_of, resolve
 
 MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""

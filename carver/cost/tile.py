@@ -11,8 +11,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray
 from ..kernels.columns import column, given, table
-from ..kernels.scope import matrix_unit, vector_dtype, warp_matrix_unit
-from ..kernels.vocabulary import MMA, VECTOR
+from ..kernels.scope import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
 
 

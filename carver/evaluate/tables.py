@@ -30,10 +30,9 @@ from ..arch.devices import isa_of, load, match, names
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest
 from ..base.given import is_number, json_of, shown, text_of, toml_of
 from ..base.types import FloatArray
+from ..kernels.backends import renamed
 from ..kernels.declaration import Kernel, kernels
-from ..kernels.foreign import renamed
-from ..ops.operator import operators
-from ..ops.template import Template
+from ..ops.operator import Template, operators
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.rank import rank, spellings

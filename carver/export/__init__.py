@@ -1,7 +1,7 @@
 """Hints in the formats of other tools, and other tools' configurations as input of `rank`.
 
 One module per target. Each holds plain functions of hints, imports its target when one of them is called, and has a
-`from_config` for the other direction (see `carver.kernels.foreign`). `adopt` finds the right one by what it is given.
+`from_config` for the other direction (see `carver.kernels.backends`). `adopt` finds the right one by what it is given.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
+from ..kernels.backends import adopt as adopt
 from ..kernels.declaration import kernel_named
-from ..kernels.foreign import adopt as adopt
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.profile import Given

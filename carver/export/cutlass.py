@@ -14,7 +14,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import takes
-from ..kernels.foreign import from_cutlass
+from ..kernels.backends import from_cutlass
 from ..kernels.scope import matrix_unit
 from ..ranking.hint import Hint
 from . import Exported, distinct

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import takes
-from ..kernels.foreign import BLOCKS, from_helion, order_of
-from ..ops.template import Template
+from ..kernels.backends import BLOCKS, from_helion, order_of
+from ..ops.operator import Template
 from ..ranking.hint import Hint
 from . import Exported, distinct, imported
 

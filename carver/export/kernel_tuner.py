@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.errors import ConfigError, nearest
 from ..base.given import takes
-from ..kernels.foreign import from_kernel_tuner
+from ..kernels.backends import from_kernel_tuner
 from ..ranking.hint import Hint
 from . import check_one_space, filled, imported, renamed
 

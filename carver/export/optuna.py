@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError
 from ..base.given import shown, takes
-from ..kernels.foreign import from_optuna
+from ..kernels.backends import from_optuna
 from ..ranking.hint import Hint
 from . import check_one_space, filled, imported, renamed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.errors import ConfigError
 from ..base.given import takes
-from ..kernels.foreign import from_row
+from ..kernels.backends import from_row
 from ..ranking.hint import Hint
 from . import renamed
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
-from ..kernels.foreign import from_tilelang
-from ..ops.template import Template
+from ..kernels.backends import from_tilelang
+from ..ops.operator import Template
 from ..problem import notation
 from ..problem.problem import Problem
 from ..ranking.hint import Hint

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.given import asked, takes
-from ..kernels.backends import BACKENDS
-from ..kernels.foreign import from_triton
-from ..ops.template import Template
+from ..kernels.backends import BACKENDS, from_triton
+from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking

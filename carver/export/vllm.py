@@ -22,10 +22,10 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
-from ..kernels.foreign import from_triton
+from ..kernels.backends import from_triton
 from ..ops.grouped_matmul import CONSIDERED, MoETemplate
 from ..ops.matmul import MatmulTemplate
-from ..ops.template import recommend_many
+from ..ops.operator import recommend_many
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 

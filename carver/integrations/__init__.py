@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
-from ..compiled.arguments import given
+from ..compiled.binary import given
 
 
 def capability(arch: Arch, what: str) -> tuple[int, int]:

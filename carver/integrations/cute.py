@@ -18,8 +18,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
-from ..compiled.arguments import Tensor
-from ..compiled.binary import Binary, TensorMap
+from ..compiled.binary import Binary, Tensor, TensorMap
 from . import capability, in_order, refusal
 
 _ELEMENTS = {

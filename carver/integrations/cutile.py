@@ -16,8 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import Tensor, given
-from ..compiled.binary import Binary
+from ..compiled.binary import Binary, Tensor, given
 from ..compiled.isa.sass import kernels
 from ..compiled.triton import ALIGNED, grid_of
 from . import capability, in_order, refusal

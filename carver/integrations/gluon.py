@@ -10,8 +10,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import TRITON_TYPE, Descriptor, handed, leaves
-from ..compiled.binary import Binary, TensorMap
+from ..compiled.binary import TRITON_TYPE, Binary, Descriptor, TensorMap, handed, leaves
 from ..compiled.triton import (
     Target,
     autotuned,

@@ -1,7 +1,7 @@
 """Helion: its whole space searched by predicted times, and its own searches run at prices. Tried with Helion 1.5.1.
 
 Each configuration of Helion is a Triton kernel of its own. It is generated in this process, compiled in a copy of it
-(`compiled.forks`), and evaluated like any other; replies are in the store by their code. `search` is of a bound kernel,
+(`compiled.worker`), and evaluated like any other; replies are in the store by their code. `search` is of a bound kernel,
 and `absent` lets one be bound where there is no GPU. `helion_tuner` is what stands in Helion's own places.
 """
 
@@ -22,19 +22,18 @@ from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError
 from ..base.given import takes
 from ..compiled.facts import Facts
-from ..compiled.forks import Forks
 from ..compiled.inspect import Candidate, candidate, facts_of
 from ..compiled.pool import SECONDS
 from ..compiled.triton import Target, compile_triton
+from ..compiled.worker import Forks
 from ..cost.models.compiled import fits, price_compiled
 from ..export import imported
 from ..ops.attention import FlashAttentionTemplate
 from ..ops.matmul import MatmulTemplate
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..ranking.kernel import described
 from ..ranking.ranking import Ranking, Search
-from ..ranking.search import MOST, PATIENCE, searched
-from ..ranking.space import BESIDE, DRAWN, MOVED, Config
+from ..ranking.search import BESIDE, DRAWN, MOST, MOVED, PATIENCE, Config, searched
 from . import capability, refusal
 
 PACKAGES = "helion==1.5.1 packaging"

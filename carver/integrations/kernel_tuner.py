@@ -20,8 +20,7 @@ from ..compiled.pool import SECONDS
 from ..export.kernel_tuner import SeededStrategy
 from ..problem.problem import counted
 from ..ranking.ranking import Ranking
-from ..ranking.search import searched
-from ..ranking.space import Choices
+from ..ranking.search import Choices, searched
 from ..run.spec import Kernel
 from . import source
 from .enable import TOPK, Chosen, Enabled

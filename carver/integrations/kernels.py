@@ -1,17 +1,17 @@
-"""`rank_kernel` and `inspect` for kernels of any language: Triton's go their way, others are compiled to machine code
-by their front end and evaluated, each configuration in a copy of this process.
+"""`rank_kernel`, `inspect` and `search` for kernels of any language.
 
 A front end is a module of this folder with `binary(kernel, config, *, args, grid, block, arch)`, and `configs(kernel,
 args)` where its language has a tuner with lists. It is found by the module of the object's type, and imports its
-language only to compile: an object of a language is there only where that language is.
-"""
+language only to compile: an object of a language is there only where that language is."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from hashlib import sha256
 from importlib import import_module
 from inspect import getsource, signature
@@ -22,24 +22,29 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
-from ..base.given import shown, takes
-from ..base.host import cores_available
+from ..base.folders import cores_available
+from ..base.given import number, shown, takes
 from ..base.table import is_watched, progress_bars
 from ..compiled import inspect as compiled
-from ..compiled import store
-from ..compiled.arguments import Tensor
-from ..compiled.binary import Binary, Struct, TensorMap
+from ..compiled import pool
+from ..compiled.binary import Binary, Struct, Tensor, TensorMap
 from ..compiled.execution.facts import facts_of_binary
 from ..compiled.facts import Facts
-from ..compiled.forks import Copies
-from ..compiled.pool import SECONDS, Compilers, Reply
+from ..compiled.inspect import Candidate, candidate
+from ..compiled.inspect import facts_of as triton_facts
+from ..compiled.pool import SECONDS, Compilers, Pool, Reply
 from ..compiled.triton import called, function_of, plain_config
-from ..kernels.foreign import listed as combined
+from ..compiled.worker import Copies
+from ..kernels.backends import BACKENDS
+from ..kernels.backends import listed as combined
+from ..ops.operator import Template
+from ..problem.problem import counted
 from ..ranking import kernel as triton
 from ..ranking.hint import Hint
 from ..ranking.kernel import SCREENED, described, facts_within, in_turns, rank_facts
 from ..ranking.profile import Given
-from ..ranking.ranking import Ranking
+from ..ranking.ranking import Ranking, Search
+from ..ranking.search import MOST, PATIENCE, Choices, Config, Kernels, Space, searched
 from ..run.spec import HintKernel, Kernel
 from . import refusal
 from .source import CodeFacts, functions
@@ -136,7 +141,7 @@ def facts_of(
 
     def answer(asked: Mapping[str, Any]) -> Reply:
         try:
-            return {"facts": store.plain_facts(evaluated(make(asked["place"]), arch, values))}
+            return {"facts": pool.plain_facts(evaluated(make(asked["place"]), arch, values))}
         except ProblemError as lost:
             return {"lost": str(lost)}
 
@@ -219,11 +224,11 @@ def evaluated(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
     """`facts_of_binary`. Raises ProblemError where not one access to the kernel's tensors could be followed, as through
     tensor maps that a kernel makes itself: what is known then is no basis for a ranking. Facts are kept: a launch is
     followed once, until its code, its arguments or what tensors hold change."""
-    key, used = store.binary_key(binary, arch), store.Used(values or {})
-    facts = store.load_facts([key], used).get(key)
+    key, used = pool.binary_key(binary, arch), pool.Used(values or {})
+    facts = pool.load_facts([key], used).get(key)
     if facts is None:
         facts = facts_of_binary(binary, arch, used)
-        store.save_facts(key, facts, used)
+        pool.save_facts(key, facts, used)
     tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
     if tensors and not facts.read_bytes and not facts.written_bytes:
         raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
@@ -235,7 +240,7 @@ def _told(reply: Reply) -> Facts | CarverError:
         raise ConfigError(reply["error"])
     if "refused" in reply:
         return CompileError(reply["refused"])
-    return ProblemError(reply["lost"]) if "lost" in reply else store.facts_from(reply["facts"])
+    return ProblemError(reply["lost"]) if "lost" in reply else pool.facts_from(reply["facts"])
 
 
 @takes(ConfigError, besides="^(kernel|config|args|grid|block)$")
@@ -368,3 +373,124 @@ def listed(kernel: Any, args: Any) -> Sequence[Any]:
         raise ConfigError(f"{name} has no list of configurations of its own; give one, in a shell by --configs or -D")
     configs: Sequence[Any] = module.configs(kernel, args)  # type: ignore[union-attr]
     return configs
+
+
+TOPK, HINTS = 10, 8
+"""Configurations that are measured by default, and hints of a template that a search starts from."""
+Measure = Callable[[Mapping[str, Any]], float | None]
+
+
+@takes(ConfigError, besides="^(kernel|space|args|grid|block|seeds|measure|told)$")
+def search(
+    kernel: Any, space: Any, *, args: Any = None, arch: Arch | str | os.PathLike[str], grid: Any = None,
+    block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+    seeds: Any = (), budget_s: float | None = None, most: int = MOST, patience: int = PATIENCE, seed: int = 0,
+    topk: int = TOPK, measure: Measure | None = None, pool: Compilers | None = None, processes: int | None = None,
+    seconds: float = SECONDS, progress: bool | None = None, told: Callable[[Search], None] | None = None,
+) -> Ranking:  # fmt: skip
+    """Search a space for the configurations with the shortest predicted times, and compile only a few of it.
+
+    - `kernel`, `args`, `grid`, `block`, `constants`, `values`, `processes`, `seconds`: as `rank_kernel` takes them.
+    - `space`: a dict of lists, a `carver.SearchSpace` with conditions, or configurations in any iterable: a generator,
+      the list of a tool. Or an object with `candidates` and `member` (`carver.ranking.search.Space`).
+    - `seeds`: configurations to begin with, or a template of the operator, whose hints are. A value that the space does
+      not have becomes the nearest that it has.
+    - It ends after `budget_s` seconds, when `most` are compiled, after `patience` without a gain, or when the space has
+      no other. Equal seeds give equal searches; a search with more to spend goes on from the store.
+    - `measure`: the time of a configuration on the device, in ms, None where it does not run. The first `topk` are
+      measured and learnt from, then what that makes the first, until the first of the ranking was measured.
+    - `told`: is given the search so far after each few.
+
+    Returns a ranking of what was compiled, with `ranking.search`: each step, the best so far against what was compiled
+    and seconds, why it ended, `plot()`. Interrupted, it returns what it has. Raises ConfigError for what fits no
+    configuration, NoCandidates if none compiles and fits.
+    """
+    device = load(arch)
+    for name, value in (("most", most), ("patience", patience), ("topk", topk)):
+        counted(name, value, 1)
+    for name, each in (("seconds", seconds), ("budget_s", budget_s)):
+        if each is not None:
+            number(name, each, ConfigError)
+    args, constants, values = {} if args is None else args, constants or {}, values or {}
+    members: Space = space if hasattr(space, "candidates") and hasattr(space, "member") else Choices.of(space)
+    with ExitStack() as open_:
+        kernels: Kernels
+        if not makes(kernel) and front_end(kernel) is None:
+            shared = pool or open_.enter_context(Pool(processes))
+            kernels = _Triton(kernel, args, grid, constants, values, device, shared)
+        else:
+            kernels = Made(kernel, args, grid, block, device, constants, values, processes)
+        bars = open_.enter_context(progress_bars(is_watched() if progress is None else progress, transient=True))
+        step, drawn = bars.bar("searching", most), 0
+
+        def each_batch(so_far: Search) -> None:
+            nonlocal drawn
+            for _ in so_far.steps[drawn:]:
+                step()
+            drawn = len(so_far.steps)
+            if told is not None:
+                told(so_far)
+
+        ranking = searched(
+            kernels, members, device, seeds=_seeds(seeds, device), most=most, patience=patience, seed=seed,
+            budget_s=math.inf if budget_s is None else budget_s, seconds=seconds, told=each_batch,
+        )  # fmt: skip
+    return ranking if measure is None else measured(ranking, measure, topk)
+
+
+def measured(ranking: Ranking, measure: Measure, topk: int) -> Ranking:
+    """The ranking after its first were measured: `topk` of them, then whatever comes first by what they taught."""
+    times: dict[int, float | None] = {}
+    wanted = list(ranking[:topk])
+    while wanted:
+        new = {hint.index: measure(hint.config) for hint in wanted}
+        times |= new
+        ranking = ranking.learn(new)
+        wanted = [hint for hint in ranking[:1] if hint.index not in times and len(times) < 2 * topk]
+    assert ranking.search is not None
+    return replace(ranking, search=replace(ranking.search, measured_ms=times))
+
+
+def _seeds(seeds: Any, arch: Arch) -> list[Config]:
+    """Configurations to begin with; hints of a template under all names that their keys go by."""
+    if isinstance(seeds, Template):
+        hints = (seeds if seeds.arch else seeds.with_arch(arch)).recommend_hints(HINTS, backend="triton")
+        aliases = BACKENDS[hints.backend].aliases
+        return [
+            {name: value for key, value in hint.config.items() for name in (key, *aliases.get(key, ()))}
+            for hint in hints
+        ]  # fmt: skip
+    if isinstance(seeds, str | Mapping) or not isinstance(seeds, Iterable):
+        raise ConfigError(f"seeds are configurations in a list, or a template, got {shown(seeds)}")
+    return [dict(each) for each in seeds]
+
+
+class _Triton:
+    """Facts of configurations of a `triton.jit` function."""
+
+    backend = "triton"
+
+    def __init__(
+        self, kernel: Any, args: Any, grid: Any, constants: Mapping[str, Any], values: Mapping[str, Any], arch: Arch,
+        pool: Compilers,
+    ) -> None:  # fmt: skip
+        function = function_of(kernel)
+        self.name, self.source = function.__name__, function.cache_key
+        self.arguments = described({} if callable(args) else {**args, **constants}, values)
+        self._kernel, self._args, self._grid, self._constants = kernel, args, grid, constants
+        self._values, self._arch, self._pool = values, arch, pool
+
+    def _bound(self, config: Config) -> Candidate:
+        args = called("the function args", self._args, config) if callable(self._args) else self._args
+        return candidate(self._kernel, config, args, self._grid, self._arch, self._constants)
+
+    def programs(self, config: Config) -> float:
+        return math.prod(self._bound(config).grid)
+
+    def facts(self, configs: Sequence[Config], seconds: float) -> list[Facts | CarverError]:
+        bound = dict(enumerate(map(self._bound, configs)))
+        how: dict[str, Any] = {"pool": self._pool, "seconds": seconds}
+        try:
+            return triton_facts(self._kernel, bound, self._arch, self._values, **how)
+        except ProblemError as lost:  # of none of these can the program be followed; of others it may be
+            return [lost] * len(configs)

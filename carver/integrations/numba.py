@@ -14,8 +14,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import Tensor
-from ..compiled.binary import Binary
+from ..compiled.binary import Binary, Tensor
 from ..run.spec import dim3
 from . import capability, in_order, refusal
 

@@ -16,7 +16,7 @@ from ..compiled.triton import plain_config
 from ..compiled.worker import encode
 from ..ranking import pins
 from ..ranking.pins import Pin, PinsError, Table
-from ..ranking.ties import canonical
+from ..ranking.ranking import canonical
 
 log = logging.getLogger("carver.pins")
 

@@ -13,8 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
 from ..base.table import several
-from ..compiled.arguments import Tensor
-from ..compiled.binary import Binary
+from ..compiled.binary import Binary, Tensor
 from ..compiled.facts import code_lines
 from ..compiled.isa.sass import kernels
 from ..compiled.machine import Machine, matrix_rates, read_machines

@@ -16,8 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
-from ..compiled.arguments import Tensor, given
-from ..compiled.binary import Binary, TensorMap
+from ..compiled.binary import Binary, Tensor, TensorMap, given
 from . import capability, refusal
 from .enable import Chosen, Enabled, replaced
 from .kernels import rank_made

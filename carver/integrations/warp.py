@@ -11,8 +11,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
-from ..compiled.arguments import Tensor
-from ..compiled.binary import Binary, Struct
+from ..compiled.binary import Binary, Struct, Tensor
 from . import capability, in_order, refusal
 
 THREADS = 256

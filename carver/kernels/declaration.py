@@ -25,10 +25,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 from ..base.errors import ConfigError, KernelError, nearest
-from ..base.folders import config_folder, own_files
+from ..base.folders import config_folder, folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
-from ..base.host import folder
-from ..problem.operator_file import of, operator_files
+from ..problem.problem import of, operator_files
 from . import expr
 from .backends import BACKENDS
 from .compiler import COMPILERS, Derivation, Formula, filled

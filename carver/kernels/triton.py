@@ -16,6 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from .expr import pow2
+from .scope import MMA, TCGEN05, VECTOR, WGMMA
 from .triton_lanes import (
     WIDEST_COPY_BYTES,
     Values,
@@ -31,7 +32,6 @@ from .triton_lanes import (
     staged_bytes_of,
     staged_wide,
 )
-from .vocabulary import MMA, TCGEN05, VECTOR, WGMMA
 
 LEAST_ASYNC_BYTES = 4
 """Least width of an asynchronous copy: cp.async takes 4, 8 or 16 bytes. On CDNA before CDNA 4 the compiler prefetches

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from . import triton_lanes
+from .scope import MMA, TCGEN05, VECTOR, WGMMA
 from .triton import (
     BARRIER_BYTES,
     allocated_columns,
@@ -27,7 +28,6 @@ from .triton import (
     warps,
 )
 from .triton_lanes import Values
-from .vocabulary import MMA, TCGEN05, VECTOR, WGMMA
 
 CHAINED_STAGES = 4
 """Number of stages at which AMD's compiler uses a special schedule for two dependent products."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arch.descriptor import Arch
-from .vocabulary import VECTOR
+from .scope import VECTOR
 
 Values: TypeAlias = Any
 """An integer array over candidates, or one integer for all. Flags are 0 or 1."""

@@ -13,9 +13,8 @@ import numpy as np
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
 from ..problem.problem import Problem, counted, size
-from . import arrays
-from .operator import Argument, DType, Operator, OutDType
-from .template import Template, output_type
+from . import operator
+from .operator import Argument, DType, Operator, OutDType, Template, output_type
 
 NAMES = {
     "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",
@@ -122,7 +121,7 @@ def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any
         scores = cap * xp.tanh(scores / cap)
     if "visited" in problem.options:
         raise ProblemError("a block-sparse mask says how many keys are visited and not which: it has no reference")
-    weights = arrays.softmax(xp.where(seen, scores, -xp.inf), xp)
+    weights = operator.softmax(xp.where(seen, scores, -xp.inf), xp)
     spread = 1 + xp.amax(xp.where(seen, size_of, 0.0), -1)[..., None]
     value, magnitude = (xp.einsum("zhgqs,zhse->zhgqe", weights, each) for each in (v, abs(v)))
     return value, magnitude * spread

@@ -9,8 +9,7 @@ from typing import Annotated
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from .operator import AccumDType, DType, Operator, OutDType, respelt
-from .template import Template, accumulator, output_type
+from .operator import AccumDType, DType, Operator, OutDType, Template, accumulator, output_type, respelt
 
 
 class ConvTemplate(Template):

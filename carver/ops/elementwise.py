@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from . import arrays
-from .operator import Argument, DType, Operator, OutDType, option_macros
-from .template import Template, flat_shape, wide
+from . import operator
+from .operator import Argument, DType, Operator, OutDType, Template, flat_shape, option_macros, wide
 
 MAX_INPUTS = 63
 """Of one kernel: with the output as many tensors as a statement may name."""
@@ -57,20 +56,20 @@ def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any
     value = magnitude = 0.0
     ones = xp.ones_like(inputs[s.inputs[0].name][..., :1]).reshape(-1)[:1]
     for product in s.summands:
-        views = [arrays.by_axis(inputs[t.name], problem, t, xp) for t in product]
+        views = [operator.by_axis(inputs[t.name], problem, t, xp) for t in product]
         missing = [axis for axis in s.spatial if not any(axis in axes for _, axes in views)]
         repeated = [(xp.broadcast_to(ones, (problem.sizes[axis],)), (axis,)) for axis in missing]
-        full = arrays.einsum([*views, *repeated], s.spatial, xp)
+        full = operator.einsum([*views, *repeated], s.spatial, xp)
         value, magnitude = value + full, magnitude + abs(full)
     return value, magnitude
 
 
 def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
     """The sum of products, one call an operation: neither library fuses them."""
-    s, axes = problem.statement, arrays.plain_axes(problem)
+    s, axes = problem.statement, operator.plain_axes(problem)
     if axes is None:
         return None
-    views = (arrays.arranged(x, have, s.spatial, xp) for x, have in zip(operands, axes, strict=True))
+    views = (operator.arranged(x, have, s.spatial, xp) for x, have in zip(operands, axes, strict=True))
     summands = [[next(views) for _ in product] for product in s.summands]
 
     def call() -> None:

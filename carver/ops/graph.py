@@ -27,17 +27,16 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import NotationError, ProblemError, nearest
 from ..base.given import takes
-from ..cost.constants import CONSTANTS
+from ..cost.model import CONSTANTS
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem, size
 from ..ranking.ranking import Ranking
-from .arrays import roles
 from .attention import FlashAttentionTemplate
 from .elementwise import ElementwiseTemplate
 from .matmul import ACTIVATIONS, GatedMLPTemplate, MatmulSoftmaxTemplate
+from .operator import Template, accumulator, roles
 from .reduction import ReductionTemplate
-from .template import Template, accumulator
 
 if TYPE_CHECKING:
     import networkx as nx

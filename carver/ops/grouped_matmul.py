@@ -18,14 +18,12 @@ from ..base.errors import NoCandidates, ProblemError
 from ..base.given import number, takes
 from ..base.types import FloatArray
 from ..problem.problem import Problem, counted, size
-from ..ranking.declared import declared_in
+from ..ranking.declared import Layered, declared_in
 from ..ranking.hint import Subject
-from ..ranking.layered import Layered
 from ..ranking.ranking import Ranking
-from . import arrays
+from . import operator
 from .matmul import SCALE_BLOCK, scales
-from .operator import Argument, DType, Operator, OutDType, WeightDType
-from .template import Template, accumulator, output_type
+from .operator import Argument, DType, Operator, OutDType, Template, WeightDType, accumulator, output_type
 
 MAX_EXPERTS = 1 << 16
 MAX_CHOICES = 1 << 24
@@ -195,7 +193,7 @@ def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing 
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
     if problem.options["uneven"]:
         raise ProblemError("groups of different numbers of rows have no reference: their tensors are not dense")
-    return arrays.value(problem, inputs, xp)
+    return operator.value(problem, inputs, xp)
 
 
 OPERATOR = Operator(

@@ -12,13 +12,25 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem import operator_file
+from ..problem import problem
 from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
-from . import arrays
-from .operator import AccumDType, Argument, Batch, Bias, DType, Operator, OutDType, WeightDType, respelt
-from .template import Template, accumulator, output_type
+from . import operator
+from .operator import (
+    AccumDType,
+    Argument,
+    Batch,
+    Bias,
+    DType,
+    Operator,
+    OutDType,
+    Template,
+    WeightDType,
+    accumulator,
+    output_type,
+    respelt,
+)
 
-ACTIVATIONS = {word or "none": code for code, word in enumerate(operator_file.of("matmul").options["activation"])}
+ACTIVATIONS = {word or "none": code for code, word in enumerate(problem.of("matmul").options["activation"])}
 """Code of each activation, as sources know it."""
 
 
@@ -130,7 +142,7 @@ def scales(block: Sequence[int] | str | None, a: str, b: str) -> tuple[int, int]
 
 def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
     """activation(the notation's sum + bias)."""
-    value, magnitude = arrays.value(problem, inputs, xp)
+    value, magnitude = operator.value(problem, inputs, xp)
     if problem.options.get("bias"):
         value, magnitude = value + inputs["bias"], magnitude + abs(inputs["bias"])
     return _activated(value, problem.options.get("activation", 0), xp), magnitude
@@ -147,7 +159,7 @@ def _activated(x: Any, code: int, xp: Any) -> Any:
 
             return 0.5 * x * (1 + (scipy if xp is np else xp).special.erf(x / sqrt(2)))
         case 3:
-            return arrays.silu(x, xp)
+            return operator.silu(x, xp)
     raise ProblemError(
         f"activation {code} has no reference; known: {', '.join(f'{v} {k}' for k, v in ACTIVATIONS.items())}"
     )
@@ -157,7 +169,7 @@ def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Cal
     """A plain product; neither library joins it with an epilogue."""
     if problem.options.get("bias") or problem.options.get("activation"):
         return None
-    return arrays.product_call(problem, operands, out, xp)
+    return operator.product_call(problem, operands, out, xp)
 
 
 def macros(problem: Problem) -> dict[str, int | str]:
@@ -290,7 +302,7 @@ def _gated_reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tu
     a, w, product = inputs["A"], inputs["W"], f"mk,{'unk' if _transposed(problem) else 'ukn'}->umn"
     gate, up = xp.einsum(product, a, w)
     gate_size, up_size = xp.einsum(product, abs(a), abs(w))
-    value = arrays.silu(gate, xp)
+    value = operator.silu(gate, xp)
     return value * up, abs(value) * up_size + 1.1 * gate_size * abs(up)
 
 
@@ -335,14 +347,14 @@ class MatmulSoftmaxTemplate(Template):
 
 def softmax_reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any, Any]:
     """softmax of the notation's sum along its last axis. An error of a sum scales its weight by e^error."""
-    total, magnitude = arrays.value(problem, inputs, xp)
-    value = arrays.softmax(total, xp)
+    total, magnitude = operator.value(problem, inputs, xp)
+    value = operator.softmax(total, xp)
     return value, value * (1 + xp.amax(magnitude, -1)[..., None])
 
 
 def softmax_library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
     """torch in two calls, the second in place."""
-    call = arrays.product_call(problem, operands, out, xp)
+    call = operator.product_call(problem, operands, out, xp)
     if xp is np or call is None:
         return None
 

@@ -12,13 +12,12 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ProblemError, nearest
-from ..problem import operator_file
+from ..problem import problem
 from ..problem.problem import Problem, size
-from . import arrays
-from .operator import Argument, DType, Operator, OutDType
-from .template import Template, wide
+from . import operator
+from .operator import Argument, DType, Operator, OutDType, Template, wide
 
-REDUCTIONS = operator_file.of("reduction").options["reduce_op"]
+REDUCTIONS = problem.of("reduction").options["reduce_op"]
 """By their codes, as sources know them."""
 NORMALISATIONS = ("softmax", "layer_norm", "rms_norm")
 """Those whose result has the shape of the input."""
@@ -124,13 +123,13 @@ def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any
     """Layer norm and RMS norm have neither scale nor shift."""
     kind, s = word(problem), problem.statement
     if kind not in NORMALISATIONS:
-        value, magnitude = arrays.value(problem, inputs, xp)
+        value, magnitude = operator.value(problem, inputs, xp)
         count = prod(problem.sizes[axis] for axis in s.reduced) if kind == "mean" else 1
         return value / count, magnitude / count
     x = inputs[s.inputs[0].name]
     axis = s.inputs[0].axes.index(s.reduced[0])
     if kind == "softmax":
-        value = arrays.softmax(x, xp, axis)
+        value = operator.softmax(x, xp, axis)
         return value, value
     count = x.shape[axis]
     centre = x.sum(axis, keepdims=True) / count if kind == "layer_norm" else 0.0
@@ -141,8 +140,8 @@ def reference(problem: Problem, inputs: Mapping[str, Any], xp: Any) -> tuple[Any
 
 def library(problem: Problem, operands: Sequence[Any], out: Any, xp: Any) -> Callable[[], object] | None:
     if len(operands) > 1:
-        return arrays.product_call(problem, operands, out, xp)
-    kind, axes, [x] = word(problem), arrays.plain_axes(problem), operands
+        return operator.product_call(problem, operands, out, xp)
+    kind, axes, [x] = word(problem), operator.plain_axes(problem), operands
     if axes is None:
         return None
     over = tuple(i for i, axis in enumerate(axes[0]) if axis in problem.statement.reduced)

@@ -8,8 +8,7 @@ from math import prod
 from ..base import dtypes
 from ..problem.problem import Problem
 from . import elementwise
-from .operator import Batch, DType, Operator
-from .template import Template, wide
+from .operator import Batch, DType, Operator, Template, wide
 
 
 class TransposeTemplate(Template):

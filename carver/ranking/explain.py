@@ -14,8 +14,8 @@ from ..arch.descriptor import Arch, blocks_by_limit
 from ..base.errors import NoCandidates
 from ..base.table import WIDTH, scaled, screen_width, several, words
 from ..base.types import Late
-from ..cost.constants import resolve
 from ..cost.estimate import dram_seconds
+from ..cost.model import resolve
 from ..cost.pricing import price, roofline_seconds, shown
 from ..kernels.compiler import Formula
 from ..kernels.declaration import Kernel, kernel_named

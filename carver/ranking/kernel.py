@@ -18,15 +18,14 @@ from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError
 from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray
-from ..compiled.arguments import Descriptor, Tensor, check_values, handed, leaves
+from ..compiled.binary import Descriptor, Tensor, check_values, handed, leaves
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
 from ..compiled.triton import autotuned, called, function_of, plain_config
-from ..cost.estimate import LIMITERS, Estimate
+from ..cost.estimate import LIMITERS, Estimate, Work
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
-from ..cost.work import Work
-from ..kernels.foreign import listed
+from ..kernels.backends import listed
 from ..problem.problem import counted
 from .hint import Hint, Launch, Subject
 from .learn import with_profile

@@ -14,9 +14,8 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.given import takes
 from ..cost.pricing import Priced, in_order, price
-from ..kernels.backends import BACKENDS
+from ..kernels.backends import BACKENDS, adopt, listed, renamed
 from ..kernels.declaration import Kernel, every, kernel_named
-from ..kernels.foreign import adopt, listed, renamed
 from ..kernels.space import Broken, given_space
 from ..problem.problem import Problem
 from .declared import Declared, recalled

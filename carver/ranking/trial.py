@@ -22,7 +22,7 @@ from ..kernels.compiler import Derivation
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
 from ..kernels.enumeration import enumerate_space
 from ..kernels.scope import size_scope, static_scope
-from ..problem import notation, operator_file
+from ..problem import notation, problem
 from ..problem.problem import Problem
 
 DEVICES = ("h200_sxm", "a100_sxm_80", "rtx_4090", "t4", "mi300x", "cpu_avx512", "cpu_avx2")
@@ -48,7 +48,7 @@ class Trial:
 def example(operator: str, dtype: str = "float16") -> Problem:
     """A problem of realistic size: [example] of `op.toml`, with `EXTENT` for axes that it does not give."""
     dtype = canonical(dtype)
-    declared = operator_file.of(operator)
+    declared = problem.of(operator)
     statement = notation.parse(declared.computes)
     sizes = {axis: int(declared.example.get(axis, EXTENT)) for axis in statement.axes}
     options = {name: int(n) for name, n in declared.example.items() if name not in sizes}
@@ -59,7 +59,7 @@ def example(operator: str, dtype: str = "float16") -> Problem:
 def checked(path: Path, operator: str = "") -> Kernel:
     """Read and check a declaration. Raises DeclarationError with all its faults."""
     kernel, faults = read(path, operator)
-    names = operator_file.operator_files()
+    names = problem.operator_files()
     if kernel.operator in names:
         faults += [
             *model_faults(kernel), *source_faults(kernel), *unknown_names(kernel, example(kernel.operator)),

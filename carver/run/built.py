@@ -18,8 +18,8 @@ import numpy as np
 
 from ..arch import devices as archs
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, RunError
+from ..base.folders import cores_available
 from ..base.given import asked, takes
-from ..base.host import cores_available
 from ..ranking.hint import Hint
 from .buffers import address, empty_like, is_gpuarray, is_torch
 from .device import Binary, Buffer, Device, Program, Source, compile_source, has_source, open_device

@@ -26,9 +26,8 @@ from typing import Literal
 from ..base import store
 from ..base.children import finished, lacked
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, Foreign, KernelError, RunError
-from ..base.folders import check_owner, kept, private, scratch, sweep
+from ..base.folders import check_owner, folder, kept, private, scratch, sweep
 from ..base.given import shown
-from ..base.host import folder
 from .render import Source
 
 KIND = "binary"

@@ -26,7 +26,7 @@ from ..arch import devices as arch
 from ..arch.descriptor import Arch
 from ..base.dtypes import size_bytes
 from ..base.errors import ConfigError, DeviceError, RunError
-from ..base.host import cores_available, folder
+from ..base.folders import cores_available, folder
 from ..kernels.backends import BACKENDS
 from . import compile as compiling
 from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, decode, encode

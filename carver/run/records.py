@@ -26,7 +26,7 @@ from ..base.errors import StoreError, first_error, nearest
 from ..base.folders import is_writable, kept
 from ..base.given import as_json, fits, in_words, json_of, number, printable, shown
 from ..base.store import NAME, Store, to_read, to_write
-from ..ranking.ties import TIED, as_fast, size
+from ..ranking.ranking import TIED, as_fast, size
 
 MOST_DAYS = 365_000.0
 """Older than this is nothing."""

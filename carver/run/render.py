@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError, nearest
-from ..base.host import folder
+from ..base.folders import folder
 from ..kernels import declaration as kernel
 from ..kernels import expr
 from ..kernels.backends import BACKENDS

@@ -25,8 +25,8 @@ import numpy as np
 from ..base.child import outcome_of
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError
+from ..base.folders import memory_bytes
 from ..base.given import as_json, typed
-from ..base.host import memory_bytes
 from ..problem.problem import Problem
 from .buffers import Array, Buffer, is_gpuarray, is_torch
 from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape

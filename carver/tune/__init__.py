@@ -6,7 +6,7 @@
 docs/howto/tuning.md is the guide.
 """
 
-from ..ranking.space import SearchSpace
+from ..ranking.search import SearchSpace
 from ..run.built import JIT, jit
 from ..run.inputs import TensorSupplyType, set_autotune_inputs
 from ..run.spec import Kernel, Param

@@ -14,9 +14,9 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, RunError, nearest
 from ..base.given import asked
 from ..compiled.triton import plain_config
-from ..ops.template import TUNED_ON, Template
+from ..ops.operator import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
-from ..ranking.space import SearchSpace
+from ..ranking.search import SearchSpace
 from ..run.spec import HintKernel, Kernel
 
 Config = dict[str, Any]

@@ -15,8 +15,8 @@ import numpy as np
 from ..base.errors import ConfigError
 from ..base.given import asked, shown
 from ..base.table import words
-from ..ops.template import Template
-from ..ranking.space import SearchSpace
+from ..ops.operator import Template
+from ..ranking.search import SearchSpace
 from ..run.buffers import is_torch
 from ..run.built import JIT
 from ..run.session import digest

@@ -22,12 +22,11 @@ from .._version import __version__
 from ..arch import detect
 from ..arch import devices as arch
 from ..base.errors import CarverError, DeviceError, KernelError, nearest
-from ..base.folders import cache_folder, existing, is_writable
-from ..base.host import cores_available
+from ..base.folders import cache_folder, cores_available, existing, is_writable
 from ..base.store import BLOBS
 from ..base.table import screen_width
 from ..kernels import declaration, trace
-from ..problem.operator_file import operator_files
+from ..problem.problem import operator_files
 from ..run import cuda
 from ..run.bench import versions
 from ..run.built import cpu_workers, jit

@@ -28,11 +28,11 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, Foreign, nearest
+from ..base.folders import cores_available
 from ..base.given import asked
-from ..base.host import cores_available
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..ranking.hint import Hint
-from ..ranking.space import SearchSpace
+from ..ranking.search import SearchSpace
 from ..run.bench import versions
 from ..run.session import compiler_of
 from ..run.spec import param_of

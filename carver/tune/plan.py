@@ -12,11 +12,11 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
+from ..base.folders import memory_bytes
 from ..base.given import fits, in_words, index, shown
-from ..base.host import memory_bytes
-from ..compiled.arguments import Tensor
+from ..compiled.binary import Tensor
 from ..compiled.triton import function_of
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking

@@ -23,10 +23,9 @@ from ..base.errors import CarverError, CompileError, ConfigError, KernelError, N
 from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
 from ..base.table import words
-from ..ops.template import Template
+from ..ops.operator import Template
 from ..ranking.learn import with_profile
-from ..ranking.ranking import Ranking
-from ..ranking.ties import TIED, size
+from ..ranking.ranking import TIED, Ranking, size
 from ..run.bench import Runner, versions
 from ..run.built import JIT
 from ..run.check import OperatorReference, guarded
@@ -492,7 +491,7 @@ def _choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
 
 
 def _pinned(plan: Plan) -> Iterator[Choice]:
-    """Candidates by prediction alone, ties resolved by the stated order (`ranking.ties`): the same in every process,
+    """Candidates by prediction alone, ties resolved by the stated order (`ranking.chosen`): the same in every process,
     whatever its cache and the order of the list. Raises ConfigError where nothing is predicted."""
     left = [(place, e) for place, e in enumerate(plan.entries) if e.predicted_ms]
     if not left:

@@ -16,9 +16,8 @@ from ..kernels.declaration import kernel_named
 from ..kernels.scope import flops_per_s, multiply_dtype
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
-from ..ranking.declared import Declared
+from ..ranking.declared import Declared, Layered
 from ..ranking.hint import Hint
-from ..ranking.layered import Layered
 from ..ranking.recommend import recommend
 from .table import BLUE, GREY, MARKERS, ORANGE, OTHER, RED, columns, rate, term_colour
 

@@ -13,10 +13,9 @@ from ..base.errors import ProblemError
 from ..base.table import ROWS_SHOWN, WIDTH, Column, aligned, html_cells, in_all, screen_width, titled, tunables, words
 from ..problem.problem import Problem
 from ..ranking.compare import Fleet
+from ..ranking.declared import Layered
 from ..ranking.hint import NOT_MEASURED, Hint
-from ..ranking.layered import Layered
-from ..ranking.ranking import Ranking
-from ..ranking.ties import TIED
+from ..ranking.ranking import TIED, Ranking
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError, ConfigError
-from ..arguments import Tensor
-from ..binary import Binary, Struct, TensorMap
+from ..binary import Binary, Struct, Tensor, TensorMap
 from ..isa import amd, sass
 from ..isa.amd import Header, assembly, header
 from ..isa.code import Code

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...base.errors import ArchError, nearest
-from ...base.host import folder
+from ...base.folders import folder
 from . import sass
 from .code import Code
 

@@ -15,12 +15,11 @@ from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
-from ...kernels.scope import warp_matrix_unit
+from ...kernels.scope import MMA, VECTOR, WGMMA, warp_matrix_unit
 from ...kernels.space import Space
-from ...kernels.vocabulary import MMA, VECTOR, WGMMA
+from ..estimate import INDEPENDENT_OVERLAP, joined
 from ..threads import ThreadTile, delivery, merged_reads
 from ..tile import Block, converts_per_clk, held_back, instruction_rows, issue_per_clk, peak, peaks, spill_slowdown
-from ..work import INDEPENDENT_OVERLAP, joined
 
 ASYNC_BYTES = 4
 """Least width of an asynchronous copy; narrower copies pass through registers."""

@@ -18,10 +18,9 @@ from ...base.types import FloatArray
 from ...compiled.facts import AccessFacts, Facts, added
 from ...compiled.isa.rates import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
-from ..constants import CONSTANTS
-from ..estimate import READS, Estimate, estimate, loaded_latency, side_by_side
+from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
+from ..model import CONSTANTS
 from ..traffic import reused_share, sector_waste
-from ..work import Work
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,

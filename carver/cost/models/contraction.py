@@ -18,12 +18,11 @@ from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from .. import threads
 from .. import traffic as traffic_terms
-from ..estimate import norm
+from ..estimate import Work, joined, norm, on_pipe
 from ..model import Model, Part, apart
 from ..threads import ThreadTile
 from ..tile import SPILL_READS, Block, Extent, Tile
 from ..traffic import sector_waste, traffic
-from ..work import Work, joined, on_pipe
 from . import block
 from .block import Step, alternates, body_overlap, gives, one_step
 

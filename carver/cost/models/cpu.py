@@ -15,8 +15,8 @@ from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns, table
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
+from ..estimate import Work
 from ..model import Model, Part
-from ..work import Work
 
 FMA_LATENCY_CLK = 4.0
 """Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""

@@ -11,10 +11,10 @@ from ...base.types import FloatArray
 from ...kernels.columns import column, given, read_columns, table
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
+from ..estimate import Work
 from ..model import Model, Part
 from ..tile import SPILL_READS, issue_per_clk, spill_slowdown
 from ..traffic import reused_share, sector_waste
-from ..work import Work
 
 EXCHANGE_CLK = 60.0
 """Time to exchange values through shared memory: store, barrier, load, at about 30 clocks for each access

@@ -22,11 +22,11 @@ from ...base.types import FloatArray, IntArray
 from ...kernels.columns import column, given, read_columns, table
 from ...kernels.scope import multiply_dtype
 from ...kernels.space import Space
+from ..estimate import Work
 from ..model import Model, Part
 from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
 from ..tile import compiled_peak, issue_per_clk
 from ..traffic import reused_share, sector_waste
-from ..work import Work
 
 COPY_UNROLL = 4
 """Factor by which compilers unroll a loop of unknown trip count."""
