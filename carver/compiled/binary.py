@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, nearest
-from ..base.given import MOST_BYTES, content, index, shown, whole
+from ..base.given import MOST_BYTES, content, index, shown, takes, whole
 from ..base.types import FrozenDict
 
 TRITON_TYPE = {

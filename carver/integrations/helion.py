@@ -1,8 +1,8 @@
 """Helion: its whole space searched by predicted times, and its own searches run at prices. Tried with Helion 1.5.1.
 
 Each configuration of Helion is a Triton kernel of its own. It is generated in this process, compiled in a copy of it
-(`compiled.worker`), and evaluated like any other; replies are in the store by their code. `search` is of a bound kernel,
-and `absent` lets one be bound where there is no GPU. `helion_tuner` is what stands in Helion's own places.
+(`compiled.worker`), and evaluated like any other; replies are in the store by their code. `search` is of a bound
+kernel, and `absent` lets one be bound where there is no GPU. `helion_tuner` is what stands in Helion's own places.
 """
 
 from __future__ import annotations

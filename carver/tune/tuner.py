@@ -491,7 +491,7 @@ def _choices(plan: Plan, from_cache: bool) -> Iterator[Choice]:
 
 
 def _pinned(plan: Plan) -> Iterator[Choice]:
-    """Candidates by prediction alone, ties resolved by the stated order (`ranking.chosen`): the same in every process,
+    """Candidates by prediction alone, ties resolved by the stated order (`ranking.choose`): the same in every process,
     whatever its cache and the order of the list. Raises ConfigError where nothing is predicted."""
     left = [(place, e) for place, e in enumerate(plan.entries) if e.predicted_ms]
     if not left:
