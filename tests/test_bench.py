@@ -102,6 +102,7 @@ def run(tmp_path: Path, count: int, fresh: bool = False, **settings: Any) -> lis
 NOISY = [1.0, 1.5, 2.0, 2.5, 3.0, 1.0, 1.5, 2.0, 2.5, 3.0]
 
 
+@pytest.mark.slow
 def test_every_round_takes_all_in_another_order(script: Script, tmp_path: Path) -> None:
     script.samples = dict.fromkeys(range(6), NOISY)
     got = run(tmp_path, 6, rounds=4)
@@ -448,6 +449,7 @@ def test_benchmark_of_hints_against_grid_and_library(grid: Ranking, tmp_path: Pa
     np.testing.assert_allclose(report.best.kernel(a, b), a @ b, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "outcome"),
     [({}, "wrong_result"), ({"reset_to_zero": ("Y",)}, "ok"), ({"restore_value": ("Y",)}, "ok")],
@@ -513,6 +515,7 @@ def test_library_computes_the_same(op: Any) -> None:
     assert Differences(output.owner.astype(float), value, reference.tolerance(p, value, magnitude)).error <= 1
 
 
+@pytest.mark.slow
 def test_an_expression_of_the_users_has_no_reference(grid: Ranking, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="check=False"):
         benchmark(grid[:1], "cpu", defines={"EXPRESSION": "x0 * 2"})
@@ -569,6 +572,7 @@ def test_a_bench_that_learns_starts_from_what_the_one_before_measured(
     assert before[1] not in [row["config"] for row in shown["measured"][:2]]
 
 
+@pytest.mark.slow
 def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
     command = "bench elementwise 3 4 --arch cpu --topk 1 --no-check --timeout 1e-6 --fresh"
     done = CliRunner().invoke(main, command.split())

@@ -463,6 +463,7 @@ def test_a_table_of_which_little_ran_is_replayed(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "has two configurations to choose from" in result.stderr
 
 
+@pytest.mark.slow
 def test_output_through_a_pipe_is_plain_text() -> None:
     code = "from carver.cli.main import main; main()"
     done = subprocess.run(

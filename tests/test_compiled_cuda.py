@@ -54,6 +54,7 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
 
 
+@pytest.mark.slow
 def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
     [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=2048, defines={"ALPHA": "2.0f"}), arch="a100")
     assert facts.resident == 0

@@ -46,6 +46,7 @@ def refuse(*_: Any, **__: Any) -> Any:
     raise AssertionError("it was to be read from the disk")
 
 
+@pytest.mark.slow
 def test_facts_are_read_again_as_they_were(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect, "evaluate", refuse)
     monkeypatch.setattr(inspect.pool, "compiled", lambda requests, *_, **__: refuse() if requests else {})

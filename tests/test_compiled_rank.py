@@ -108,6 +108,7 @@ def test_what_stands_between_products_adds_to_them(arch: carver.Arch) -> None:
     assert beside.tensor_clk == pytest.approx(full) and beside.limited_clk == pytest.approx(full * clocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stages", "prefetched", "waits"), [(1, None, True), (2, 1, False), (4, 3, False)])
 def test_how_far_loads_run_ahead_is_in_the_code(stages: int, prefetched: int | None, waits: bool) -> None:
     config = CONFIG | {"num_stages": stages, "BM": 64, "BN": 64}
@@ -152,6 +153,7 @@ def test_a_host_descriptor_is_an_argument() -> None:
     assert facts.read_bytes == 512 * 256 * 2
 
 
+@pytest.mark.slow
 def test_a_hook_sets_the_blocks_of_descriptors() -> None:
     """As in Triton's own tutorials: (1, 1) before, and hooks ask for Triton's class."""
     kind = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
@@ -177,6 +179,7 @@ def test_a_hook_sets_the_blocks_of_descriptors() -> None:
         carver.rank_kernel(kernels.described, wrong, args=args, grid=(4,), arch=H100)
 
 
+@pytest.mark.slow
 def test_a_load_may_leave_out_axes_of_its_descriptor() -> None:
     args = {
         "a_desc": carver.Descriptor(half(3, 512, 256), (1, 64, 64)),
@@ -459,6 +462,7 @@ def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
 """
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_kernel_s_own_list_and_heuristics(tmp_path: Path) -> None:
     given, source = tmp_path / "args.toml", tmp_path / "copy_of_two.py"
     source.write_text(TUNED)
@@ -493,6 +497,7 @@ def test_without_a_gpu_hints_of_a_kernel_say_how_they_are_timed() -> None:
         ranking.benchmark_kernel(kernels.copy, args={"x_ptr": half(8), "y_ptr": half(8), "n": 8}, grid=(1,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["cut", "no reply", "no text"])
 def test_a_code_that_cannot_be_read_is_one_refusal(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
@@ -573,6 +578,7 @@ def test_whatever_a_source_does_in_a_compiling_process(
     assert not [c for c in commands if mark.encode() in c], "it outlived the compiling process"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("does", ["sys.exit(7)", "input()", "raise KeyError('a' * 10**6)"])
 def test_a_module_that_loads_only_here(does: str, written: Callable[[str, str], Any]) -> None:
     """One that asks for a GPU as it is imported, say."""
@@ -627,6 +633,7 @@ def test_the_ranking_of_any_kernel_is_what_the_page_shows(
     assert sample.split("\n") == [*lines[:5], "...", *lines[-4:]]
 
 
+@pytest.mark.slow
 def test_a_kernel_whose_module_was_changed_is_compiled_as_it_is_here(written: Callable[[str, str], Any]) -> None:
     lines = (
         "import triton", "import triton.language as tl", "COUNT: tl.constexpr = tl.constexpr(1)", "@triton.jit",
@@ -715,6 +722,7 @@ def test_exponentials_tell_rows_that_many_threads_load_from_iterations(arch: car
     assert [loop.trips for loop in facts.loops] == [16]
 
 
+@pytest.mark.slow
 def test_a_branch_on_a_number_of_a_tensor_is_followed() -> None:
     args = {"x": half(4096), "y": half(4096), "factor": carver.Tensor("float32", (1,))}
     config = {"BLOCK": 256}
@@ -743,6 +751,7 @@ def test_the_longest_of_several_rows() -> None:
         carver.inspect(kernels.longest, **asked, values={"lengths": range(64)})
 
 
+@pytest.mark.slow
 def test_offsets_given_as_one_number_are_told_to_leave_a_loop_empty() -> None:
     """Each piece would begin where it ends. Offsets as an array are 16 pieces of 4096."""
     single = {name: carver.Tensor(kind, (n,)) for name, kind, n in
@@ -993,6 +1002,7 @@ def test_a_small_table_is_found_in_l1_beside_shared_memory(arch: str) -> None:
     assert moved < n * hint.arch.sector_bytes / 2  # a sector for each element, if L1 kept none of the table
 
 
+@pytest.mark.slow
 def test_what_a_loop_finds_for_the_code_behind_it() -> None:
     args = {"x": half(4, 256, 256), "y": half(4, 256, 256), "sizes": carver.Tensor("int32", (4,)), "N": 256}
     config = {"GROUPS": 4, "BLOCK": 64, "num_warps": 4}
@@ -1027,6 +1037,7 @@ def test_what_a_flattened_loop_does_once_a_tile_is_priced_once_a_tile(arch: str,
     assert any(times == 4 and "store shared" in span.bytes for times, span in flat.facts.asides)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "warps"), [(128, 8), (64, 4)])
 def test_threads_that_load_the_same_elements_unroll_no_loop(block: int, warps: int) -> None:
     """Of a tile of 128 x 128 a thread of 256 loads 65 numbers for each of 64 columns, and adds and multiplies 64."""
@@ -1055,6 +1066,7 @@ def test_who_looks_on_sees_a_bar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert not capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_first_configurations_are_python_to_be_pasted(tmp_path: Path) -> None:
     given, configs = tmp_path / "args.toml", tmp_path / "configs.json"
     given.write_text(
@@ -1079,6 +1091,7 @@ def test_the_first_configurations_are_python_to_be_pasted(tmp_path: Path) -> Non
         ranking.to_triton(topk=2)
 
 
+@pytest.mark.slow
 def test_a_file_of_arguments_may_list_the_configurations(tmp_path: Path) -> None:
     """Every combination of lists, or tables of one each; --configs comes first."""
     kernel, file, other = f"{kernels.__file__}:copy", tmp_path / "args.toml", tmp_path / "configs.json"

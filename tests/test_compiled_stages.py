@@ -55,6 +55,7 @@ def test_what_does_not_fit_falls_out() -> None:
     assert "shared memory" in whole.reasons[4]
 
 
+@pytest.mark.slow
 def test_a_template_screens_as_many_as_are_asked_for() -> None:
     spelled = [{ours: config[theirs] for ours, theirs in NAMES.items()} | {"num_warps": 4} for config in CONFIGS[1:3]]
     kernel = kernels.declared

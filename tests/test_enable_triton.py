@@ -353,6 +353,7 @@ def test_a_script_runs_with_it(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.endswith("there is no script 'nowhere.py'\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "ranks", "told"),
     [("3", "True", ""), ("pinned", "True", ""), ("many", "False", "neither a count"), ("9" * 5000, "False", "neither")],

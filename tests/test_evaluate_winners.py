@@ -115,6 +115,7 @@ class TestServing:
         with pytest.raises(AssertionError, match=r"layers\.json is no object of layers"):
             found(tmp_path)
 
+    @pytest.mark.slow
     def test_an_installed_package(self, tmp_path: Path) -> None:
         tuned(tmp_path / "served" / "configs")
         (tmp_path / "served" / "__init__.py").write_text("raise RuntimeError('imported')")

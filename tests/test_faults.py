@@ -152,6 +152,7 @@ def test_what_sigkill_took_is_asked_once_more(forked: bool) -> None:
             ask(w, {}, {"do": "pid"}, 20, lambda reply: RunError(reply.message))
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_shift_the_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> bool:
         raise KeyboardInterrupt

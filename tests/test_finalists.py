@@ -98,6 +98,7 @@ def test_a_tuner_takes_the_same_of_a_tie_whatever_the_order(order: int) -> None:
     assert "3 tied with the fastest" in result.summary()
 
 
+@pytest.mark.slow
 def test_the_fastest_few_are_timed_again_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of 2 ms are asked for twice and one of 40 ms once: only the first two can be in another order."""
     monkeypatch.setattr("carver.tune.tuner.undecided", lambda every: [m for m in every if m.config["pause_ms"] < 3])

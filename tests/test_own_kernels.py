@@ -127,6 +127,7 @@ def test_a_kernel_that_is_asked_for_says_what_it_requires() -> None:
         carver.MatmulTemplate(64, 64, 64).with_arch("a100").recommend_hints(3, kernel="wgmma")
 
 
+@pytest.mark.slow
 def test_keys_of_ones_own_are_not_taken_for_other_spellings(config: dict[str, str]) -> None:
     path = Path(config["CARVER_CONFIG_DIR"]) / "templates" / "matmul" / "gelu.toml"
     path.write_text(path.read_text().replace("BM", "BLOCK_SIZE_M").replace("BN", "BLOCK_SIZE_N").replace("BK", "GROUP"))

@@ -295,6 +295,7 @@ def tuner(configs: Any = CONFIGS) -> Any:
     return triton.autotune(made, key=["n"], do_bench=bench)(compiled_kernels.copy)
 
 
+@pytest.mark.slow
 def test_a_process_takes_what_the_table_has_and_compiles_nothing_else(
     launches: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:

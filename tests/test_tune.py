@@ -70,6 +70,7 @@ def test_decorator_tunes_checks_and_remembers() -> None:
     assert result.env["inputs"] == "set_autotune_inputs" and len(result.env["inputs_sha256"]) == 64
 
 
+@pytest.mark.slow
 def test_programmatic_setters_return_the_tuner() -> None:
     made = carver.AutoTuner.from_kernel(kernel=scale, configs=[{"ways": 1}])
     assert made.set_compile_args(out_idx=[-1], target="cpu") is made
@@ -228,6 +229,7 @@ def test_pre_hook_and_a_clock_of_ones_own(tmp_path: Path, monkeypatch: pytest.Mo
     assert tuner(scale, [{"ways": 1}], bench=tuned.fixed_bench).run().latency_ms == 7.0
 
 
+@pytest.mark.slow
 def test_slow_candidates_are_given_up() -> None:
     with carver.set_autotune_inputs(X):
         result = tuner(configs=[{"pause_ms": 0.1}, {"pause_ms": 5.0}], slow_factor=2.0, rep=40).run()
@@ -236,6 +238,7 @@ def test_slow_candidates_are_given_up() -> None:
     assert "slower than the best" in slow.message and slow.median_ms and slow.median_ms > 4.9
 
 
+@pytest.mark.slow
 def test_a_slow_factor_without_limit_is_read_back() -> None:
     run_id = tuner(scale, [{"ways": 1}], slow_factor=math.inf).run().env["run_id"]
     with Records() as records:
@@ -243,6 +246,7 @@ def test_a_slow_factor_without_limit_is_read_back() -> None:
     assert run.settings["slow_factor"] == math.inf
 
 
+@pytest.mark.slow
 def test_a_result_says_where_its_seconds_went(tmp_path: Path) -> None:
     result = tuner(scale, [{"ways": 1}, {"ways": 6}], ref_prog=twice).run()
     spent_s = result.env["spent_s"]

@@ -385,6 +385,7 @@ def test_what_is_found_needs_no_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(made.run().kernel(X), 2 * X)
 
 
+@pytest.mark.slow
 def test_fresh_measures_again() -> None:
     made = tuner(scale, [{"ways": 1}])
     first, second = made.run(), made.run(fresh=True)
@@ -430,6 +431,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
 
 
+@pytest.mark.slow
 def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
     tuner(scale, [{"ways": 1}], ref_prog=twice).run().save(tmp_path / "shipped")
     path = tmp_path / "shipped" / "result.json"
@@ -564,6 +566,7 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
     assert [e.problem for e in disk.entries()] == ["", ""], "no torn entry"
 
 
+@pytest.mark.slow
 def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And of several devices of one kind a cached kernel is for the one that is asked for."""
     from carver.base.errors import DeviceError
@@ -673,6 +676,7 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pyt
     assert {p: p.stat().st_mtime_ns for p in cache_folder().rglob("*")} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["link", "large", "types", "deep"])
 def test_a_folder_from_elsewhere_is_looked_at_before_it_is_read(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -695,6 +699,7 @@ def test_a_folder_from_elsewhere_is_looked_at_before_it_is_read(
         carver.AutotuneResult.load(tmp_path / "shipped")
 
 
+@pytest.mark.slow
 def test_brackets_in_a_config_are_shown() -> None:
     def odd(n: int, name: str) -> carver.Kernel:
         return scale.fn(n, 1)

@@ -60,6 +60,7 @@ def test_supply_types(how: str, low: float, high: float, values: set[int] | None
     np.testing.assert_array_equal(drawn, again)
 
 
+@pytest.mark.slow
 def test_symbolic_sizes_need_inputs_and_the_error_says_so() -> None:
     @carver.jit(out_idx=[-1])
     def dynamic(ways: int = 1) -> carver.Kernel:

@@ -76,6 +76,7 @@ def test_a_template_that_takes_an_option() -> None:
     assert repr(made).endswith("1 tuned>")
 
 
+@pytest.mark.slow
 def test_a_template_without_a_device_answers_for_the_tuners() -> None:
     asked = []
 
@@ -124,6 +125,7 @@ def test_bad_candidates(configs: Any, error: type[Exception], said: str) -> None
         tuner(scale, configs).run()
 
 
+@pytest.mark.slow
 def test_missing_keys_are_named() -> None:
     def two(n: int, tile: int, ways: int) -> carver.Kernel:
         return scale.fn(n, ways)
@@ -205,6 +207,7 @@ def test_the_baseline_is_measured_and_compared() -> None:
         carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "none"}]).run(baseline=True)
 
 
+@pytest.mark.slow
 def test_a_function_that_refuses_a_config_costs_that_config_only() -> None:
     def choosy(n: int, ways: int) -> carver.Kernel:
         if ways == 7:
@@ -235,6 +238,7 @@ def test_python_code_on_the_arrays_of_hints_returns_its_output(given: bool) -> N
     assert {m.outcome for m in result.table} == {"ok"}
 
 
+@pytest.mark.slow
 def test_arguments_and_configs_that_are_not_plain() -> None:
     """Hints and tuples arrive as they were; an argument that JSON does not know is inherited by a forked process."""
     op = carver.MatmulTemplate(M=32, N=32, K=32, in_dtype="float32").with_arch("cpu")

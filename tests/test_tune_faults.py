@@ -83,6 +83,7 @@ def test_sys_exit_is_an_outcome(isolate: bool) -> None:
     assert [m.outcome for m in result.table] == ["crash", "ok"] and "SystemExit: 1" in result.table[0].message
 
 
+@pytest.mark.slow
 def test_an_interrupted_job_takes_its_answer_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each later job would get the answer to the one before it."""
     forked = child.Child(lambda: lambda job: {"said": job["n"]})
@@ -241,6 +242,7 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
     assert {begun.get(timeout=30) for _ in range(3)} == {"0", "1", "2"} and begun.empty()
 
 
+@pytest.mark.slow
 def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
     monkeypatch.setattr(lanes, "cpu_workers", lambda: 4)
@@ -250,6 +252,7 @@ def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> 
     assert built == configs[:2]
 
 
+@pytest.mark.slow
 def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
     """The worker comes up and carver's own reference is computed; a user's is timed, so it waits for the compilers."""
     calls: list[Any] = []
@@ -336,6 +339,7 @@ class Pickling(Executor):
         return future
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forget", "large"), [(-1, [0]), (2, [0, 3])])
 def test_inputs_go_to_each_worker_once(forget: int, large: list[int]) -> None:
     """The task whose worker has lost them is sent again with them."""
@@ -362,6 +366,7 @@ def test_candidates_that_are_the_same_are_measured_once() -> None:
     assert len(again.table) == 1 and again.speedup == 1
 
 
+@pytest.mark.slow
 def test_a_refused_config_is_found_again_in_the_records() -> None:
     def choosy(n: int, ways: int) -> carver.Kernel:
         assert ways != 7
@@ -441,6 +446,7 @@ def test_a_target_that_is_not_where_the_arrays_are(target: str) -> None:
         choose_device(target, "python", [array])
 
 
+@pytest.mark.slow
 def test_sources_of_any_encoding_travel(tmp_path: Path) -> None:
     (tmp_path / "old.c").write_bytes(b"// \xe9t\xe9\n" + tuned.SCALE.encode())
 
@@ -456,6 +462,7 @@ def test_sources_of_any_encoding_travel(tmp_path: Path) -> None:
     np.testing.assert_array_equal(carver.AutotuneResult.load(tmp_path / "shipped").kernel(X), 2 * X)
 
 
+@pytest.mark.slow
 def test_objects_say_what_they_are() -> None:
     work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)
     assert repr(scale) == "<jit scale(n, ways, delay, factor)>"
@@ -468,6 +475,7 @@ def test_objects_say_what_they_are() -> None:
     assert repr(work).endswith("1 tuned>") and repr(tuner(scale)) == f"<tuner of {scale!r}>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["60", "150"])
 def test_tables_are_as_wide_as_the_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)

@@ -23,6 +23,7 @@ from carver.run.device import c_compiler, compile_source
 from carver.run.spec import Param
 
 
+@pytest.mark.slow
 def test_par_compile_keeps_the_order_and_names_the_config() -> None:
     kernels = scale.par_compile([{"n": 100, "factor": f} for f in (5, 3, 4)] + [(100, 1, 0, 7)], num_workers=2)
     assert [k(X)[1] for k in kernels] == [5, 3, 4, 7]
@@ -144,6 +145,7 @@ def test_another_size_of_a_bucket_takes_the_arrays_of_its_own_hints(tmp_path: Pa
     assert repr(matmul).endswith("1 tuned>")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_takes_other_arrays_than_are_given() -> None:
     @carver.jit(out_idx=[-1])
     def double(n: int, ways: int = 5) -> carver.Kernel:

@@ -54,6 +54,7 @@ def expected(x: Any, y: Any, alpha: float) -> Any:
     return alpha * x + (0 if y is None else y)
 
 
+@pytest.mark.slow
 def test_numbers_of_the_call_are_passed_by_value() -> None:
     work = carver.autotune(configs=CONFIGS, ref_prog=expected, **QUICK)(axpy)
     with carver.set_autotune_inputs(X, Y, 0.5):
@@ -65,6 +66,7 @@ def test_numbers_of_the_call_are_passed_by_value() -> None:
         kernel(X, Y, z(), X)
 
 
+@pytest.mark.slow
 def test_numbers_without_a_description_are_what_c_takes_them_for() -> None:
     source = AXPY.replace("alpha, int n", "alpha, int n, double beta").replace("0 * WAYS", "0 * WAYS + beta")
 
@@ -91,6 +93,7 @@ def test_a_number_cannot_be_drawn() -> None:
         made.run(**QUICK)
 
 
+@pytest.mark.slow
 def test_one_tuned_kernel_takes_any_size(tmp_path: Path) -> None:
     work = carver.autotune(configs=CONFIGS, ref_prog=expected, **QUICK)(axpy)
     with carver.set_autotune_inputs(X, Y, 0.5):
@@ -133,6 +136,7 @@ def test_a_scalar_of_64_bits_from_a_size() -> None:
     assert [(a.kind, a.value) for a in call.args[3:]] == [("f", "alpha"), ("q", 10**12), ("i", 10**6), ("i", 2)]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_arrays_may_be_left_out() -> None:
     work = carver.autotune(
         configs=CONFIGS, ref_prog=expected, reset_to_zero=["Y", "Z"], restore_value=["Y"], **QUICK
@@ -149,6 +153,7 @@ def optional(x: Any, bias: Any, y: Any, *, pause_ms: float) -> None:
     y[:] = 2 * x if bias is None else 2 * x + bias
 
 
+@pytest.mark.slow
 def test_python_code_takes_none_where_arrays_are_reset_and_restored() -> None:
     with carver.set_autotune_inputs(X, None, z()):
         result = carver.AutoTuner.from_kernel(optional, [{"pause_ms": 1.0}, {"pause_ms": 2.0}]).set_profile_args(
@@ -157,6 +162,7 @@ def test_python_code_takes_none_where_arrays_are_reset_and_restored() -> None:
     assert [m.outcome for m in result.table] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 def test_calls_that_are_repeated_are_looked_at_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The short way takes nothing that the first call would refuse."""
     kernel = tuner(tuned.scale, [{"ways": 1}]).run().kernel
@@ -218,6 +224,7 @@ def test_a_function_of_arrays_that_gives_a_kernel() -> None:
     np.testing.assert_array_equal(work(X, Y, z(), ways=2), 2 * X + 1)
 
 
+@pytest.mark.slow
 def test_candidates_may_depend_on_arrays() -> None:
     def configs(x: Any) -> list[dict[str, int]]:
         return [{"ways": x.shape[0]}, {"ways": 2}]
@@ -415,6 +422,7 @@ def test_types_of_arrays_stay_in_a_key_that_does_not_name_them() -> None:
     assert key(X, key=["n", "x"]) != key(X[:7], key=["n", "x"])
 
 
+@pytest.mark.slow
 def test_tuning_in_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Cuda:
         capturing = False

@@ -191,6 +191,7 @@ def test_budget_in_trials(search: str) -> None:
     assert result.stopped == "the budget of 3 trials is spent"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["rank", "genetic"])
 def test_budget_in_seconds_and_at_least_one_trial(search: str) -> None:
     configs = [{"pause_ms": 60.0 + i} for i in range(5)]

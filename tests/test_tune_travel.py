@@ -174,6 +174,7 @@ def test_tuning_switched_off_takes_the_first(no_measurements: None, monkeypatch:
     assert not list(disk.entries())
 
 
+@pytest.mark.slow
 def test_the_first_of_the_ranking_is_the_best_predicted_that_fits(
     no_measurements: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +245,7 @@ def test_modes_of_tuning_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
         tuner(scale, WAYS, 100).run()
 
 
+@pytest.mark.slow
 def test_one_candidate_is_not_measured_unless_something_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = carver.autotune(configs=[{"ways": 1}], ref_prog=twice, **QUICK)(scale)
     assert checked.result(100).table[0].ok
@@ -253,6 +255,7 @@ def test_one_candidate_is_not_measured_unless_something_is_asked_of_it(monkeypat
     assert work.result(100).notes == ("not measured (one candidate): the first candidate",)
 
 
+@pytest.mark.slow
 def test_equal_times_are_told_apart_by_their_configs() -> None:
     """So that every rank chooses alike, in whatever order it lists them."""
     found = set()
@@ -344,6 +347,7 @@ def test_retakes_are_a_number(value: Any) -> None:
 # archives
 
 
+@pytest.mark.slow
 def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = tuner(scale, WAYS, ref_prog=twice).run()
     store.put(disk.PROFILE, "scale", b"{}")
@@ -455,6 +459,7 @@ def test_an_archive_is_checked_before_anything_of_it_is_used(
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CONFIG_DIR", str(tmp_path / "config"))
     key = tuner(scale, WAYS, ref_prog=twice).run().key

@@ -32,6 +32,7 @@ def lists() -> list[list[Any]]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_recorded_table_has_the_lists_of_today(lists: list[list[Any]]) -> None:
     table = gzip.decompress((ROOT / "tests" / "data" / "h200" / "zoo.jsonl.gz").read_bytes())
     rows = [json.loads(line) for line in table.splitlines()]
