@@ -687,9 +687,10 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
 # ---- the CUDA sources
 
 
-def cuda_sources() -> Iterator[tuple[str, Source]]:
-    """Each on the oldest device that runs it: no source and no flag is for one device."""
-    seen = set()
+def cuda_sources() -> Iterator[Any]:
+    """Each on the oldest device that runs it: no source and no flag is for one device. The second tier compiles one of
+    a file and instruction set."""
+    seen, files = set(), set()
     for isa, name in (("sm_75", "t4"), ("sm_80", "a100"), ("sm_90", "h200")):
         probe = Gpu.__new__(Gpu)
         device = FormulaGpu()
@@ -698,13 +699,15 @@ def cuda_sources() -> Iterator[tuple[str, Source]]:
         for source in probe.sources():
             if (key := (source.path, tuple(source.defines.items()), tuple(source.entries))) not in seen:
                 seen.add(key)
-                yield f"{isa}-{source.path.stem}-{'-'.join(source.defines.values())}", source
+                marks = [pytest.mark.exhaustive if (isa, source.path) in files else pytest.mark.slow]
+                files.add((isa, source.path))
+                label = f"{isa}-{source.path.stem}-{'-'.join(source.defines.values())}"
+                yield pytest.param(source, id=label, marks=marks)
 
 
 @pytest.mark.nvcc
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")
-@pytest.mark.parametrize("source", [pytest.param(s, id=label) for label, s in cuda_sources()])
+@pytest.mark.parametrize("source", cuda_sources())
 def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     binary = compile_source(source, cuda_compiler())
