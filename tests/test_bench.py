@@ -745,7 +745,7 @@ SUMS = [
                         ("float8_e5m2", "float16", "float32"))),
     *((carver.ReductionTemplate("sum", (1, k), 1, dtype).problem, 4096)
       for k in (1 << 10, 1 << 20) for dtype in ("float16", "bfloat16", "float32")),
-    (carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096),
+    pytest.param(carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096, marks=pytest.mark.slow),
 ]  # fmt: skip
 
 

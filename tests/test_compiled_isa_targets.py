@@ -19,7 +19,9 @@ from carver.compiled.isa.rates import Matrix  # noqa: E402
 
 NVIDIA = {"sm_80": "mma", "sm_86": "mma", "sm_90": "wgmma", "sm_100": "tcgen05", "sm_120": "mma"}
 AMD = {"gfx90a": "mfma", "gfx942": "mfma", "gfx950": "mfma", "gfx1100": "wmma", "gfx1201": "wmma"}
-TARGETS = [*NVIDIA, *AMD]
+LIKE_ANOTHER = ("sm_86", "gfx90a")
+"""Whose code is that of sm_80 and of gfx942, as far as these kernels go."""
+TARGETS = [pytest.param(t, marks=pytest.mark.exhaustive) if t in LIKE_ANOTHER else t for t in (*NVIDIA, *AMD)]
 WAVES = {"gfx9": 64, "gfx1": 32}
 WARPS = 4
 

@@ -25,7 +25,7 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
 
     def walk(node: ast.AST, lazy: bool) -> Iterator[tuple[str, bool]]:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
                 continue
             if isinstance(child, ast.Import):
                 yield from ((alias.name, lazy) for alias in child.names)
@@ -37,8 +37,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
                     yield from ((f"carver.{alias.name}", lazy) for alias in child.names)
                 else:
                     yield module, lazy
-            else:
-                yield from walk(child, lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+            elif not isinstance(child, ast.expr):
+                yield from walk(child, lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
 
     return walk(tree, False)
 

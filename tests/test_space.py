@@ -163,7 +163,9 @@ SMALL = [kernel for kernel in KERNELS if product(kernel) <= most(kernel) and ker
 
 
 @pytest.mark.parametrize("kernel", SMALL, ids=repr)
-@pytest.mark.parametrize("sizes", [(1000, 504, 768), (17, 4096, 64)], ids=str)
+@pytest.mark.parametrize("sizes", [
+    (1000, 504, 768), pytest.param((17, 4096, 64), marks=pytest.mark.exhaustive),
+], ids=str)  # fmt: skip
 def test_enumeration_agrees_with_a_plain_loop(kernel: Kernel, sizes: tuple[int, int, int]) -> None:
     problem = template(kernel.operator, *sizes).problem
     arch = carver.load_arch(device_for(kernel.backend))
