@@ -27,7 +27,7 @@ from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns
-from carver.kernels.compiler import COMPILERS
+from carver.kernels.compiler import COMPILERS, decided
 from carver.kernels.scope import MEANINGS
 from carver.problem.problem import operator_files
 
@@ -122,7 +122,7 @@ def reference() -> Iterator[str]:
     yield "### Any model\n"
     yield "Any declaration may have these columns, which hints report:\n"
     yield table("column, unit, default, meaning", described(Shown, False))
-    for compiler, by_model in COMPILERS.items():
+    for compiler, by_model in zip(COMPILERS, map(decided, COMPILERS), strict=True):
         yield f"## Columns that `compiler = \"{compiler}\"` fills in\n"
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, functions in by_model.items():

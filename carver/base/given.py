@@ -298,32 +298,34 @@ def takes(
     `instead`: what to say of arguments that there are none of."""
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = inspect.signature(function).parameters
         scope = sys.modules[function.__module__].__dict__
-        kinds = {
-            name: "Hashable" if re.search(words, name) else _bare(p.annotation, scope)
-            for name, p in parameters.items()
-            if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
-        }
-        places = tuple(parameters)
-        any_word = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        known = frozenset(places)
-        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        needed = [
-            (at, name) for at, (name, p) in enumerate(parameters.items())
-            if p.default is p.empty and p.kind not in variable and name != "self"
-        ]  # fmt: skip
-        of_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
-        by_type = {name for name, kind in kinds.items() if not re.search(of_value, kind)}
         right: set[tuple[Any, ...]] = set()  # types of arguments that are right, whatever the values
+
+        @functools.cache
+        def expected() -> tuple[tuple[str, ...], dict[str, str], list[tuple[int, str]], bool, set[str]]:
+            """Names, kinds, what is needed, whether any name fits, kinds that a type tells; read at the first call."""
+            parameters = inspect.signature(function).parameters
+            kinds = {
+                name: "Hashable" if re.search(words, name) else _bare(p.annotation, scope)
+                for name, p in parameters.items()
+                if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
+            }
+            needed = [
+                (at, name) for at, (name, p) in enumerate(parameters.items())
+                if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name != "self"
+            ]  # fmt: skip
+            of_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
+            by_type = {name for name, kind in kinds.items() if not re.search(of_value, kind)}
+            return (*parameters,), kinds, needed, any(p.kind is p.VAR_KEYWORD for p in parameters.values()), by_type
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             given = (*map(type, args), *kwargs, *map(type, kwargs.values()))
             if given in right:
                 return function(*args, **kwargs)
-            if not any_word and (odd := kwargs.keys() - known):
-                near = (instead or {}).get(min(odd)) or nearest(min(odd), known - {"self"})
+            places, kinds, needed, any_word, by_type = expected()
+            if not any_word and (odd := kwargs.keys() - {*places}):
+                near = (instead or {}).get(min(odd)) or nearest(min(odd), {*places} - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")
             if lacks := [name for at, name in needed if at >= len(args) and name not in kwargs]:
                 raise error(_lacking(function, args, lacks))

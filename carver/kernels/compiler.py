@@ -5,16 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeAlias
 
-from . import triton, triton_attention
 from .expr import Expression, evaluated
 from .trace import Symbol
 
-COMPILERS: Mapping[str, Mapping[str, Mapping[str, Callable[..., Any]]]] = {
-    "triton": {**triton.COLUMNS, **triton_attention.COLUMNS}
-}
-"""For each compiler and cost model, the function that computes each column."""
+COMPILERS = {"triton": ("triton", "triton_attention")}
+"""For each compiler the modules here that know it, imported when a declaration asks for it."""
+
+
+@cache
+def decided(compiler: str) -> Mapping[str, Mapping[str, Callable[..., Any]]]:
+    """For each cost model, the function that computes each column."""
+    modules = [import_module(f".{name}", __package__) for name in COMPILERS[compiler]]
+    return {model: columns for module in modules for model, columns in module.COLUMNS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,11 @@ def filled(compiler: str, model: str, declared: Collection[str]) -> dict[str, De
 
     A parameter with a default is only filled if the declaration has that name.
     """
-    functions = COMPILERS[compiler].get(model, {})
+    functions = decided(compiler).get(model, {})
     return {
-        name: Derivation(f"{compiler}.{function.__name__}", _parameters(function, declared), function)
-        for name, function in functions.items()
-        if name not in declared
-    }
-
-
-def _parameters(function: Callable[..., Any], declared: Collection[str]) -> frozenset[str]:
-    parameters = inspect.signature(function).parameters.values()
-    return frozenset(p.name for p in parameters if p.default is p.empty or p.name in declared)
+        name: Derivation(f"{compiler}.{function.__name__}", frozenset(
+            p.name for p in inspect.signature(function).parameters.values()
+            if p.default is p.empty or p.name in declared
+        ), function)
+        for name, function in functions.items() if name not in declared
+    }  # fmt: skip

@@ -11,7 +11,6 @@ of templates/ that the problems of its template name."""
 from __future__ import annotations
 
 import os
-import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
 from math import prod
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -377,8 +377,8 @@ class Operator:
 @cache
 def operators() -> Mapping[str, Operator]:
     """Every operator by its name."""
-    package = import_module(__package__ or "")
-    modules = (import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__))
+    names = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    modules = (import_module(f"{__package__}.{name}") for name in names)
     found = {each.name: each for module in modules for each in vars(module).values() if isinstance(each, Operator)}
     return MappingProxyType(dict(sorted(found.items())))
 
