@@ -707,7 +707,7 @@ def cuda_sources() -> Iterator[Any]:
 
 @pytest.mark.nvcc
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")
-@pytest.mark.parametrize("source", cuda_sources())
+@pytest.mark.parametrize("source", list(cuda_sources()))
 def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     binary = compile_source(source, cuda_compiler())
