@@ -310,10 +310,8 @@ def takes(
                 for name, p in parameters.items()
                 if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
             }
-            needed = [
-                (at, name) for at, (name, p) in enumerate(parameters.items())
-                if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name != "self"
-            ]  # fmt: skip
+            needed = [(at, name) for at, (name, p) in enumerate(parameters.items()) if p.default is p.empty
+                      and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name != "self"]  # fmt: skip
             of_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
             by_type = {name for name, kind in kinds.items() if not re.search(of_value, kind)}
             return (*parameters,), kinds, needed, any(p.kind is p.VAR_KEYWORD for p in parameters.values()), by_type

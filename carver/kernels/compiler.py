@@ -19,7 +19,7 @@ COMPILERS = {"triton": ("triton", "triton_attention")}
 @cache
 def decided(compiler: str) -> Mapping[str, Mapping[str, Callable[..., Any]]]:
     """For each cost model, the function that computes each column."""
-    modules = [import_module(f".{name}", __package__) for name in COMPILERS[compiler]]
+    modules = (import_module(f".{name}", __package__) for name in COMPILERS[compiler])
     return {model: columns for module in modules for model, columns in module.COLUMNS.items()}
 
 
@@ -44,15 +44,11 @@ Formula: TypeAlias = Expression | Derivation
 
 
 def filled(compiler: str, model: str, declared: Collection[str]) -> dict[str, Derivation]:
-    """The columns of a model that a compiler decides, without those that the declaration gives itself.
-
-    A parameter with a default is only filled if the declaration has that name.
-    """
-    functions = decided(compiler).get(model, {})
+    """The columns of a model that a compiler decides, without those that the declaration gives itself. A parameter with
+    a default is only filled if the declaration has that name."""
     return {
-        name: Derivation(f"{compiler}.{function.__name__}", frozenset(
-            p.name for p in inspect.signature(function).parameters.values()
-            if p.default is p.empty or p.name in declared
-        ), function)
-        for name, function in functions.items() if name not in declared
+        name: Derivation(f"{compiler}.{f.__name__}", frozenset(
+            p.name for p in inspect.signature(f).parameters.values() if p.default is p.empty or p.name in declared
+        ), f)
+        for name, f in decided(compiler).get(model, {}).items() if name not in declared
     }  # fmt: skip
