@@ -21,7 +21,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines, rectangles
 from carver.compiled.trace import Access, Trace
-from carver.compiled.triton import threads_of
+from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
 from carver.compiled.values import Piece, Value, binary, elements, known, selected, unknown
 from carver.cost.models.compiled import _cached, _lines_at_once
@@ -150,16 +150,20 @@ def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: in
     at = np.arange(64, dtype=np.int32) * apart
     [_, access] = evaluate(LOOKED_UP.replace("dense<2>", "dense<1>"), [("ids", None), ("x", None)], (1, 1, 1),
                            {"ids": at}).accesses  # fmt: skip
-    dealt = threads_of(LAID_OUT)["64"]
+    dealt = dealt_of(LAID_OUT)["load 64"]
     assert dealt == [[4], [32], [1]]
+    added = LAID_OUT.replace("load %at", "atomic_rmw add, %at").replace("tensor", "(tensor")
+    assert dealt_of(added) == {"atomic 64": dealt}
     assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]]) == wanted
     assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
 
 
 def test_what_a_search_by_halves_chooses_lies_anywhere() -> None:
-    """Of two numbers that all elements share, each takes one or the other."""
-    test, a, b = unknown(1), known(3, 1), known(5, 1)
+    """Of two numbers that all elements share, each takes one or the other by what was loaded; by where it is, most of
+    them the same."""
+    test, a, b = unknown(1, frozenset("x")), known(3, 1), known(5, 1)
     assert np.isnan(selected(test, a, b, Type((64,), "i32")).coef).all()
+    assert selected(unknown(1), a, b, Type((64,), "i32")).coef == (0.0,)
     step = replace(a, coef=(1.0,))
     assert selected(test, step, step, Type((64,), "i32")).coef == (1.0,)
 
@@ -354,7 +358,7 @@ def test_a_table_names_no_more_places_than_it_has_entries() -> None:
 def test_lanes_take_turns_on_the_words_that_a_division_gives_them(length: int, turns: float) -> None:
     """Of 32 lanes, `length` in a row add to one word: a sector of 8 words takes as many turns as one of them has."""
     access = replace(tiles(np.arange(0, 4096, 64) // length, (64,), (1,)), kind="atomic", coef=(1 / length,))
-    assert _atomic_turns([access], {})[0] == pytest.approx(turns, rel=0.05)
+    assert _atomic_turns([access], {}, {})[0] == pytest.approx(turns, rel=0.05)
 
 
 @pytest.mark.parametrize(("elements", "turns"), [(4, 0.86), (32, 0.41)])
@@ -362,21 +366,31 @@ def test_lanes_without_an_element_meet_nobody(elements: int, turns: float) -> No
     """Of a warp on 64 counters at random: four lanes meet in 8 (1 - (7/8)^4) of its eight sectors, 0.83 of a sector
     each, and some on one word; 32 lanes work side by side in all."""
     access = replace(tiles(np.full(64, np.nan), (elements,), (np.nan,)), kind="atomic")
-    assert _atomic_turns([access], {"x": 256.0})[0] == pytest.approx(turns, abs=0.03)
+    assert _atomic_turns([access], {"x": 256.0}, {})[0] == pytest.approx(turns, abs=0.03)
+
+
+def test_lanes_of_an_atomic_meet_by_the_elements_that_threads_have() -> None:
+    """32 rows add to a sector each, neighbours in a row to one word: a warp along a row takes a turn for each of its
+    lanes, as does one down a column, whose lanes have sectors of their own; one on 8 of a row's words takes 4."""
+    at = np.arange(32)[:, None] * 64 + np.arange(32) // 8 * np.array([0, 1])[:, None, None] + np.zeros((2, 32, 32))
+    for drawn, threads, turns in ((at[0], (1, 32), 1.0), (at[0], (32, 1), 1.0), (at[1], (1, 32), 0.25),
+                                  (at[1], (4, 8), 1.0), (at[1], (8, 4), 0.5 + 0.5)):  # fmt: skip
+        access = replace(tiles(np.full(1, np.nan), (32, 32), (np.nan, np.nan)), kind="atomic", drawn=drawn.ravel())
+        assert _atomic_turns([access], {}, {"atomic 32x32": [[1, 1], threads, [1, 1]]})[0] == turns
 
 
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512
     access = replace(tiles(at, (16, 512), (0, 1)), kind="atomic", coef=(np.nan, 1.0))
-    assert _atomic_turns([access], {})[1] > 2**20
+    assert _atomic_turns([access], {}, {})[1] > 2**20
 
 
 def test_rows_of_one_tile_are_no_crowd() -> None:
     """32 tiles of two rows of 256 numbers, each row its own: neighbours in a tile meet in a run, tiles do not."""
     at = np.random.default_rng(0).permutation(4096)[:64, None] * 256 + np.arange(256)
     access = replace(tiles(np.full(32, np.nan), (2, 256), (0, 1)), kind="atomic", coef=(np.nan, 1.0), drawn=at.ravel())
-    assert _atomic_turns([access], {})[1] == np.inf
+    assert _atomic_turns([access], {}, {})[1] == np.inf
 
 
 def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
@@ -385,7 +399,7 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
     known = replace(tiles(np.arange(528) * 64, (64,), (1,)), kind="atomic")
     for access, size in ((known, 132 * 256), (replace(known, start=np.full(528, np.nan)), 2**20)):
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
-        found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0)
+        found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, {})
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
 
 

@@ -22,10 +22,12 @@ from .stretches import (
     Stretch,
     align_bytes,
     anywhere,
+    dealt_as,
     density,
     fetched,
     filled,
     fresh,
+    instructions,
     lanes_bytes,
     lines,
     merged,
@@ -245,9 +247,9 @@ def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tu
 
 def gathered(
     machine: Machine, trace: Trace, touched: Touched, arch: Arch, *, warps: int, ctas: int,
-    shared_bytes: int, tensor_columns: int, threads: Mapping[str, Sequence[Sequence[int]]],
+    shared_bytes: int, tensor_columns: int, dealt: Mapping[str, Sequence[Sequence[int]]],
 ) -> Facts:  # fmt: skip
-    """Put together what the machine code and the evaluated program say; `threads`: as `triton.Compiled` has them."""
+    """Put together what the machine code and the evaluated program say; `dealt`: as `triton.Compiled` has them."""
     machine = unfused(shallow(machine, trace), trace, warps)
     passes = matched(machine, trace, warps)
     spans = [loop.span for loop in machine.loops] + [aside.span for aside in machine.asides]
@@ -274,10 +276,10 @@ def gathered(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
-        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, threads)
+        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, dealt)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident),
+        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident, dealt),
     )  # fmt: skip
 
 
@@ -288,12 +290,12 @@ def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
     return tuple(f"{name} ({where})" if where else name for name, where in idle)
 
 
-def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
-    """The fields of `Facts` that say which bytes programs touch together."""
+def footprints(touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots = max(int(arch.sm_count * resident), 1)
     (alone, left, on_sm), changed = loads.on_sm(max(int(resident), 1)), sum(atomics.distinct().values())
-    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes)
+    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt)
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
     else:
@@ -310,7 +312,9 @@ def footprints(touched: Touched, arch: Arch, resident: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tuple[float, float]:
+def _atomic_turns(
+    accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any]
+) -> tuple[float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which those
     that lie anywhere would have to spread evenly for the busiest run of RUN_BYTES to have as many: the busiest of one
     half of a sample, as often as the other half has it. Where the first place of each program's tile is known, these
@@ -327,7 +331,11 @@ def _atomic_turns(accesses: Sequence[Access], sizes: Mapping[str, float]) -> tup
         lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
         if len(access.drawn):
-            places, within, run = access.drawn.astype(np.int64).reshape(-1, lanes), np.zeros(1, np.int64), 1
+            places, within, run = access.drawn.astype(np.int64), np.zeros(1, np.int64), 1
+            if own := dealt.get(dealt_as(access)):
+                order = np.argsort(instructions(access, own), kind="stable")
+                places = places.reshape(-1, len(order))[:, order]
+            places = places.reshape(-1, lanes)
         elif lost:
             places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run]
             within = np.arange(run)
@@ -386,7 +394,7 @@ def unevenness(work: FloatArray, slots: float) -> float:
 
 def _access(
     access: Access, trace: Trace, at_once: float | None, sector_bytes: int, room_bytes: float,
-    sizes: Mapping[str, float], threads: Mapping[str, Sequence[Sequence[int]]],
+    sizes: Mapping[str, float], dealt: Mapping[str, Sequence[Sequence[int]]],
 ) -> AccessFacts:  # fmt: skip
     """`at_once`: iterations of its loop that the code does in one pass; None where the code has no such loop, which
     does all of them. `room_bytes`: of L1 for a program."""
@@ -396,7 +404,7 @@ def _access(
     stretch = Stretch.of(access, sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
-    wanted, line_bytes = lines(access, threads.get("x".join(map(str, access.shape)), ()))
+    wanted, line_bytes = lines(access, dealt.get(dealt_as(access), ()))
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
         program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),

@@ -177,7 +177,7 @@ def _gathered(
     reply: pool.Reply, followed: tuple[Trace, Touched, pool.Used], each: Candidate, arch: Arch
 ) -> tuple[Facts, pool.Used]:  # fmt: skip
     trace, touched, used = followed
-    shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "threads")}
+    shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "dealt")}
     facts = gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape)
     extents = {name: (0.0, float(arg.extent_bytes)) for name, arg in each.args if isinstance(arg, Tensor)}
     return replace(facts, beyond=beyond(trace, extents)), used

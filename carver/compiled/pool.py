@@ -382,7 +382,7 @@ def _read(
 
 _KINDS = {
     "ttir": "str", "code": "Mapping[str, str]", "shared_bytes": "int", "warps": "int", "stages": "int", "ctas": "int",
-    "machine": "Mapping[str, Any] | None", "threads": "Mapping[str, Any]",
+    "machine": "Mapping[str, Any] | None", "dealt": "Mapping[str, Any]",
 }  # fmt: skip
 """What a reply with code says, by annotation."""
 

@@ -376,22 +376,33 @@ def lanes_bytes(access: Access) -> float:
     return access.item_bytes * sum(part.width for part in row) / len(row)
 
 
-def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
-    known, and the bytes of the sectors that they want of each. `dealt`: along each dimension elements of a thread,
-    threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
-    WIDEST bytes. 0 where that is not known."""
-    if access.kind != "load" or not len(access.drawn) or not len(dealt):
-        return 0.0, 0.0
-    instruction: Any = 0
+def dealt_as(access: Access) -> str:
+    """Under which `triton.Compiled.dealt` has its tiles."""
+    return f"{access.kind} {'x'.join(map(str, access.shape))}"
+
+
+def instructions(access: Access, dealt: Sequence[Sequence[int]]) -> Any:
+    """Of each element of a tile, the instruction of a warp that it is of. `dealt`: along each dimension elements of a
+    thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
+    WIDEST bytes."""
+    out: Any = 0
     dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
     for n, c, size, threads, along in dimensions:
         wide = min(size, max(int(WIDEST // access.item_bytes), 1)) if c == 1 else 1
-        instruction = instruction * n + (along % size + along // (size * threads) * size) // wide
+        out = out * n + (along % size + along // (size * threads) * size) // wide
+    return np.broadcast_to(out, access.shape).ravel()
+
+
+def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
+    known, and the bytes of the sectors that they want of each. 0 where that is not known."""
+    if access.kind != "load" or not len(access.drawn) or not len(dealt):
+        return 0.0, 0.0
+    instruction = instructions(access, dealt)
     places = access.drawn.reshape(-1, math.prod(access.shape))
     places = places[: max(MOST_DEALT // places.shape[1], 1)]
     count = int(np.max(instruction)) + 1
-    own = np.arange(len(places))[:, None] * count + np.broadcast_to(instruction, access.shape).ravel()
+    own = np.arange(len(places))[:, None] * count + instruction
     known = np.isfinite(places)
     sector = np.floor(places[known] * (access.item_bytes / SECTOR_BYTES)).astype(np.int64)
     low, high = (int(end) // SECTORS for end in (sector.min(initial=0), sector.max(initial=0)))

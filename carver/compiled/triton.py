@@ -87,9 +87,9 @@ class Compiled:
     ctas: int
     tensor_columns: int
     """Of tensor memory, which compute capability 10.0 has."""
-    threads: Mapping[str, Sequence[Sequence[int]]]
-    """How tiles that are loaded are dealt out, by shape ("32x64"): along each dimension elements of a thread, threads
-    of a warp, warps."""
+    dealt: Mapping[str, Sequence[Sequence[int]]]
+    """How tiles are dealt out, by what is done and shape ("load 32x64", "atomic 128"): along each dimension elements of
+    a thread, threads of a warp, warps."""
 
 
 def function_of(kernel: Any) -> Any:
@@ -414,19 +414,19 @@ def out_of(built: Any, target: Target) -> Compiled:
     code = built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"]
     columns = getattr(meta, "tmem_size", None) or 0
     own = meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas, columns
-    return Compiled(built.asm["ttir"], code, *own, threads_of(built.asm.get("ttgir", "")))
+    return Compiled(built.asm["ttir"], code, *own, dealt_of(built.asm.get("ttgir", "")))
 
 
 _DEALT = re.compile(
     r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
 )
-_LOADED = re.compile(r"tt\.load .*: tensor<([x\d]+)x!tt\.ptr<\w+>, #(\w+)>")
+_TOUCHED = re.compile(r"tt\.(load|atomic)\w* .*: \(?tensor<([x\d]+)x!tt\.ptr<\w+>, #(\w+)>")
 
 
-def threads_of(ttgir: str) -> dict[str, list[list[int]]]:
-    """`Compiled.threads`, from IR with layouts; of a shape that is loaded in several ways, the first."""
+def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:
+    """`Compiled.dealt`, from IR with layouts; of what is dealt out in several ways, the first."""
     dealt = {name: [json.loads(numbers) for numbers in rest] for name, *rest in _DEALT.findall(ttgir)}
-    return {shape: dealt[name] for shape, name in reversed(_LOADED.findall(ttgir)) if name in dealt}
+    return {f"{kind} {shape}": dealt[name] for kind, shape, name in reversed(_TOUCHED.findall(ttgir)) if name in dealt}
 
 
 def _with_ir(built: Any, target: Target) -> Any:

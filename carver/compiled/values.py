@@ -490,11 +490,9 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
         for column, c in zip(coef, v.coef, strict=True):
             column[which] = c
     flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
-    pieces = {v.pieces for v in values}
-    sources = {v.source for v in values}
-    return Value(
-        base, flat, sources.pop() if len(sources) == 1 else None, pieces=pieces.pop() if len(pieces) == 1 else ()
-    )
+    pieces, sources = {v.pieces for v in values}, {v.source for v in values}
+    source = sources.pop() if len(sources) == 1 else None
+    return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else ())
 
 
 def ranked(value: Value, like: Value) -> Value:
@@ -556,7 +554,7 @@ def transposed(v: Value, text: str) -> Value:
 
 def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
     """`a` where the test is true, else `b`. Elements of a tensor that come from either step as those do that are more,
-    or as both where these are alike, as if one had wrapped around; where neither steps, as the test has it."""
+    or as both where these are alike; where neither steps, as what was loaded for the test has it."""
     rank = len(out.shape)
     if not all(isinstance(v, Value) for v in (test, a, b)):
         return unknown(rank)
@@ -568,8 +566,9 @@ def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
     if test.box is not None:
         return _either(share(test, out.shape) > 0.5, a, b, loads)
     if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
-        coef = (np.nan if _zero(x) and not _zero(c) else x for x, c in zip(a.coef, test.coef or a.coef, strict=True))
-        return Value(None, tuple(coef), source, loads=loads)
+        lies = test.coef if test.loads and test.coef else a.coef
+        coef = tuple(np.nan if _zero(x) and not _zero(c) else x for x, c in zip(a.coef, lies, strict=True))
+        return Value(None, coef, source, loads=loads)
     return unknown(rank, loads)
 
 

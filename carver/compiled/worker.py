@@ -196,7 +196,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
         made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
     return {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
-        "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns, "threads": made.threads,
+        "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns, "dealt": made.dealt,
         "numbers": asked.get("numbers", []),
     }  # fmt: skip
 

@@ -153,7 +153,7 @@ class Execution:
         slots, run = max(int(self.arch.sm_count * resident), 1), self.even or self.wide
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         touched = Touched.of(trace, sizes)
-        near = footprints(touched, self.arch, resident)
+        near = footprints(touched, self.arch, resident, {})
         alone, shared, live = self._shared(touched.loads, max(int(resident), 1))
         moved = sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load") * self.count
         near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
