@@ -58,6 +58,7 @@ def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_a_kernel_is_chosen_by_name(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "scale")
@@ -75,6 +76,7 @@ def test_a_kernel_is_chosen_by_name(cubin: tuple[str, bytes]) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_shared_memory_and_barriers(cubin: tuple[str, bytes]) -> None:
     isa, data = cubin
     code = sass.read(data, "reverse")
@@ -85,6 +87,7 @@ def test_shared_memory_and_barriers(cubin: tuple[str, bytes]) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_an_array_on_the_stack_is_no_spill(cubin: tuple[str, bytes]) -> None:
     _, data = cubin
     code = sass.read(data, "array")
@@ -93,6 +96,7 @@ def test_an_array_on_the_stack_is_no_spill(cubin: tuple[str, bytes]) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.slow
 def test_many_are_read_at_once(cubin: tuple[str, bytes]) -> None:
     _, data = cubin
     one, two = sass.read_many([data, data], "array")

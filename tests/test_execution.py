@@ -357,7 +357,10 @@ def _disassembler() -> bool:
         return False
 
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.skipif(not NVCC or not _disassembler(), reason="no nvcc or no nvdisasm")]
+pytestmark = [
+    pytest.mark.nvcc, pytest.mark.slow,
+    pytest.mark.skipif(not NVCC or not _disassembler(), reason="no nvcc or no nvdisasm"),
+]
 
 
 @pytest.fixture(scope="module", params=[
@@ -413,7 +416,6 @@ def most_passes(of: Execution) -> float:
     return float(max(passes[n] for n in of.program.heads))
 
 
-@pytest.mark.slow
 def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
     n, blocks = 1_000_000, 5
     of = executed(cubin, "grid_sum", blocks, 256, f32(n), f32(1), i32(n))
@@ -424,7 +426,6 @@ def test_a_loop_over_the_grid(cubin: tuple[str, bytes]) -> None:
     assert not of.detail.unknown
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "passes"), [("every_fourth", 4.0), ("from_the_second", 1.25)])
 def test_loads_pass_over_the_banks_of_l1(cubin: tuple[str, bytes], entry: str, passes: float) -> None:
     """Words 16 bytes apart meet four to a bank. A row that begins inside a sector has five; L1 gives four a clock."""
