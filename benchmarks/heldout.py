@@ -59,8 +59,8 @@ from carver.cost.learn import fit, identified
 from carver.cost.model import CONSTANTS, MODELS, resolve
 from carver.evaluate.tables import Case
 from carver.kernels.space import Space
+from carver.ranking.learn import COVERAGE, WIDENED, Kind, share_within, widened
 from carver.ranking.rank import rank
-from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
 
 LEAST = 100
 """Configurations that two tables must share."""
@@ -385,14 +385,14 @@ TERMS = {
     "adding up split results": Left({"split_s": 0.0, "split_each_s": 0.0}),
     "bank conflicts": Left(
         functions={
-            "threads.turns": lambda arch, lanes, *_: np.ones(np.shape(lanes)),
+            "tile.turns": lambda arch, lanes, *_: np.ones(np.shape(lanes)),
             "models.window._turns": lambda *_: 1.0,
         }
     ),
     "Turing's half-wide port, Kepler's 8-byte banks": Left(fields={"smem_bytes_per_clk": 128.0}),
     "load and store lanes of an SM": Left(fields={"lsu_per_clk": 1024.0}),
     "how a thread's operands reach its registers, all of it": Left(
-        functions={"models.block.by_thread": lambda kernel: False}
+        functions={"models.contraction.by_thread": lambda kernel: False}
     ),
     "reads of one address that one pass serves": Left({"read_merge": 1.0}),
     "operands read past shared memory, priced as if from it": Left(columns={"staged_m": None, "staged_n": None}),

@@ -16,13 +16,12 @@ import pytest
 import carver
 from carver.compiled.facts import AccessFacts, Facts, LoopFacts
 from carver.compiled.footprint import Touched
-from carver.compiled.frames import sampled
 from carver.compiled.isa import chain, rates
 from carver.compiled.isa.rates import Matrix, rate, sass_matrix
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span, matrix_rates
 from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
-from carver.compiled.trace import Access, Dot, LoopTrace, Trace
+from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import fits, price_compiled
 from tests.test_compiled_isa_chain import FREE, code, control

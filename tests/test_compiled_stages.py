@@ -116,7 +116,7 @@ def test_the_command_line_compiles_the_first(tmp_path: Path) -> None:
 def test_the_tuner_measures_what_compiles_and_fits(tuned: str) -> None:
     """64 warps do not fit; of the rest the first are those that are predicted fastest, here the order given."""
     from carver.run.inputs import Value
-    from carver.tune.configs import Entry
+    from carver.tune.candidates import Entry
     from carver.tune.plan import ranked_by_code
     from tests import tuned_triton
 

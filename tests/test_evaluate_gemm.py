@@ -14,7 +14,7 @@ from benchmarks import adapters as tables
 from benchmarks.adapters import tensile
 from carver.arch.devices import load
 from carver.base.errors import ConfigError
-from carver.cost import threads
+from carver.cost import tile
 from carver.cost.model import resolve
 from carver.cost.tile import Block, issue_per_clk
 from carver.evaluate.summary import geometric_mean, score
@@ -214,23 +214,23 @@ def test_matrix_profile_needs_a_matrix_unit() -> None:
 )
 def test_read_of_the_fastest_axis(device: str, lanes: int, words: int, stride: int, clk: float) -> None:
     arrays = [np.array([float(v)]) for v in (lanes, words, stride)]
-    assert threads.read_clk(load(device), *arrays, fastest=True, merge=2.0)[0] == pytest.approx(clk)
+    assert tile.read_clk(load(device), *arrays, fastest=True, merge=2.0)[0] == pytest.approx(clk)
 
 
 def test_neighbours_with_one_address_are_merged() -> None:
     arch, one = load("titan_x_maxwell"), np.ones(1)
-    assert threads.read_clk(arch, 2 * one, 4 * one, 8 * one, fastest=False, merge=2.0)[0] == pytest.approx(2.0)
-    assert threads.read_clk(arch, 4 * one, 4 * one, 16 * one, fastest=False, merge=2.0)[0] == pytest.approx(4.0)
+    assert tile.read_clk(arch, 2 * one, 4 * one, 8 * one, fastest=False, merge=2.0)[0] == pytest.approx(2.0)
+    assert tile.read_clk(arch, 4 * one, 4 * one, 16 * one, fastest=False, merge=2.0)[0] == pytest.approx(4.0)
 
 
-def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) -> threads.Delivery:
+def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) -> tile.Delivery:
     arch = load("h200")
     (kernel,) = [k for k in kernels("matmul", backend) if set(configs[0]) == set(k.tunables)]
     space, _ = given_space(template.problem, arch, kernel, configs)
     assert len(space) == len(configs)
     tile = read_columns(Block, space, arch=arch, problem=template.problem)
-    own = read_columns(threads.ThreadTile, space, whole=True)
-    return threads.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
+    own = read_columns(tile.ThreadTile, space, whole=True)
+    return tile.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
 
 
 def test_rows_of_k_are_written_down_shared_memory_with_conflicts() -> None:
@@ -256,9 +256,9 @@ def test_an_operand_that_is_not_staged_waits_for_l2_once_a_product() -> None:
 
 def test_load_past_an_l1_that_keeps_nothing_takes_its_sectors() -> None:
     eight = [np.array([v]) for v in (8.0, 1.0, 8.0)]
-    clk, moved = threads.cached_clk(load("gtx_680"), *eight, fastest=True)
+    clk, moved = tile.cached_clk(load("gtx_680"), *eight, fastest=True)
     assert moved[0] == 8 * 32 and clk[0] == pytest.approx(8 * 32 / 32)
-    assert threads.cached_clk(load("titan_x_maxwell"), *eight, fastest=True)[0][0] == pytest.approx(2.0)
+    assert tile.cached_clk(load("titan_x_maxwell"), *eight, fastest=True)[0][0] == pytest.approx(2.0)
 
 
 def test_wave_of_64_keeps_its_simd_for_four_clocks() -> None:

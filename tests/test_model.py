@@ -17,7 +17,7 @@ from carver.calibrate.fitting import samples
 from carver.cost.estimate import LIMITERS, Estimate, Work, estimate, on_pipe
 from carver.cost.learn import predict
 from carver.cost.model import CONSTANTS, resolve
-from carver.cost.models.block import one_step
+from carver.cost.models.contraction import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.evaluate.tables import Case

@@ -14,7 +14,7 @@ from tuned import QUICK, scale
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.tune import GEMM_GRID_288, SearchSpace
-from carver.tune.configs import expand, from_hint
+from carver.tune.candidates import expand, from_hint
 
 
 def test_hints_speak_the_functions_words() -> None:

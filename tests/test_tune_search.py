@@ -25,7 +25,7 @@ from carver.cli.main import main
 from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
 from carver.evaluate.tables import Case
 from carver.tune import cache as disk
-from carver.tune.search import (
+from carver.tune.candidates import (
     STRATEGIES,
     BudgetSpent,
     Choices,

@@ -315,7 +315,7 @@ def _record(
         every: Any = autotuned(call.kernel, asked) if given is None else listed(given)
         key = None
         if hasattr(call.kernel, "keys"):
-            from ..integrations.pinned import tuner_key
+            from ..integrations.enable import tuner_key
 
             key = tuner_key(call.kernel, asked)
         made.append(pick(call.kernel, every, args=asked, grid=call.grid, arch=chip, key=key, default=every[0],

@@ -18,10 +18,9 @@ import numpy as np
 from ..base.errors import ProblemError
 from . import ttir
 from .carried import READS, matters, staying, steps, straight, waits, wanted_by
-from .frames import Frame, changed, iterated, iterations, sampled, spread, within
 from .sectors import FEW_ELEMENTS, FEW_LANES, SAMPLED_LANES, Sectors, alike, drawn, laid_out, sectors, unmet
 from .stretches import Stretch
-from .trace import Access, Dot, LoopTrace, Trace, joined
+from .trace import Access, Dot, Frame, LoopTrace, Trace, changed, iterated, iterations, joined, sampled, spread, within
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,

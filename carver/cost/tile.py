@@ -1,9 +1,14 @@
-"""The columns of a contraction, and the rates of the instructions that multiply its tiles."""
+"""The columns of a contraction, the rates of the instructions that multiply its tiles, and thread tiles on the vector
+units: how the operands of each thread reach its registers.
+
+A thread holds `thread_m` x `thread_n` sums. For each k it reads its rows of one operand and its columns of the other,
+and multiplies all pairs. It reads from shared memory if the block has staged the operand there, else through L1."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -269,8 +274,6 @@ def issue_per_clk(arch: Arch) -> float:
     return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)
 
 
-WORD_BYTES = 4
-
 SPILL_READS = frozenset({"spill_rounds"})
 """Constants that this module's terms read."""
 SCATTER = 16.0
@@ -295,3 +298,217 @@ def spill_slowdown(
     spilled = scale * np.logaddexp(0.0, over / scale) if arch.vendor == "amd" else np.maximum(over, 0.0)
     moved_clk = 2 * spilled * warps * WORD_BYTES * arch.warp_size / arch.smem_bytes_per_clk
     return 1.0 + k["spill_rounds"] * moved_clk / np.maximum(busy_clk, 1.0)
+
+
+WORD_BYTES = 4
+VECTOR_BYTES = 16
+"""Widest load of a lane."""
+BANKS = 32
+SPILL_BYTES = 2 * WORD_BYTES
+"""A spilled sum is read and written once per product."""
+
+THREAD_READS = frozenset({
+    "access_instr", "copy_instr", "load_waits", "port_overlap", "read_latency_clk", "read_merge", "smem_efficiency",
+    "spill_traffic", "step_instr", "unroll_instr", "vector_efficiency",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@table
+class ThreadTile:
+    """Further columns, beside `Block`, of a kernel in which each thread reads its own operands. Lanes and threads are
+    numbered along n first."""
+
+    thread_m: FloatArray = column("elements", "rows of a thread's tile")
+    thread_n: FloatArray = column("elements", "columns of a thread's tile")
+    lanes_m: FloatArray = column("threads", "lanes of a warp along m")
+    lanes_n: FloatArray = column("threads", "lanes of a warp along n")
+    vector_m: FloatArray = column("elements", "elements per read of the first operand")
+    vector_n: FloatArray = column("elements", "elements per read of the second operand")
+    fetch_m: FloatArray = column("threads", "threads that fetch one row of the first operand, if it is staged")
+    fetch_n: FloatArray = column("threads", "threads that fetch one row of the second operand, if it is staged")
+    interleaved_m: FloatArray = column(
+        "flag", "along m, a thread's vectors alternate with those of the other threads", 0
+    )
+    interleaved_n: FloatArray = column(
+        "flag", "along n, a thread's vectors alternate with those of the other threads", 0
+    )
+    staged_m: FloatArray = column("flag", "the first operand is staged in shared memory", 1)
+    staged_n: FloatArray = column("flag", "the second operand is staged in shared memory", 1)
+    pad_m: FloatArray = column(
+        "bytes", "padding of rows in shared memory that are written transposed, first operand", 0
+    )
+    pad_n: FloatArray = column(
+        "bytes", "padding of rows in shared memory that are written transposed, second operand", 0
+    )
+    staged_bytes: FloatArray | None = column(
+        "bytes", "size of an element in shared memory; by default as in the operand", None
+    )
+    unroll: FloatArray = column("", "unroll factor: products between two tests of the inner loop", 1)
+    prefetched: FloatArray = column("flag", "loads of the next step are issued before the products of this one", 1)
+    shared_k: FloatArray = column("threads", "threads that hold the same sums and divide the products of a step", 1)
+    product_instr: FloatArray = column("instructions", "instructions per product", 1)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Costs of one step of one block: clocks of the load/store port, instructions of all warps, and latencies."""
+
+    port_clk: FloatArray
+    instructions: FloatArray
+    latency_clk: FloatArray
+    """Sum of the latencies that a warp waits for between its products."""
+    fill_m: FloatArray
+    fill_n: FloatArray
+    """Bytes moved into the SM over bytes of the tile."""
+    spill_bytes: FloatArray
+    """Bytes of spilled sums that do not stay in L1."""
+    waits: FloatArray
+    """1 where a step begins with a load from global memory and a barrier, else 0."""
+    exposed: FloatArray
+    """Number of L2 latencies that a warp waits for between its products: each row of an operand that is not staged
+    misses L1."""
+
+
+def delivery(t: Block, own: ThreadTile, k: Mapping[str, float], resident: FloatArray) -> Delivery:
+    """Costs of moving each candidate's operands to its threads; columns of `own` have shape (n,)."""
+    arch, n = t.arch, len(own.thread_m)
+    warps, tk, shared = t.warps, t.tile_k, own.shared_k
+    threads = warps * arch.warp_size
+    port = np.zeros(n)
+    instructions = warps * (k["step_instr"] + tk / np.maximum(own.unroll, 1.0) * k["unroll_instr"])
+    direct, copies, fills = np.zeros(n, bool), np.zeros(n), []
+    for axis, operand in (("m", "a"), ("n", "b")):
+        size, tile, thread = getattr(t, f"{operand}_bytes"), getattr(t, f"tile_{axis}"), getattr(own, f"thread_{axis}")
+        lanes, staged = getattr(own, f"lanes_{axis}"), getattr(own, f"staged_{axis}") > 0
+        kept = np.where(staged, size if own.staged_bytes is None else own.staged_bytes, size)
+        vector = np.minimum(getattr(own, f"vector_{axis}"), VECTOR_BYTES / kept)
+        interleaved = getattr(own, f"interleaved_{axis}") > 0
+        words, stride = vector * kept / WORD_BYTES, np.where(interleaved, vector, thread) * kept / WORD_BYTES
+        loads = warps * tk / shared * thread / vector
+        from_shared = read_clk(arch, lanes, words, stride, axis == "n", merged_reads(arch, k)) / k["smem_efficiency"]
+        from_l1, read_bytes = cached_clk(arch, lanes, words, stride, axis == "n")
+        port = port + loads * np.where(staged, from_shared, from_l1)
+        instructions = instructions + loads * np.where(staged, 1.0, k["access_instr"])
+
+        copied, side = getattr(t, f"copy_{operand}_bytes"), getattr(own, f"fetch_{axis}")
+        pad = getattr(own, f"pad_{axis}")
+        trips = np.where(staged, tile * tk * size / (threads * copied), 0.0)
+        words, fetchers = copied / WORD_BYTES, np.minimum(side, arch.warp_size)
+        apart = np.where(interleaved, words, tile / side * size / WORD_BYTES)
+        into_l1, copy_bytes = cached_clk(arch, fetchers, words, apart, True, arch.warp_size / fetchers)
+        # A transposed tile is written down the rows of shared memory, which start `pad` bytes apart modulo the banks.
+        # One element of each vector is written at a time, to as many rows at once as fill the banks.
+        folded = np.minimum(fetchers, np.maximum(1.0, tk * pad / (BANKS * WORD_BYTES)))
+        writes = np.where(pad > 0, copied / size, 1.0)
+        write_clk = np.where(
+            pad > 0,
+            taken_clk(arch, kept / WORD_BYTES, folded),
+            taken_clk(arch, words, turns(arch, fetchers, words, apart)),
+        )
+        port = port + warps * trips * (into_l1 + writes * write_clk)
+        instructions = instructions + warps * trips * (k["copy_instr"] + writes - 1.0)
+        moved = np.where(staged, warps * trips * copy_bytes, loads * read_bytes) / (tile * tk * size)
+        fills.append(np.ones(n) if caches_global(arch) else np.maximum(moved, 1.0))
+        direct, copies = direct | ~staged, copies + trips
+    spilled = np.maximum(t.registers - arch.max_regs_per_thread, 0.0)
+    kept = np.clip(0.5 * arch.l1_bytes / np.maximum(resident * spilled * threads * WORD_BYTES, 1.0), 0.0, 1.0)
+    spill_bytes = spilled * threads * SPILL_BYTES * tk * k["spill_traffic"]
+    latency = tk / shared * k["read_latency_clk"] + copies * k["copy_instr"]
+    return Delivery(
+        port + spill_bytes * kept / l1_bytes_per_clk(arch), instructions, latency, fills[0], fills[1],
+        spill_bytes * (1.0 - kept), (copies > 0).astype(np.float64), k["load_waits"] * tk / shared * direct,
+    )  # fmt: skip
+
+
+def caches_global(arch: Arch) -> bool:
+    """Whether L1 caches loads from global memory. NVIDIA's does not before compute capability 5.0."""
+    return arch.cc is None or arch.cc >= (5, 0)
+
+
+def l1_bytes_per_clk(arch: Arch) -> float:
+    """Rate of an L1 that is separate from shared memory: 64 bytes a clock for Kepler to Pascal, GCN and CDNA, and twice
+    that for RDNA, whose lines have 128 bytes. Source: AMD RDNA whitepaper, 2019."""
+    return 128.0 if arch.vendor == "amd" and arch.warp_size == 32 else 64.0
+
+
+def merged_reads(arch: Arch, k: Mapping[str, float]) -> float:
+    """Reads of one address by neighbouring lanes that one pass serves; on AMD, the LDS serves each lane by itself."""
+    return 1.0 if arch.vendor == "amd" else k["read_merge"]
+
+
+def unified(arch: Arch) -> bool:
+    """Whether L1 and shared memory are one array with one port, as on NVIDIA from compute capability 7.0."""
+    return arch.cc is not None and arch.cc >= (7, 0)
+
+
+def pass_clk(arch: Arch) -> float:
+    """Clocks that shared memory takes to return one word of each bank."""
+    return max(1.0, BANKS * WORD_BYTES / arch.smem_bytes_per_clk)
+
+
+def lanes_clk(arch: Arch) -> float:
+    """Clocks that the load/store units take for the addresses of a warp, whatever the width of its loads."""
+    return arch.warp_size / arch.lsu_per_clk
+
+
+def lanes_at_once(arch: Arch, words: FloatArray) -> FloatArray:
+    """Lanes that shared memory serves in one pass. All 32 if a lane reads no more than the width of a bank; of wider
+    vectors, as many as fill 32 banks.
+
+    A bank is 8 bytes wide where shared memory moves 256 bytes a clock (Kepler), else 4.
+    """
+    wide = words <= arch.smem_bytes_per_clk / (BANKS * WORD_BYTES)
+    return np.where(wide, BANKS, np.maximum(BANKS / np.maximum(words, 1.0), 1.0))
+
+
+def turns(arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray) -> FloatArray:
+    """Bank conflicts: the factor on the number of passes when lanes read vectors that lie `stride` words apart."""
+    together = np.minimum(lanes, lanes_at_once(arch, words))
+    row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
+    return np.maximum(1.0, together * np.maximum(stride, words) / row)
+
+
+def taken_clk(arch: Arch, words: FloatArray, taken: FloatArray) -> FloatArray:
+    """Clocks of the shared-memory port for one vector of each lane, if bank conflicts repeat a pass `taken` times."""
+    return np.maximum(arch.warp_size / lanes_at_once(arch, words) * taken * pass_clk(arch), lanes_clk(arch))
+
+
+def read_clk(
+    arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, merge: float
+) -> FloatArray:
+    """Clocks of the shared-memory port for one read of a warp. [clk]
+
+    `fastest` says whether lanes are numbered along this axis first. Along the other axis neighbouring lanes read the
+    same address: `merge` of these reads are served at once, and only distinct addresses conflict.
+    """
+    returned = np.maximum(words, 1.0) * arch.warp_size / BANKS / merge
+    if fastest:
+        return np.maximum(taken_clk(arch, words, turns(arch, lanes, words, stride)), returned * pass_clk(arch))
+    row = max(BANKS * WORD_BYTES, arch.smem_bytes_per_clk) / WORD_BYTES
+    conflict = np.maximum(1.0, lanes * np.maximum(stride, words) / row)
+    return np.maximum(np.maximum(arch.warp_size / BANKS, returned) * conflict * pass_clk(arch), lanes_clk(arch))
+
+
+def cached_clk(
+    arch: Arch, lanes: FloatArray, words: FloatArray, stride: FloatArray, fastest: bool, rows: FloatArray | float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Clocks of L1 for one load of a warp, and the bytes of the sectors that it touches. [clk], [bytes]
+
+    The warp reads `rows` rows of `lanes` vectors, which lie `stride` words apart within a row. In a clock L1 returns
+    its width and looks up one line; if it is one array with shared memory, it has the same bank conflicts. Where L1
+    does not cache global memory, the sectors come from L2.
+    """
+    step, span = stride * WORD_BYTES, lanes * np.maximum(stride, words) * WORD_BYTES
+    whole = lanes * np.maximum(words * WORD_BYTES / arch.sector_bytes, 1.0)
+    sectors = rows * np.where(step >= arch.sector_bytes, whole, np.maximum(1.0, span / arch.sector_bytes))
+    moved = sectors * arch.sector_bytes
+    returned = np.maximum(words, 1.0) * arch.warp_size * WORD_BYTES
+    if unified(arch):
+        conflict = turns(arch, lanes, words, stride) if fastest and np.ndim(rows) == 0 else 1.0
+        clk = np.maximum(returned / (BANKS * WORD_BYTES) * pass_clk(arch) * conflict, lanes_clk(arch))
+    else:
+        clk = returned / l1_bytes_per_clk(arch)
+    if caches_global(arch):
+        return np.maximum(clk, rows * np.clip(span / arch.line_bytes, 1.0, lanes)), moved
+    return np.maximum(clk, moved / arch.l2_bytes_per_clk_per_sm), moved

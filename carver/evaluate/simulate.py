@@ -20,7 +20,7 @@ from ..base.table import WIDTH, Column, several, titled
 from ..base.types import FloatArray
 from ..ranking.profile import Profile
 from ..ranking.rank import rank
-from ..tune.search import Choices, exhaustive, genetic, learn, local, random_order, rank_order
+from ..tune.candidates import Choices, exhaustive, genetic, learn, local, random_order, rank_order
 from .tables import Case
 
 GOAL = 0.99

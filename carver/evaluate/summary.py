@@ -19,8 +19,8 @@ from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray
 from ..kernels.scope import multiply_dtype
 from ..ranking.declared import declared_in
+from ..ranking.learn import COVERAGE, NEAR, trust
 from ..ranking.ranking import Ranking
-from ..ranking.uncertainty import COVERAGE, NEAR, trust
 from ..view.plots import legend_beside, log_ticks, new_axes, title
 from ..view.table import BLUE, GREEN, ORANGE, PINK
 from .tables import Case, Formats, Remark, insist, read_all, reason

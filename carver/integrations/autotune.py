@@ -33,8 +33,7 @@ from ..ranking.kernel import in_turns, rank_kernel
 from ..ranking.ranking import TIED, as_fast, least
 from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
-from .enable import Chosen, Enabled, enabled, replaced
-from .pinned import asked
+from .enable import Chosen, Enabled, asked, enabled, replaced
 
 LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are no arguments of the kernel."""

@@ -22,7 +22,7 @@ from ..run.built import JIT
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
-from .configs import expand, frozen, once, takes_config
+from .candidates import expand, frozen, once, takes_config
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
 from .result import AutotuneResult

@@ -38,9 +38,8 @@ from ..run.inputs import (
 from ..run.records import Measurement
 from ..run.session import Settings, Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
-from .configs import Entry, Made, check_bound, expand, takes_config
+from .candidates import Entry, Made, check_bound, expand, strategy, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
-from .search import strategy
 
 OBJECTIVES = ("time", "energy", "smem")
 _SCHEMA = 4  # of the keys of tunings and candidates

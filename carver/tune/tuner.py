@@ -34,11 +34,10 @@ from ..run.records import Measurement, Records, RecordsError, now, tied, undecid
 from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel
 from . import cache
-from .configs import Entry, frozen, once
+from .candidates import BudgetSpent, Choices, Entry, frozen, once, strategy
 from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
 from .result import AutotuneResult, RunLog, outcomes
-from .search import BudgetSpent, Choices, strategy
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""

@@ -17,14 +17,13 @@ from ...base.errors import CompileError
 from ..binary import Binary
 from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, unevenness
 from ..footprint import Footprint, Touched
-from ..frames import sampled
 from ..isa import sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..stretches import fetched
-from ..trace import Access, LoopTrace, Trace
+from ..trace import Access, LoopTrace, Trace, sampled
 from .lanes import Array, Column, distinct, told, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event

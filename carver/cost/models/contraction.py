@@ -1,7 +1,8 @@
 """Contractions of two operands: matmul, and anything that maps onto it. A block computes a tile of the output.
 
-The model reads the columns of `Tile` and those of a block's step (`block.one_step`).
-"""
+They are computed from the columns of `Block`, and of `ThreadTile` for kernels whose threads read their own operands.
+
+The model reads the columns of `Tile` and those of a block's step (`one_step`)."""
 
 from __future__ import annotations
 
@@ -11,20 +12,341 @@ from typing import Any
 
 import numpy as np
 
+from ...arch.descriptor import resident_blocks
 from ...base.types import FloatArray
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
+from ...kernels.scope import MMA, VECTOR, WGMMA, warp_matrix_unit
 from ...kernels.space import Space
-from .. import threads
+from .. import tile
 from .. import traffic as traffic_terms
-from ..estimate import Work, joined, norm, on_pipe
+from ..estimate import INDEPENDENT_OVERLAP, Work, joined, norm, on_pipe
 from ..model import Model, Part, apart
-from ..threads import ThreadTile
-from ..tile import SPILL_READS, Block, Extent, Tile
+from ..tile import (
+    SPILL_READS,
+    Block,
+    Extent,
+    ThreadTile,
+    Tile,
+    converts_per_clk,
+    delivery,
+    held_back,
+    instruction_rows,
+    issue_per_clk,
+    merged_reads,
+    peak,
+    peaks,
+    spill_slowdown,
+)
 from ..traffic import sector_waste, traffic
-from . import block
-from .block import Step, alternates, body_overlap, gives, one_step
+
+ASYNC_BYTES = 4
+"""Least width of an asynchronous copy; narrower copies pass through registers."""
+LINES_PER_CLK = 4.0
+"""Lines that L1 looks up per clock for a load. Source: times of Triton's kernels on an H100 and H200 for N that is no
+multiple of 16."""
+PAIR_INSTR = 1.0
+"""Issue slots to widen an 8-bit float to the half that mma needs. On a device with matrix units for 8-bit floats, one
+instruction widens two, at half the rate of others. Source: one F2FP per pair in SASS for compute capability 9.0;
+NVIDIA, rates of conversions."""
+SINGLE_INSTR = 1.75
+"""Issue slots to copy a single element, with its share of packing four into a register."""
+MMA_LATENCY_CLK = 33.0
+"""Latency from an mma.sync of 16 x 8 x 16 to one that accumulates on its result. Source: Sun et al., Dissecting Tensor
+Cores, 2022."""
+
+BLOCK_READS = frozenset({
+    "chain_overlap", "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr",
+    "group_chain_clk", "math_efficiency", "read_merge", "row_scalar_clk", "serial_clk", "smem_efficiency",
+    "step_chain_clk", "step_instr", "step_sync_clk", "store_chain", "store_instr",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Step:
+    """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
+
+    Arrays of shape (n,), or one number for all. Nothing here depends on the problem's sizes.
+    """
+
+    resident: FloatArray
+    warps: FloatArray
+    ahead: FloatArray
+    exposed: FloatArray
+    products_apart: FloatArray
+    math_clk: FloatArray
+    power_clk: FloatArray
+    chain_clk: FloatArray
+    chain_overlap: FloatArray
+    smem_clk: FloatArray
+    issue_clk: FloatArray
+    apart_clk: FloatArray
+    wait_clk: FloatArray
+    start_loads: FloatArray
+    spill_bytes: FloatArray
+    fill_m: FloatArray
+    fill_n: FloatArray
+    slowdown: FloatArray
+    scattered: FloatArray
+    store_clk: FloatArray
+    store_chain_clk: FloatArray
+    next_tile: FloatArray
+    other_stores: FloatArray
+
+
+def gives(kernel: Kernel, column: str) -> bool:
+    """Whether a declaration gives a column, as a tunable or computed from others."""
+    return column in kernel.tunables or column in kernel.derived
+
+
+def by_thread(kernel: Kernel) -> bool:
+    """Whether each thread reads its own operands, rather than matrix instructions those of a warp."""
+    return gives(kernel, "lanes_m")
+
+
+def alternates(kernel: Kernel) -> bool:
+    """Whether the products of a step wait until the sums of the step before are scaled."""
+    return gives(kernel, "after_instr")
+
+
+def body_overlap(kernel: Kernel, k: Mapping[str, float]) -> float | None:
+    """Exponent that joins arithmetic and reads of shared memory in kernels where they alternate; None elsewhere."""
+    return k["port_overlap"] if by_thread(kernel) or gives(kernel, "fragment_conflicts") else None
+
+
+def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
+    """The demands of one step on each resource of the SM, its waits, and the epilogue."""
+    n, arch = len(space), space.arch
+    t = read_columns(Block, space, arch=arch, problem=space.problem)
+    own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
+    resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers, t.tmem_columns)
+    if t.resident_most is not None:
+        resident = np.minimum(resident, t.resident_most)
+    slots = issue_per_clk(arch)
+    flops = tile_flops(t)
+    products_clk = math_clk = arithmetic(t, k, flops)
+    lane_reads, lane_clk = read_by_lanes(t, k)
+    chain_clk = chain(t, k, math_clk, lane_clk)
+    fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
+    smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
+    fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
+    instr = instructions(t, k, fragments) + lane_reads + fma
+    if arch.matrix_on_vector:
+        math_clk = math_clk + np.where(t.instruction == MMA, instr / slots, 0.0)
+    apart = wait_clk = spill_bytes = np.zeros(n)
+    waits = fill_m = fill_n = np.ones(n)
+    if own is not None:
+        delivered = delivery(t, own, k, resident)
+        # idle lanes take as long as the others; one instruction on packed halves makes two products
+        filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
+        packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
+        smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
+        instr = delivered.instructions + fma * filled / max(1.0, packed)
+        math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
+        wait_clk = delivered.exposed * arch.l2_latency_s * arch.clock_hz
+        waits, fill_m, fill_n = delivered.waits, delivered.fill_m, delivered.fill_n
+        # other warps of the block's schedulers hide the latency of a warp
+        busy = joined(math_clk / sms_filled(t), smem_clk / arch.sms_per_block, k["port_overlap"])
+        beside = np.maximum(t.warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0)
+        alone = np.maximum(busy, busy / beside + delivered.latency_clk)
+        prefetched = own.prefetched > 0
+        chain_clk = np.where(prefetched, alone, 0.0)
+        apart = np.where(prefetched, 0.0, alone + 2 * k["step_sync_clk"] * waits)
+    else:
+        apart = t.synchronous_copies * np.maximum(instr / slots, smem_clk)
+    run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
+    plain = own is None and t.fragment_conflicts is None
+    busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
+    stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
+    return Step(
+        resident=resident * np.ones(n),
+        warps=t.warps,
+        ahead=np.where(waits > 0, t.ahead, np.inf),
+        exposed=t.exposed_loads,
+        products_apart=t.products_apart,
+        math_clk=math_clk,
+        power_clk=(math_clk + products_clk * (held_back(space.problem, arch, t.instruction) - 1.0))
+        * (t.instruction > VECTOR),
+        chain_clk=chain_clk,
+        chain_overlap=chain_overlap(t, k),
+        smem_clk=smem_clk,
+        issue_clk=np.maximum(instr / slots, after_clk(t)),
+        apart_clk=apart,
+        wait_clk=wait_clk,
+        start_loads=t.start_loads,
+        spill_bytes=spill_bytes,
+        fill_m=fill_m,
+        fill_n=fill_n,
+        slowdown=spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n),
+        scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
+        store_clk=stores * t.warps / slots,
+        store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
+        next_tile=t.next_tile,
+        other_stores=t.other_stores,
+    )
+
+
+def tile_flops(t: Block) -> FloatArray:
+    """Arithmetic of one step of one block: the tile is padded to whole instructions, and products that several warps
+    repeat count each time. [FLOP]"""
+    inst_m = instruction_rows(t.instruction, t.mma_m)
+    inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
+    padded = np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n
+    return 2 * padded * t.tile_k * t.product_copies
+
+
+def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArray:
+    """Time of one step's products on all arithmetic pipes of an SM. [clk]
+
+        clk = flops / (peak of the instruction * math_efficiency)
+    """
+    return flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
+
+
+def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: FloatArray) -> FloatArray:
+    """One step of a block that has the SM to itself: few warps keep few pipes busy, and dependences are exposed. [clk]
+
+    - On vector units, a warp reads its operands and then multiplies. Only other warps of its scheduler fill the pipe
+      that it leaves idle.
+    - Each mma waits for the one before it in K, so they start at least `MMA_LATENCY_CLK` apart, however small the tile.
+    - An operand that is converted into a separate buffer is written between two barriers before it is multiplied. Such
+      conversions, and copies of single elements, run at the latency of dependent instructions.
+    - Products that are scaled before they are added to the sums leave the matrix unit idle, unless another block
+      uses it.
+    """
+    per_scheduler = t.warps / t.arch.schedulers_per_sm
+    alone = np.maximum(math_clk / sms_filled(t), (math_clk + lane_clk) / per_scheduler)
+    unit = warp_matrix_unit(t.problem, t.arch)
+    if unit is not None and unit.instruction == "mma":
+        in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
+        alone = np.where(t.instruction == MMA, np.maximum(alone, in_row), alone)
+    fixed = np.where(t.instruction >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
+    buffered = t.converted_b
+    moved_a, moved_b = singles(t)
+    converted_b = t.b_converts * np.where(buffered > 0, t.tile_n * t.tile_k / t.arch.warp_size, moved_b)
+    waiting = SINGLE_INSTR * (moved_a + moved_b)
+    waiting += k["convert_instr"] * t.a_converts * moved_a + unpacking(t, k) * converted_b
+    widening = k["dependent_issue_clk"] * waiting / t.warps + 2 * k["step_sync_clk"] * buffered
+    after = after_clk(t) / sms_filled(t) + k["row_scalar_clk"] * t.row_scalars
+    return alone + fixed + k["serial_clk"] * t.serialized + widening + after
+
+
+def sms_filled(t: Block) -> FloatArray:
+    """SMs whose pipes a lone block fills; a fraction where it has fewer warps than an SM has schedulers."""
+    return np.minimum(t.arch.sms_per_block, t.warps / t.arch.schedulers_per_sm)
+
+
+def chain_overlap(t: Block, k: Mapping[str, float]) -> FloatArray:
+    """Exponent that joins a block's own chain and the shared math pipe.
+
+    Where warps scale their sums between products that they issue themselves, both take turns at the same schedulers.
+    wgmma and tcgen05 run on their own, while other warps scale.
+    """
+    return np.where((after_clk(t) > 0) & (t.instruction < WGMMA), INDEPENDENT_OVERLAP, k["chain_overlap"])
+
+
+def after_clk(t: Block) -> FloatArray:
+    """Time of a step's arithmetic on its sums, on the vector units or the converting units, whichever is longer."""
+    lanes = t.arch.lanes_per_sm
+    return t.lanes * np.maximum(t.after_instr / lanes, t.after_converts / converts_per_clk(t.arch))
+
+
+def fragment_bytes(t: Block) -> FloatArray:
+    """Bytes that one step reads back from shared memory as operands. [bytes]
+
+    With mma and on vector units, each row of warps reads the second operand once, each column of warps the first.
+    wgmma reads the first operand once for each warp group along the columns and at least once for each 256 columns,
+    the second once for each 64 rows. tcgen05, which one thread issues for the block, reads the first once for each
+    256 columns, the second once for each 128 rows.
+    """
+    groups = np.maximum(t.warps // 4, 1)  # of four warps, as wgmma takes them; of these so many divide the rows:
+    groups_m = np.minimum(groups, np.maximum(t.tile_m // 64, 1))
+    beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
+    reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
+    reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)
+    wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
+    turns = 1.0 if t.fragment_conflicts is None else t.fragment_conflicts
+    return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
+
+
+def shared_memory(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """Time of one step on the port of shared memory and L1, for copies in and operands read back. [clk]
+
+    A load whose lanes go to different rows takes one pass for every `LINES_PER_CLK` of them.
+    """
+    copied = t.tile_m * t.tile_k * t.a_bytes + k["copy_b_weight"] * t.tile_n * t.tile_k * t.b_bytes
+    copied = copied + t.converted_b * t.tile_n * t.tile_k * (t.b_bytes + t.a_bytes)
+    alone_a, alone_b = singles(t)
+    turned = alone_a * t.single_conflicts_a + alone_b * t.single_conflicts_b
+    scattered = t.tile_m * t.scattered_a + t.tile_n * t.scattered_b
+    lanes = t.arch.warp_size
+    turned = turned + scattered * t.tile_k / lanes * np.minimum(t.tile_k, lanes) / LINES_PER_CLK
+    turned = turned + k["row_scalar_clk"] * t.row_scalars
+    return ((fragments + copied) / t.arch.smem_bytes_per_clk + turned) / k["smem_efficiency"]
+
+
+def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """Reads of shared memory that feed the vector units, by all warps in one step, and their time on its port.
+    [reads], [clk]
+
+        clk = reads * max(passes, warp_size * bytes / (port's bytes a clock * read_merge))
+
+    Lanes with the same rows of A read the same address. It is read from the banks once, but returned to each lane.
+    """
+    arch = t.arch
+    sides = (
+        (t.lane_reads_a, t.lane_read_a_bytes, t.lane_passes_a), (t.lane_reads_b, t.lane_read_b_bytes, t.lane_passes_b)
+    )  # fmt: skip
+    reads = clk = np.zeros(())
+    for each, width, passes in sides:
+        own = np.where(t.instruction == VECTOR, t.warps * each, 0.0)
+        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * merged_reads(arch, k))
+        reads, clk = reads + own, clk + own * np.maximum(passes, returned)
+    return reads, clk
+
+
+def singles(t: Block) -> tuple[FloatArray, FloatArray]:
+    """Warp-wide copies of single elements in one step, for both operands."""
+    often_a, often_b = t.singles_a, t.singles_b
+    return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
+
+
+def unpacking(t: Block, k: Mapping[str, float]) -> FloatArray | float:
+    """Instructions to convert an element of the second operand."""
+    return k["convert_instr"] if t.unpack_instr is None else t.unpack_instr
+
+
+def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
+    """Instructions of all warps of a block in one step, without the products on vector units.
+
+        warps * (bookkeeping + per copy * copies of a thread) + per 512 bytes read back
+        + per element converted + per element copied alone + per sum that is scaled
+    """
+    wide_a, wide_b = t.copy_a_bytes, t.copy_b_bytes
+    single = k["copy_instr"] if t.single_copy_instr is None else t.single_copy_instr
+    copying_a = t.tile_m * t.tile_k * t.a_bytes / wide_a * np.where(wide_a < ASYNC_BYTES, single, k["copy_instr"])
+    copying_b = t.tile_n * t.tile_k * t.b_bytes / wide_b * np.where(wide_b < ASYNC_BYTES, single, k["copy_instr"])
+    if t.unpack_instr is not None:
+        copying_b = copying_b * (wide_b >= ASYNC_BYTES)
+    copying = (copying_a + k["copy_b_weight"] * copying_b) / t.lanes
+    each = np.where(t.matrix_widens > 0, k["convert_instr"], PAIR_INSTR)
+    each = np.where(t.widen_instr > 0, t.widen_instr, each)
+    widen = (t.instruction == MMA) * t.mma_widens * each
+    per_a = k["convert_instr"] * t.a_converts + widen
+    per_b = unpacking(t, k) * t.b_converts + widen
+    often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
+    converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
+    counted: FloatArray = np.where(t.warp_instr > 0, t.warp_instr, k["step_instr"] + copying)
+    return (
+        t.warps * counted
+        + np.where((t.instruction >= WGMMA) | (t.warp_instr > 0), 0.0, k["fragment_instr"] * fragments / 512)
+        + converting
+        + SINGLE_INSTR * sum(singles(t))
+        + (t.after_instr + t.after_converts) * t.warps
+    )
+
 
 SLACK = 1.0 - 1e-9
 """Margin for rounding: the same sums in another order may come out slightly larger."""
@@ -208,8 +530,8 @@ def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
     return alternates(kernel), body_overlap(kernel, k), gives(kernel, "row_tiles")
 
 
-CONTRACTED = (Part(Block, block.READS | SPILL_READS), Part(Tile, READS | traffic_terms.READS))
+CONTRACTED = (Part(Block, BLOCK_READS | SPILL_READS), Part(Tile, READS | traffic_terms.READS))
 CONTRACTION = Model(
-    contraction, CONTRACTED, Part(ThreadTile, threads.READS), bound=least_seconds, variant=variant,
+    contraction, CONTRACTED, Part(ThreadTile, tile.THREAD_READS), bound=least_seconds, variant=variant,
     apart=(Block, ThreadTile),
 )

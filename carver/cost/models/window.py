@@ -24,8 +24,7 @@ from ...kernels.scope import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
 from ..model import Model, Part
-from ..threads import BANKS, WORD_BYTES, lanes_clk, unified
-from ..tile import compiled_peak, issue_per_clk
+from ..tile import BANKS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, unified
 from ..traffic import reused_share, sector_waste
 
 COPY_UNROLL = 4
