@@ -228,9 +228,9 @@ def delivered(template: MatmulTemplate, backend: str, *configs: dict[str, int]) 
     (kernel,) = [k for k in kernels("matmul", backend) if set(configs[0]) == set(k.tunables)]
     space, _ = given_space(template.problem, arch, kernel, configs)
     assert len(space) == len(configs)
-    tile = read_columns(Block, space, arch=arch, problem=template.problem)
+    block = read_columns(Block, space, arch=arch, problem=template.problem)
     own = read_columns(tile.ThreadTile, space, whole=True)
-    return tile.delivery(tile, own, resolve(kernel, arch), np.ones(len(space)))
+    return tile.delivery(block, own, resolve(kernel, arch), np.ones(len(space)))
 
 
 def test_rows_of_k_are_written_down_shared_memory_with_conflicts() -> None:

@@ -169,7 +169,8 @@ def _caught(make: Callable[..., Any], *args: Any) -> Any:
 
 
 def _followed(ttir: str, each: Candidate, used: pool.Used) -> tuple[Trace, Touched, pool.Used]:
-    trace = evaluate(ttir, [(name, _evaluated(value)) for name, value in each.args], each.grid, used)
+    args = [(name, (v.tensor.shape, v.tensor.strides) if isinstance(v, Descriptor) else v) for name, v in each.args]
+    trace = evaluate(ttir, args, each.grid, used)
     return trace, Touched.of(trace, sizes_of(each.args)), used
 
 
@@ -203,10 +204,6 @@ def _replies(
             return _replies(kernel, wanted, arch, {**rest, "pool": own})
     copied = {each.key: compilers.request(i, each.numbers) for i, each in wanted.items()}
     return pool.compiled(copied, arch.isa, matrix, pool=compilers, **rest)
-
-
-def _evaluated(value: Any) -> Any:
-    return (value.tensor.shape, value.tensor.strides) if isinstance(value, Descriptor) else value
 
 
 @takes(ConfigError, besides="^(kernel|config|grid)$")

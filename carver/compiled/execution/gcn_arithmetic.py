@@ -85,14 +85,6 @@ def _permuted(a: Array, b: Array, selector: Array) -> Array:
     return out
 
 
-def _rounded(x: Array, low: float, high: float) -> Array:
-    return np.clip(np.nan_to_num(np.trunc(x)), low, high).astype(np.int64)
-
-
-def _high(a: Array, b: Array) -> Array:
-    return a * b >> 32
-
-
 def _median(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
@@ -168,7 +160,7 @@ def _converted(types: list[str]) -> Callable[..., Any] | None:
         return lambda x: x.astype(np.float64)
     if to in ("u32", "i32") and of[0] == "f":
         low, high = (0.0, 2.0**32 - 1) if to[0] == "u" else (-(2.0**31), 2.0**31 - 1)
-        return lambda x: _rounded(x, low, high)
+        return lambda x: np.clip(np.nan_to_num(np.trunc(x)), low, high).astype(np.int64)
     return None
 
 
@@ -176,16 +168,13 @@ def _divided(x: Array) -> Array:
     return np.divide(1.0, x, where=x != 0, out=np.full(np.shape(x), np.inf))
 
 
-def _ldexp(x: Array, by: Array) -> Array:
-    return x * 2.0**by
-
-
 SIMPLE: dict[str, Callable[..., Array]] = {
     "mov": lambda a: a, "movk": lambda a: a, "accvgpr_read": lambda a: a, "accvgpr_write": lambda a: a,
     "accvgpr_mov": lambda a: a, "not": lambda a: ~a, "sext": lambda a: a,
     "add": lambda a, b: a + b, "add_nc": lambda a, b: a + b, "sub": lambda a, b: a - b, "sub_nc": lambda a, b: a - b,
     "subrev": lambda a, b: b - a, "subrev_nc": lambda a, b: b - a, "addk": lambda a, b: a + b,
-    "mul": lambda a, b: a * b, "mul_lo": lambda a, b: a * b, "mulk": lambda a, b: a * b, "mul_hi": _high,
+    "mul": lambda a, b: a * b, "mul_lo": lambda a, b: a * b, "mulk": lambda a, b: a * b,
+    "mul_hi": lambda a, b: a * b >> 32,
     "mad": lambda a, b, c: a * b + c, "add3": lambda a, b, c: a + b + c,
     "lshl_add": lambda a, b, c: (a << (b & 31)) + c, "add_lshl": lambda a, b, c: a + b << (c & 31),
     "lshl_or": lambda a, b, c: a << (b & 31) | c, "and_or": lambda a, b, c: a & b | c, "or3": lambda a, b, c: a | b | c,
@@ -211,7 +200,7 @@ FLOAT: dict[str, Callable[..., Array]] = {
     "fmac": lambda a, b, c: a * b + c, "mac": lambda a, b, c: a * b + c, "fmaak": lambda a, b, c: a * b + c,
     "fmamk": lambda a, b, c: a * b + c, "madak": lambda a, b, c: a * b + c, "madmk": lambda a, b, c: a * b + c,
     "min": np.fmin, "max": np.fmax, "trunc": np.trunc, "floor": np.floor, "ceil": np.ceil, "rndne": np.rint,
-    "fract": lambda a: a - np.floor(a), "rcp": _divided, "rcp_iflag": _divided, "ldexp": _ldexp,
+    "fract": lambda a: a - np.floor(a), "rcp": _divided, "rcp_iflag": _divided, "ldexp": lambda x, by: x * 2.0**by,
     "max3": lambda a, b, c: np.fmax(np.fmax(a, b), c), "min3": lambda a, b, c: np.fmin(np.fmin(a, b), c),
     "exp": np.exp2, "log": np.log2,
     "sqrt": lambda a: np.sqrt(np.maximum(a, 0.0)),

@@ -253,15 +253,12 @@ def _address(each: Instruction, place: str, held: Mapping[str, Lanes]) -> Lanes:
 
 
 def _passes(each: Instruction, place: str, held: Mapping[str, Lanes]) -> float | None:
-    """`passes_of` at a sum of registers; None if what it gives is not known."""
-    address = _address(each, place, held)
-    return None if address is None or not place else passes_of(each, address)
-
-
-def passes_of(each: Instruction, address: Lanes) -> float:
     """Passes of an access over the banks of shared memory and L1, over those that its bytes need without conflicts;
-    `address`: of each lane."""
-    return mean_passes(each, np.zeros(len(address), np.int64), np.arange(len(address)), address)
+    None if the sum of registers that it is at is not known."""
+    address = _address(each, place, held)
+    if address is None or not place:
+        return None
+    return mean_passes(each, np.zeros(LANES, np.int64), np.arange(LANES), address)
 
 
 def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, warps: int = 1) -> float:
