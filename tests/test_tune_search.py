@@ -22,7 +22,7 @@ import carver
 from carver.base import store
 from carver.base.errors import ConfigError
 from carver.cli.main import main
-from carver.evaluate.simulate import SEARCHES, Cost, choices_of, replay, simulate, summary
+from carver.evaluate.summary import SEARCHES, Cost, choices_of, replay, replay_summary, simulate
 from carver.evaluate.tables import Case
 from carver.tune import cache as disk
 from carver.tune.candidates import (
@@ -249,7 +249,7 @@ def test_a_replay_counts_trials_and_seconds() -> None:
 
 def test_rank_order_beats_the_rest_where_the_model_is_good() -> None:
     traces = simulate([case(0.02)], seeds=3)
-    rows = {row["search"]: row for row in summary(traces)}
+    rows = {row["search"]: row for row in replay_summary(traces)}
     assert set(rows) == set(SEARCHES)
     assert rows["rank order + early stop"]["trials"] < rows["random"]["trials"] < rows["exhaustive"]["trials"]
     assert rows["rank order + early stop"]["trials_to_stop"] < rows["exhaustive"]["trials"]
@@ -263,7 +263,7 @@ def test_a_replay_that_stops_short_counts_as_never() -> None:
     times[worst] = np.nanmin(times) / 3  # the model thinks least of what is best by far
     trace = replay(Case("made", table.problem, table.arch, "cpu", table.configs, times), "rank order + early stop")
     assert trace.to_goal is None and trace.reached < 0.5 and trace.trials < len(times)
-    assert summary([trace])[0]["trials"] == math.inf
+    assert replay_summary([trace])[0]["trials"] == math.inf
 
 
 def test_simulate_command(tmp_path: Any) -> None:

@@ -488,8 +488,8 @@ def simulate(
         "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
 ) -> opts.Found:  # fmt: skip
     """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
-    from ..evaluate.simulate import SEARCHES, Cost, table, to_dict
-    from ..evaluate.simulate import simulate as replay_all
+    from ..evaluate.summary import SEARCHES, Cost, replay_table, replays_to_dict
+    from ..evaluate.summary import simulate as replay_all
     from ..evaluate.tables import read
 
     if unknown := [name for name in search if name not in SEARCHES]:
@@ -505,4 +505,4 @@ def simulate(
     traces = replay_all(cases, seeds, cost, search or tuple(SEARCHES))
     if not traces:
         raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
-    return opts.Found(to_dict(traces), table(traces, screen_width(), styled=True))
+    return opts.Found(replays_to_dict(traces), replay_table(traces, screen_width(), styled=True))
