@@ -59,8 +59,8 @@ from carver.cost.learn import fit, identified
 from carver.cost.model import CONSTANTS, MODELS, resolve
 from carver.evaluate.tables import Case
 from carver.kernels.space import Space
-from carver.ranking.learn import COVERAGE, WIDENED, Kind, share_within, widened
 from carver.ranking.rank import rank
+from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
 
 LEAST = 100
 """Configurations that two tables must share."""

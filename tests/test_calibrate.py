@@ -33,7 +33,7 @@ from carver.cli.main import main
 from carver.cost.learn import identified
 from carver.cost.model import CONSTANTS, resolve
 from carver.evaluate.tables import Case
-from carver.ranking.learn import share_within, trust, widened
+from carver.ranking.uncertainty import share_within, trust, widened
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import Buffer, CpuDevice
 from carver.run.render import Source

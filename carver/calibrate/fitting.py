@@ -32,9 +32,9 @@ from ..kernels.declaration import Kernel, every
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space, given_space
 from ..problem.problem import operator_files
-from ..ranking.learn import COVERAGE, NEAR, share_within, trust
 from ..ranking.rank import by_kernel, tunables_of
 from ..ranking.recommend import offered_kernels
+from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
 from .micro import Microbenchmarks, matrix_name, matrix_rows
 
 MOST_PROBLEMS = 120

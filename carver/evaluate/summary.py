@@ -24,10 +24,10 @@ from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray
 from ..kernels.scope import multiply_dtype
 from ..ranking.declared import declared_in
-from ..ranking.learn import COVERAGE, NEAR, trust
 from ..ranking.profile import Profile
 from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
+from ..ranking.uncertainty import COVERAGE, NEAR, trust
 from ..tune.candidates import Choices, exhaustive, genetic, learn, local, random_order, rank_order
 from ..view.plots import legend_beside, log_ticks, new_axes, title
 from ..view.table import BLUE, GREEN, ORANGE, PINK

@@ -21,8 +21,8 @@ from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan, Subject, hints_of
-from .learn import trust
 from .ranking import Ranking
+from .uncertainty import trust
 
 if TYPE_CHECKING:
     from .profile import Given, Part

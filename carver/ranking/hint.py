@@ -138,7 +138,7 @@ class Hint:
     details: Mapping[str, float] = field(default_factory=FrozenDict)
     limited_by: str = ""
     band_ms: tuple[float, float] | None = None
-    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.learn. None where
+    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.uncertainty. None where
     nothing of the kind was measured."""
     calibrated: str = NOT_MEASURED
     """Where the constants behind the prediction come from: this device, another, or priors."""
