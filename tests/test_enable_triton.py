@@ -326,7 +326,8 @@ def test_enabled_twice() -> None:
 
 def test_enabled_once_more_after_all() -> None:
     with enable_triton(3, H100), pytest.warns(UserWarning, match="enabled already"):
-        enable_triton(3, H100)
+        second = enable_triton(3, H100)
+    second.stop()
 
 
 def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
