@@ -284,7 +284,7 @@ def last_words(said: str) -> str:
 
 
 class Compilers(Protocol):
-    """A `Pool`, or `forks.Forks`."""
+    """A `Pool`, or `worker.Forks`."""
 
     processes: int
 

@@ -326,7 +326,7 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
                         )  # fmt: skip
                     now = max(now, ready)
             for pipe, _ in op.busy:
-                if (frees := free.get(pipe, 0.0)) > now:  # ten times as fast as `max`, a million times
+                if (frees := free.get(pipe, 0.0)) > now:  # the innermost loop: a call of `max` takes longer
                     now = frees
             for pipe, clk in op.busy:
                 free[pipe] = now + clk

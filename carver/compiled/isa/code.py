@@ -1,6 +1,6 @@
 """Machine code of one kernel as records: instructions, what it holds, its basic blocks and the tree of its loops.
 
-The readers (`sass`, `gcn`) make these of a compiler's output. Indices count instructions from 0 in the order of the
+The readers (`sass`, `amd`) make these of a compiler's output. Indices count instructions from 0 in the order of the
 code.
 
 A loop is a strongly connected component of the graph. Removing its first block leaves the components that are its inner

@@ -561,7 +561,7 @@ def _cached(f: Facts, arch: Arch, loops: bool) -> float:
 
 
 def priors(arch: Arch) -> Mapping[str, float]:
-    """PRIORS for a device. A measured L2 rate is used without a factor, as in `constants.resolve`."""
+    """PRIORS for a device. A measured L2 rate is used without a factor, as in `cost.model.resolve`."""
     return {**PRIORS, "l2_efficiency": 1.0} if arch.l2_achieved else PRIORS
 
 
