@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from browser import in_a_browser, said
 
 ROOT = Path(__file__).resolve().parent.parent
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 PAGES = ["index", "start/tutorial", "howto/any_kernel", "howto/serving", "reference/tables", "evidence/accuracy"]
 TALLEST = 20_000
 """Pixels of a page on a desk."""
@@ -31,7 +28,8 @@ window.addEventListener("load", () => setTimeout(() => {
     scrolls: blocks.every((each) => ["auto", "scroll"].includes(getComputedStyle(each).overflowX)),
     marks: [...document.querySelectorAll("article p")].map((each) => each.innerText)
       .filter((text) => /(^|\\n)[-*] /.test(text)),
-    page: document.documentElement.scrollWidth - width, height: document.documentElement.scrollHeight,
+    window: innerWidth, page: document.documentElement.scrollWidth - width,
+    height: document.documentElement.scrollHeight,
     ink: getComputedStyle(document.body).color,
   });
 }, 200));
@@ -41,7 +39,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="needs the extra docs"),
 ]
-in_a_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +60,8 @@ def test_pages_fit_their_window(site: Path, tmp_path: Path, width: int, scheme: 
         probed = file.with_name(f"{file.stem}_{width}_{scheme}.html")
         text = file.read_text(encoding="utf-8").replace("</head>", PROBE.replace("SCHEME", scheme), 1)
         probed.write_text(text, encoding="utf-8")
-        found = shown(probed, width, tmp_path / "profile")
+        found = said(probed, width, tmp_path / "profile")
+        assert found["window"] == width
         assert found["blocks"] or page.startswith("evidence/"), page
         assert found["page"] <= 0 and not found["outside"] and found["scrolls"] and not found["marks"], (page, found)
         if width == 1400:
@@ -79,7 +77,7 @@ def test_no_page_is_without_end(site: Path, tmp_path: Path) -> None:
         probed = site / f"{page}_probed.html"
         text = (site / f"{page}.html").read_text(encoding="utf-8")
         probed.write_text(text.replace("</head>", PROBE.replace("SCHEME", "default"), 1), encoding="utf-8")
-        found = shown(probed, 1400, tmp_path / "profile")
+        found = said(probed, 1400, tmp_path / "profile")
         assert found["page"] <= 0 and found["height"] <= TALLEST, (page, found)
 
 
@@ -98,14 +96,4 @@ def test_a_page_of_the_demo_fits_its_window(site: Path, tmp_path: Path) -> None:
         probed = tmp_path / "demo.html"
         text = page.replace("</head>", PROBE.replace("SCHEME", "default"), 1)
         probed.write_text(text, encoding="utf-8")
-        assert shown(probed, width, tmp_path / "profile")["page"] == 0
-
-
-def shown(file: Path, width: int, profile: Path) -> dict[str, object]:
-    done = subprocess.run(
-        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},900",
-         f"--user-data-dir={profile}", "--virtual-time-budget=4000", "--dump-dom", file.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    found: dict[str, object] = json.loads(re.findall("<title>(.*?)</title>", done.stdout, re.DOTALL)[0])
-    return found
+        assert said(probed, width, tmp_path / "profile")["page"] == 0

@@ -68,12 +68,18 @@ function boundsKey(bounds) {
   return key(Object.fromEntries([...new Set(bounds)].map((name) => [name || "none", BOUNDS[name] ?? OTHER])));
 }
 
+// Text wraps in a column of up to 30 letters, on a phone of fewer, but within no word of up to 16.
+function leastWidth(text) {
+  const word = Math.max(...text.split(" ").map((each) => each.length));
+  return `min-width:min(${Math.min(30, text.length) + 1}ch, max(${text.length > 80 ? 45 : 28}vw, ${Math.min(16, word) + 2}ch))`;
+}
+
 function plain(head, rows, words = [0]) {
   return make("div", { class: "scroll" }, make("table", { class: "still" },
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) =>
       make("td", !words.includes(i) ? { class: row.length < 3 ? "wrap" : "" } : { class: "word wrap",
-        style: row.length < 3 ? "" : `min-width:min(${Math.min(30, String(cell ?? "").length)}ch, 45vw)` }, cell ?? "")))))));
+        style: row.length < 3 ? "" : leastWidth(String(cell ?? "")) }, cell ?? "")))))));
 }
 
 // ---- candidates
@@ -86,16 +92,18 @@ const longest = () => Math.max(...visible().map((hint) => (hint.band_ms ? hint.b
 let order = { by: "rank", down: false };
 let filter = "";
 
+const WORDS = ["bound", "kernel"];
 const COLUMNS = [
   ["#", (hint) => hint.rank],
   ["ms", (hint) => hint.predicted_ms],
   ...(hints.some((hint) => hint.details?.tflops) ? [["TFLOP/s", (hint) => hint.details?.tflops]] : []),
   ["bound", (hint) => hint.bound],
+  ...(new Set(hints.map((hint) => hint.kernel)).size > 1 ? [["kernel", (hint) => hint.kernel]] : []),
   ...shownTunables.map((name) => [name, (hint) => hint.config[name]]),
   ["smem KiB", (hint) => (hint.launch ? hint.launch.smem_bytes / 1024 : null)],
   ["registers", (hint) => hint.launch?.registers],
   ...(hints.some((hint) => hint.details?.spill_bytes) ? [["spilled", (hint) => hint.details?.spill_bytes]] : []),
-  ...(tunables.includes("num_warps") ? [] : [["warps", (hint) => hint.num_warps ?? (hint.launch ? hint.launch.threads / 32 : null)]]),
+  ...(tunables.includes("num_warps") || tunables.includes("warps") ? [] : [["warps", (hint) => hint.num_warps ?? (hint.launch ? hint.launch.threads / 32 : null)]]),
 ];
 
 function valueOf(hint, name) {
@@ -146,15 +154,15 @@ function candidates() {
     const rows = visible();
     const whole = rows.length ? longest() : 1;
     const writers = COLUMNS.map(([, get]) => placed(rows.map(get)));
-    const heads = COLUMNS.map(([title]) => make("th", { class: title === "bound" ? "word" : "" },
+    const heads = COLUMNS.map(([title]) => make("th", { class: WORDS.includes(title) ? "word" : "" },
       make("button", { type: "button", onclick: () => {
         order = { by: title, down: order.by === title && !order.down };
         fill();
-      } }, title + (order.by === title ? (order.down ? " ▾" : " ▴") : ""))));
+      } }, title.replaceAll("_", "_\u200b") + (order.by === title ? (order.down ? " ▾" : " ▴") : ""))));
     heads.splice(2, 0, make("th", { class: "word" }, "time by cause, band"));
     head.replaceChildren(...heads);
     body.replaceChildren(...rows.map((hint) => {
-      const cells = COLUMNS.map(([title, get], i) => make("td", { class: title === "bound" ? "word" : "" },
+      const cells = COLUMNS.map(([title, get], i) => make("td", { class: WORDS.includes(title) ? "word" : "" },
         typeof get(hint) === "number" ? writers[i](get(hint)) : String(get(hint) ?? ""), title === "#" && hint.tied ? " =" : ""));
       cells.splice(2, 0, make("td", { class: "word" }, bar(hint, whole)));
       return make("tr", {
@@ -220,7 +228,7 @@ function roofline() {
   }));
   const knee = roof.flops_per_s / roof.dram_bytes_per_s;
   const [width, height] = [560, 330];
-  const box = { left: 52, right: width - 12, top: 26, bottom: height - 40 };
+  const box = { left: 62, right: width - 12, top: 26, bottom: height - 40 };
   const all = [knee, ...points.map((p) => p.intensity)];
   const [low, high] = [Math.min(...all) / 3, Math.max(...all) * 3];
   const floor = Math.min(...points.map((p) => p.flops)) / 1e12 / 1.6;
@@ -243,7 +251,7 @@ function measured() {
   const points = data.measured ?? [];
   if (!points.length) return null;
   const [width, height] = [460, 440];
-  const box = { left: 52, right: width - 12, top: 26, bottom: height - 40 };
+  const box = { left: 62, right: width - 12, top: 26, bottom: height - 40 };
   const times = points.flatMap(([predicted, taken]) => [predicted, taken]);
   const [low, high] = [Math.min(...times) / 1.2, Math.max(...times) * 1.2];
   const [x, y] = [logScale(low, high, box.left, box.right), logScale(low, high, box.bottom, box.top)];
@@ -286,7 +294,7 @@ function heatmap() {
         draw("title", {}, `#${hint.rank}: ${JSON.stringify(hint.config)}`)),
       draw("text", { x: left + cell * (i + 0.5), y: top + 30 * j + 19, "text-anchor": "middle", style: share < 0.35 ? "fill:#fff" : "" }, number(hint.predicted_ms, 3)));
     }
-    holder.replaceChildren(make("div", { class: "scroll" }, draw("svg", { viewBox: `0 0 ${width} ${height}`, style: `max-width:${width * 1.25}px;min-width:${Math.min(width, 520)}px`, role: "img" }, parts)));
+    holder.replaceChildren(make("div", { class: "scroll" }, draw("svg", { viewBox: `0 0 ${width} ${height}`, style: `max-width:${width * 1.25}px;min-width:${0.7 * Math.min(width, 520)}px`, role: "img" }, parts)));
   }
   fill();
   return section("Best time by two tunables", make("div", { class: "tools" }, "across", pick(0), "down", pick(1)), holder,
@@ -333,9 +341,9 @@ function occupancy(hint) {
   const curves = hint.occupancy;
   if (!curves) return null;
   const names = Object.keys(curves.limits);
-  const [width, height] = [520, 160];
+  const [width, height] = [520, 168];
   const parts = Object.entries(curves.curves).map(([name, curve]) => {
-    const box = { left: 34, right: width - 10, top: 24, bottom: height - 44 };
+    const box = { left: 34, right: width - 10, top: 32, bottom: height - 44 };
     const most = Math.max(1, ...curve.blocks);
     const x = (value) => box.left + ((value - curve.values[0]) / (curve.values[curve.values.length - 1] - curve.values[0] || 1)) * (box.right - box.left);
     const y = (blocks) => box.bottom - (blocks / most) * (box.bottom - box.top);
@@ -350,7 +358,8 @@ function occupancy(hint) {
       ends.map((value, i) => draw("text", { x: x(value), y: height - 26, "text-anchor": i ? "end" : "start" }, number(value))),
       draw("path", { class: "roof", d }),
       draw("line", { x1: x(curve.now), x2: x(curve.now), y1: box.top, y2: box.bottom, stroke: "var(--mark)", "stroke-width": 2 }),
-      draw("text", { x: Math.min(Math.max(x(curve.now), 50), width - 50), y: height - 4, "text-anchor": "middle" }, `now ${number(curve.now)}`));
+      draw("text", { x: x(curve.now), y: height - 4, "text-anchor": ["start", "middle", "end"][Math.round((2 * x(curve.now)) / width)] },
+        `now ${number(curve.now)}`));
   });
   return [make("h3", {}, "Occupancy"), plain(["limit", "blocks an SM"], names.map((name) => [name, String(curves.limits[name])])), parts];
 }
