@@ -205,7 +205,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
     seen = 0
     for kernel in (k for k in KERNELS if k.operator == "matmul" and k.backend in ("cuda", "cublas", "triton")):
         its = Catalogue([kernel], arch, problem.sizeless)
-        rules, count, scope = its.tables.rules[0], len(its.tables), size_scope(problem)
+        rules, count, scope = its.tables.rules.code, len(its.tables), size_scope(problem)
         rows = np.arange(0, count, count // 900 + 1)
         for traced in (one for *_, one in its._passes if isinstance(one, Traced)):
             assert traced.bound
@@ -213,7 +213,7 @@ def test_the_extension_computes_what_the_code_in_python_does(device: str, sizes:
             for code in (traced.bound, traced.times, traced.shown):
                 for one, other in zip(code(scope, rows), in_python(code)(scope, rows), strict=True):
                     assert np.array_equal(one, other * np.ones(len(rows)))
-            for one, other in zip(rules.everywhere([scope]), in_python(rules).everywhere([scope]), strict=True):
+            for one, other in zip(rules(scope, None), in_python(rules)(scope, None), strict=True):
                 assert np.array_equal(one, other)
     assert seen > 0
 
@@ -231,9 +231,9 @@ def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str
         its = catalogue(offered_kernels(problem, arch, backend)[0], arch, problem.sizeless)
         scope = size_scope(problem)
         if found := its._at_once(scope, topk):
-            [(rows, seconds, count, lost)] = its._in_steps([problem], [scope], topk)
+            [(rows, seconds, count)] = its._in_steps([problem], [scope], topk)
             assert (found[0].tolist(), found[1].tolist()) == (rows.tolist(), seconds.tolist())
-            assert (found[2], found[3]) == (count, lost)
+            assert found[2] == count
             seen += 1
     assert seen > 1
 
@@ -301,9 +301,9 @@ def test_kernels_that_share_rules_have_the_candidates_of_each_alone(m: int) -> N
         [alone] = catalogue((kernel,), arch, problem.sizeless).fastest([problem], 10**6)
         found += alone.parts()
         count += alone.candidates
-        lost.update(alone.removed)
+        lost.update(alone.removed())
     assert [part.space.index.tolist() for part in together.parts()] == [part.space.index.tolist() for part in found]
-    assert (together.candidates, together.removed) == (count, lost)
+    assert (together.candidates, together.removed()) == (count, lost)
 
 
 ASKED = """

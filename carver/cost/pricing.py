@@ -136,8 +136,8 @@ class Traced:
         return bound and Code(self._tables.trace, bound(self._tables, self._k))
 
 
-Found: TypeAlias = tuple[IntArray, FloatArray, int, list[int]]
-"""Rows of the fastest candidates, their times, the number that can run, and how many each rule over sizes removes."""
+Found: TypeAlias = tuple[IntArray, FloatArray, int]
+"""Rows of the fastest candidates, their times, and the number that can run."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -150,16 +150,14 @@ class Answer:
     seconds: FloatArray
     candidates: int
     """The number that can run."""
-    lost: list[int]
 
     def parts(self) -> tuple[Priced, ...]:
         """By kernel, those that have any."""
         return tuple(self.catalogue.parts(self.problem, self.rows, self.seconds))
 
-    @property
     def removed(self) -> dict[str, int]:
         """How many candidates each rule removes."""
-        return self.catalogue.tables.removed(self.lost)
+        return self.catalogue.tables.removed(size_scope(self.problem))
 
     def order(self, topk: int) -> list[int]:
         """`in_order`, without computing columns where times differ, or what orders them does not depend on sizes."""
@@ -230,23 +228,21 @@ class Catalogue:
         """What `_in_steps` finds, by one call of the extension; None where Python has a part in it."""
         if len(self._passes) != 1 or not isinstance(one := self._passes[0][-1], Traced):
             return None
-        code, kernels = self.tables.rules
-        rules, times = code.prepared(sizes), one.times.prepared(sizes)
+        rules, times = self.tables.rules.code.prepared(sizes), one.times.prepared(sizes)
         if not rules or not times:
             return None
         bounds = (lambda: one.bound and one.bound.prepared(sizes)) if self._bounded else None
         few = FEW if "bound" in vars(one) else FEW_TOGETHER  # to trace the bound first takes as long as many queries
-        found: Found | None = loops.search(rules, kernels, bounds, times, topk, few, REACH)
+        found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 
     def _in_steps(
         self, problems: Sequence[Problem], every: Sequence[Mapping[str, float]], topk: int
     ) -> list[Found]:
-        """Of each problem the rows of the fastest candidates, their times, the number of candidates, and how many each
-        rule removes."""
+        """The same of each problem, with steps in Python."""
         allowed = self.tables.allowed(every)
         few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
-        asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows, _ in allowed]
+        asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows in allowed]
         told: dict[int, Any] = dict.fromkeys(range(len(problems)))
         out = {}
         while told:
@@ -262,7 +258,7 @@ class Catalogue:
                 places, rows_of_each = zip(*some, strict=True)
                 values = self._computed(what, [(problems[place], every[place]) for place in places], rows_of_each)
                 told |= zip(places, values, strict=True)
-        return [(*out[place], len(rows), lost) for place, (rows, lost) in enumerate(allowed)]
+        return [(*out[place], len(rows)) for place, rows in enumerate(allowed)]
 
     def _computed(
         self, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]

@@ -399,67 +399,50 @@ done:
     Py_RETURN_NONE;
 }
 
-/* The rows that all rules allow, one kernel's after the other's; `lost` gets how many each rule removes. The leaves of
-   `self` say for each rule's combinations whether it holds, or one truth for all. Of a kernel the number of its rows, and
-   its rules: a sentence, the leaf, the combination of each row, and the rows at which another one begins, if
-   those are few. NULL on errors. */
-static npy_int64 *allow(Program *self, PyObject *kernels, npy_intp *n_kept, PyObject *lost) {
-    npy_intp all = 0, kept = 0, start = 0, n;
-    PyObject *rules;
-    if (!PyList_Check(kernels)) return PyErr_SetString(PyExc_TypeError, "kernels are a list"), NULL;
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++, all += n)
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) return NULL;
-    npy_int64 *rows = PyMem_Malloc((all + 1) * sizeof(npy_int64));
-    if (!rows) return (npy_int64 *)PyErr_NoMemory();
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(kernels); k++, start += n) {
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(kernels, k), "nO!", &n, &PyList_Type, &rules)) goto failed;
-        npy_int64 *own = rows + kept;
-        npy_intp left = n;
-        int first = 1; /* while no rule has removed a row, they are all */
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
-            Register which, begins;
-            PyObject *why, *combination, *beginning, *count;
-            Py_ssize_t at;
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "OnOO", &why, &at, &combination, &beginning)) goto failed;
-            if (at < 0 || at >= self->n_leaves || read_array(combination, &which) < 0 || which.type != 'h' ||
-                read_array(beginning, &begins) < 0 || begins.type != 'l' || which.length != n ||
-                self->filled[at]->type != '?') {
-                if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a rule is truths, and a number for each row");
-                goto failed;
-            }
-            const Register *holds = self->filled[at]; /* code of rules has no columns */
-            npy_intp stay = left;
-            if (memchr(holds->at, 0, holds->length)) {
-                const npy_uint16 *of = (npy_uint16 *)which.at;
-                const npy_int64 *run = (npy_int64 *)begins.at;
-                stay = 0;
-                for (npy_intp r = 0; first && r < begins.length; r++) {
-                    npy_int64 end = r + 1 < begins.length ? run[r + 1] : n;
-                    if (run[r] >= 0 && run[r] < n && end <= n && holds->at[of[run[r]] * holds->stride])
-                        for (npy_int64 row = run[r]; row < end; row++) own[stay++] = row;
-                }
-                for (npy_intp j = 0; !(first && begins.length) && j < left; j++) {
-                    npy_int64 row = first ? j : own[j]; /* no branch: which rows stay is hard to foretell */
-                    own[stay] = row;
-                    stay += holds->at[of[row] * holds->stride] != 0;
-                }
-                first = 0;
-            }
-            count = PyLong_FromSsize_t(left - stay);
-            if (!count || PyList_Append(lost, count) < 0) {
-                Py_XDECREF(count);
-                goto failed;
-            }
-            Py_DECREF(count);
-            left = stay;
-        }
-        for (npy_intp j = 0; j < left; j++) own[j] = (first ? j : own[j]) + start;
-        kept += left;
+/* The rows that all rules allow: `enumeration.Rules.rows`, whose groups these are. NULL on errors. */
+static npy_int64 *allow(Program *self, PyObject *groups, npy_intp *n_kept) {
+    PyObject *said[3];
+    Register arrays[3];
+    npy_intp kept = 0, n_truths = 2;
+    if (!PyArg_ParseTuple(groups, "OOO", said, said + 1, said + 2)) return NULL;
+    for (int i = 0; i < 3; i++)
+        if (read_array(said[i], arrays + i) < 0) return NULL;
+    npy_int64 *begins = (npy_int64 *)arrays[0].at, *which = (npy_int64 *)arrays[1].at, *after = (npy_int64 *)arrays[2].at;
+    npy_intp n = arrays[0].length - 1, rules = n > 0 ? arrays[1].length / n : 0, all = n < 0 ? 0 : begins[n];
+    for (Py_ssize_t i = 0; i < self->n_leaves; i++) n_truths += self->filled[self->n_columns + i]->length;
+    int wrong = n < 0 || arrays[1].length != rules * n || arrays[2].length != rules * n || all < 0;
+    for (int i = 0; i < 3; i++) wrong = wrong || arrays[i].type != 'l';
+    npy_int64 *rows = wrong ? NULL : PyMem_Malloc((all + 1) * sizeof(npy_int64));
+    char *truths = PyMem_Malloc(n_truths), *to = truths + 2;
+    if (!rows || !truths) goto failed;
+    truths[0] = 1, truths[1] = 0;
+    for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
+        const Register *leaf = self->filled[self->n_columns + i];
+        if (leaf->type != '?') goto failed;
+        memcpy(to, leaf->at, leaf->length);
+        to += leaf->length;
     }
+    for (npy_int64 group = 0, next; group < n; group = next) {
+        next = group + 1;
+        npy_intp rule = 0;
+        for (; rule < rules; rule++) {
+            npy_int64 truth = which[rule * n + group];
+            if (truth < 0 || truth >= n_truths) goto failed;
+            if (!truths[truth]) break;
+        }
+        if (rule < rules) { /* up to there it is the same */
+            if (after[rule * n + group] > group) next = after[rule * n + group];
+            continue;
+        }
+        npy_int64 begin = begins[group], end = begins[group + 1];
+        if (begin < 0 || end > all || end - begin > all - kept) goto failed;
+        for (npy_int64 row = begin; row < end; row++) rows[kept++] = row;
+    }
+    PyMem_Free(truths);
     return *n_kept = kept, rows;
 failed:
-    PyMem_Free(rows);
-    return NULL;
+    PyMem_Free(rows), PyMem_Free(truths);
+    return PyErr_SetString(PyExc_ValueError, "these are no groups of the rules"), NULL;
 }
 
 static PyObject *array_of(const void *from, npy_intp n, int type) {
@@ -468,20 +451,18 @@ static PyObject *array_of(const void *from, npy_intp n, int type) {
     return out;
 }
 
-/* allowed(sizes, kernels): the rows that all rules allow, and how many each rule removes; None as of `run`. */
+/* allowed(sizes, groups): the rows that all rules allow; None as of `run`. */
 static PyObject *program_allowed(Program *self, PyObject *args) {
-    PyObject *sizes, *kernels, *lost, *out = NULL;
-    npy_int64 *rows;
+    PyObject *sizes, *groups;
     npy_intp n;
-    if (!PyArg_ParseTuple(args, "OO", &sizes, &kernels)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO", &sizes, &groups)) return NULL;
     int fits = begin(self, sizes);
     if (fits < 0) return NULL;
     if (!fits) Py_RETURN_NONE;
-    if (!(lost = PyList_New(0))) return NULL;
-    if ((rows = allow(self, kernels, &n, lost))) out = array_of(rows, n, NPY_INT64);
+    npy_int64 *rows = allow(self, groups, &n);
+    PyObject *out = rows ? array_of(rows, n, NPY_INT64) : NULL;
     PyMem_Free(rows);
-    if (!out) return Py_DECREF(lost), NULL;
-    return Py_BuildValue("NN", out, lost);
+    return out;
 }
 
 /* The number that so many are less than or equal to. Reorders them. */
@@ -529,22 +510,20 @@ static double least_of(const double *bound, const double *seconds, npy_intp n, d
 
 static PyTypeObject ProgramType;
 
-/* search(rules, kernels, bounds, times, topk, few, reach): what `pricing._search` does with rows that `allowed` gives: the
-   fastest rows and their times, how many rows are allowed, and how many each rule removes; None as of `run`. `rules` and
-   `times` are a program and its sizes each; `bounds` is None or returns such a pair, and is called where it is needed. The
-   rows of all are the same. */
+/* search(rules, groups, bounds, times, topk, few, reach): what `pricing._search` does with rows that `allowed` gives: the
+   fastest rows and their times, and how many rows are allowed; None as of `run`. `rules` and `times` are a program and its
+   sizes each; `bounds` is None or returns such a pair, and is called where it is needed. The rows of all are the same. */
 static PyObject *search(PyObject *module, PyObject *args) {
     Program *rules, *bounds = NULL, *times;
-    PyObject *kernels, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *pair = NULL, *out = NULL;
+    PyObject *groups, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *pair = NULL, *out = NULL;
     npy_intp topk, few, n = 0, m = 0;
     npy_int64 *rows = NULL, *some = NULL, *places;
     double reach, *bound = NULL, *seconds, *found;
-    if (!PyArg_ParseTuple(args, "(O!O)OO(O!O)nnd", &ProgramType, &rules, &rule_sizes, &kernels, &bounding, &ProgramType,
+    if (!PyArg_ParseTuple(args, "(O!O)OO(O!O)nnd", &ProgramType, &rules, &rule_sizes, &groups, &bounding, &ProgramType,
                           &times, &time_sizes, &topk, &few, &reach))
         return NULL;
-    PyObject *lost = PyList_New(0);
-    int fits = lost ? begin(rules, rule_sizes) : -1;
-    if (fits < 1 || !(rows = allow(rules, kernels, &n, lost))) goto done;
+    int fits = begin(rules, rule_sizes);
+    if (fits < 1 || !(rows = allow(rules, groups, &n))) goto done;
     if (bounding != Py_None && n > few && n > topk) {
         if (!(pair = PyObject_CallNoArgs(bounding))) goto done;
         if (pair == Py_None) fits = 0;
@@ -594,11 +573,11 @@ static PyObject *search(PyObject *module, PyObject *args) {
     for (npy_intp i = 0; i < n; i++)
         if (wanted && bound[i] <= high && seconds[i] <= limit) some[m] = rows[i], found[m++] = seconds[i];
     PyObject *which = array_of(some, m, NPY_INT64), *taken = array_of(found, m, NPY_DOUBLE);
-    if (which && taken) out = Py_BuildValue("NNnO", which, taken, (Py_ssize_t)n, lost);
+    if (which && taken) out = Py_BuildValue("NNn", which, taken, (Py_ssize_t)n);
     else Py_XDECREF(which), Py_XDECREF(taken);
 done:
     PyMem_Free(rows), PyMem_Free(some), PyMem_Free(bound);
-    Py_XDECREF(lost), Py_XDECREF(pair);
+    Py_XDECREF(pair);
     if (fits || out || PyErr_Occurred()) return out;
     Py_RETURN_NONE;
 }

@@ -8,11 +8,11 @@ reads, of which there are far fewer than candidates. A column is evaluated when 
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, compress
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from .declaration import Kernel
 from .expr import Expression
 from .scope import size_scope, static_scope
 from .space import Space, as_column, device_rules
-from .trace import Code, Symbol, Trace
+from .trace import Code, Leaf, Symbol, Trace
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
@@ -145,10 +145,68 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     """
     fixed = fixed_candidates(kernel, arch, problem.sizeless)
     tables = Tables.of([fixed])
-    [(rows, lost)] = tables.allowed([size_scope(problem)])
+    [rows] = tables.allowed([size_scope(problem)])
+    removed = tables.removed(size_scope(problem))
     if not len(rows):
-        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", tables.removed(lost))
-    return fixed.rows(problem, rows, tables.removed(lost))
+        raise NoCandidates(f"{problem} as {kernel.title} on {arch.name}", removed)
+    return fixed.rows(problem, rows[np.argsort(fixed.index[rows])], removed)
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The rules over sizes of some kernels' candidates. A group of rows are candidates that no rule tells apart."""
+
+    code: Code
+    """Whether each rule holds for each combination of what it reads; these truths follow one that holds always and one
+    that never does."""
+    groups: tuple[IntArray, IntArray, IntArray]
+    """The first row of each group, and the number of all rows. Of each group the truths that allow it, of shape (most
+    rules of a kernel, groups), and the next group for which that truth is another one."""
+    whys: list[list[tuple[str, int]]]
+    """For each kernel its rules as they are declared: sentence, and place of their truths."""
+    kernel: IntArray
+    """Of each group."""
+
+    @classmethod
+    def of(cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[str, IntArray]]]) -> Rules:
+        """From each kernel's number of rows and the truth of each row for each of its rules. Rules that tell few groups
+        apart come first: they rule out many rows at once."""
+        which: IntArray = np.zeros((max(map(len, found), default=0), sum(counts)), np.int64)
+        kernel, whys = np.repeat(np.arange(len(counts)), counts), []
+        for rules, count, end in zip(found, counts, accumulate(counts), strict=True):
+            order = sorted(range(len(rules)), key=lambda at: np.count_nonzero(np.diff(rules[at][1])))
+            whys.append([(why, order.index(at)) for at, (why, _) in enumerate(rules)])
+            for place, at in enumerate(order):
+                which[place, end - count : end] = rules[at][1]
+        another = np.diff(which, prepend=-1) != 0
+        begins = np.flatnonzero(another.any(0) | (np.diff(kernel, prepend=-1) != 0))
+        changes = [np.append(there.nonzero()[0], len(begins))[np.cumsum(there)] for there in another[:, begins]]
+        after = np.array(changes, np.int64).reshape(len(which), len(begins))
+        groups = np.append(begins, sum(counts)), np.ascontiguousarray(which[:, begins]), after
+        return cls(code, groups, whys, kernel[begins])
+
+    def held(self, every: Sequence[Mapping[str, Any]]) -> Iterator[BoolArray]:
+        """The truths for each problem's sizes."""
+        always = np.array([True, False])
+        return (np.concatenate([always, *leaves]) for leaves in self.code.everywhere(every))
+
+    def rows(self, held: BoolArray) -> IntArray:
+        """The rows that all rules allow."""
+        begins, which, _ = self.groups
+        allowed = np.flatnonzero(held.take(which).all(0))
+        first = begins.take(allowed)
+        count = begins.take(allowed + 1) - first
+        end = count.cumsum()
+        return np.repeat(first - end + count, count) + np.arange(count.sum())
+
+    def lost(self, held: BoolArray, kernel: int) -> Iterator[tuple[str, int]]:
+        """How many of a kernel's candidates each rule removes."""
+        begins, which, _ = self.groups
+        left = np.where(self.kernel == kernel, np.diff(begins), 0)
+        for why, place in self.whys[kernel]:
+            kept = left * held.take(which[place])
+            yield why, int(left.sum() - kept.sum())
+            left = kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,17 +288,14 @@ class Tables:
         return first if alike or not others else stacked(values, counts)
 
     @cached_property
-    def rules(self) -> tuple[Code, list[tuple[int, list[tuple[str, int, IntArray, IntArray]]]]]:
-        """The code of all rules; and for each kernel its number of rows, and its rules: the sentence, the place of what
-        the code says of each combination, the combination of each row, and the rows at which another one begins, if
-        those are few. A rule that several kernels have is evaluated once, for the combinations of all."""
+    def rules(self) -> Rules:
+        """The rules over sizes. One that several kernels have is evaluated once, for the combinations of all."""
         same: dict[Hashable, list[tuple[int, int, SizedRule]]] = {}
         for kernel, table in enumerate(self.tables):
-            for number, rule in enumerate(table.rules):
+            for number, rule in enumerate(table.rules if len(table.index) else ()):
                 key = rule.expression, rule.columns, frozenset(rule.combinations)
                 same.setdefault(key, []).append((kernel, number, rule))
         trace, static, sizes = Trace(0), self.tables[0].scope, size_scope(self.problem)
-        out: list[dict[int, tuple[str, int, IntArray, IntArray]]] = [{} for _ in self.tables]
         every: list[Any] = []
         for found in same.values():
             one, rules = found[0][-1], [rule for *_, rule in found]
@@ -248,63 +303,36 @@ class Tables:
             seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
             for name, expression in one.columns:
                 seen[name] = expression(seen)
-            holds = trace.told(trace.made("not_equal", one.expression(seen), 0))
-            if holds is True:
-                continue
-            by_row = isinstance(holds, np.ndarray) or (isinstance(holds, Symbol) and holds.per_row)
-            starts = accumulate((rule.size for rule in rules), initial=0)
-            for (kernel, number, rule), start in zip(found, starts, strict=False):
-                which = rule.which + start if by_row else np.zeros_like(rule.which)
-                begins = np.flatnonzero(np.diff(which, prepend=-1))
-                few = begins if len(begins) < len(which) // 4 else begins[:0]
-                out[kernel][number] = rule.why, len(every), which.astype(np.uint16), few
-            every.append(holds if holds is not False else np.zeros(1, bool))
-        of_each = [
-            (len(table.index), [rules[number] for number in sorted(rules)])
-            for table, rules in zip(self.tables, out, strict=True)
-        ]
-        return Code(trace, every, whole=True), of_each
+            every.append(trace.made("not_equal", one.expression(seen), 0))
+        code = Code(trace, every, whole=True)
+        starts = [*accumulate(code.lengths, initial=2)]  # after what always and what never holds
+        of_kernels: list[dict[int, IntArray]] = [{} for _ in self.tables]
+        for found, holds in zip(same.values(), code.results, strict=True):
+            start = starts[holds.at] if isinstance(holds, Leaf) else int(not holds)
+            many = isinstance(holds, Leaf) and code.lengths[holds.at] > 1
+            for kernel, number, rule in found:
+                of_kernels[kernel][number] = start + rule.which * many
+                start += rule.size * many
+        return Rules.of(code, [len(table.index) for table in self.tables], [
+            [(table.rules[number].why, own[number]) for number in sorted(own) if own[number].any()]
+            for table, own in zip(self.tables, of_kernels, strict=True)
+        ])  # fmt: skip
 
-    def allowed(self, every: Sequence[Mapping[str, Any]]) -> list[tuple[IntArray, list[int]]]:
-        """For each problem's sizes the rows that all rules allow, and how many each rule of each kernel removes."""
-        code, kernels = self.rules
-        ready = [each for sizes in every if (each := code.prepared(sizes))]
-        known = [found for program, sizes in ready if (found := program.allowed(sizes, kernels))]
-        if len(known) == len(every):
-            return known
-        held, out = code.everywhere(every), []
-        for problem in range(len(every)):
-            found, lost = [], []
-            for (n, rules), start in zip(kernels, self.starts, strict=False):
-                rows = np.arange(n)
-                for _, at, which, _ in rules:
-                    holds, before = held[at][problem if len(held[at]) > 1 else 0], len(rows)
-                    if not holds.all():
-                        there = holds.take(which if before == n else which.take(rows)).nonzero()[0]
-                        rows = there if before == n else rows.take(there)
-                    lost.append(before - len(rows))
-                found.append(rows + start)
-            out.append((np.concatenate(found), lost))
-        return out
+    def allowed(self, every: Sequence[Mapping[str, Any]]) -> list[IntArray]:
+        """For each problem's sizes the rows that all rules allow."""
+        rules = self.rules
+        ready = [each for sizes in every if (each := rules.code.prepared(sizes))]
+        known = [rows for program, sizes in ready if (rows := program.allowed(sizes, rules.groups)) is not None]
+        return known if len(known) == len(every) else [rules.rows(held) for held in rules.held(every)]
 
-    @cached_property
-    def _sentences(self) -> tuple[dict[str, int], list[int]]:
-        """How many candidates each sentence removes before sizes are known; and the place of the sentence of each rule
-        over sizes, kernel by kernel."""
-        before, sized = dict[str, int](), list[str]()
-        for table, (_, rules) in zip(self.tables, self.rules[1], strict=True):
-            for why, lost in (*table.removed.items(), *((why, 0) for why, *_ in rules)):
-                before[why] = before.get(why, 0) + lost
-            sized += [why for why, *_ in rules]
-        return before, [list(before).index(why) for why in sized]
-
-    def removed(self, lost: Sequence[int]) -> dict[str, int]:
-        """How many candidates each sentence removes; `lost` has those of rules over sizes, kernel by kernel."""
-        before, places = self._sentences
-        numbers = [*before.values()]
-        for place, number in zip(places, lost, strict=True):
-            numbers[place] += number
-        return dict(compress(zip(before, numbers, strict=True), numbers))
+    def removed(self, sizes: Mapping[str, Any]) -> dict[str, int]:
+        """How many candidates each sentence removes: those that break no rule before it."""
+        rules, out = self.rules, dict[str, int]()
+        [held] = rules.held([sizes])
+        for number, table in enumerate(self.tables):
+            for why, lost in (*table.removed.items(), *rules.lost(held, number)):
+                out[why] = out.get(why, 0) + lost
+        return {why: lost for why, lost in out.items() if lost}
 
     @cached_property
     def ties(self) -> list[IntArray]:
@@ -313,10 +341,9 @@ class Tables:
         if any(table.sized.keys() & {*TIES} for table in self.tables):
             return [np.zeros(len(self), np.int64)]
         out = []
-        for table, start in zip(self.tables, self.starts, strict=False):
-            rows = start + np.arange(len(table.index)) * table.ascending
-            columns = [np.broadcast_to(table.columns.get(name, table.scope.get(name, 0)), len(rows)) for name in TIES]
-            out.append([*columns, rows])
+        for number, table in enumerate(self.tables):
+            columns = [table.columns.get(name, table.scope.get(name, 0)) for name in TIES]
+            out.append(np.broadcast_arrays(*columns, number, table.index * table.ascending))
         return [np.concatenate(columns) for columns in zip(*out, strict=True)]
 
 
@@ -359,6 +386,7 @@ def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
             why = f"{what!r} uses {word!r}, which {sizeless} does not have; {nearest(word, known)}"
             raise KernelError(f"{kernel.path}: {why}")
     rules = _sized_rules([(why, e) for why, e, is_rule in steps if is_rule], sized, table)
+    rules = table.grouped(rules)
     return Fixed(kernel, arch, sizeless, table.scope, dict(table), table.index, table.removed, sized, rules)
 
 
@@ -462,6 +490,17 @@ class _Table(Mapping[str, Any]):
         ended = any(stage == len(self._rows) for stage, _ in self._short.values())
         self._rows = [*(each.take(rows) for each in self._rows), *([rows] if ended else [])]
         self.index, self._drawn = self.index.take(rows), {}
+
+    def grouped(self, rules: Sequence[SizedRule]) -> tuple[SizedRule, ...]:
+        """Puts candidates side by side that rules do not tell apart, by the values that most rules read first."""
+        often = Counter(name for rule in rules for name in rule.combinations)
+        which: IntArray = np.zeros(len(self.index), np.int64)
+        for name, _ in often.most_common():
+            found, code = distinct(self[name])
+            which = which * len(found) + code
+        rows = np.argsort(which, kind="stable")
+        self._pick(rows)
+        return tuple(replace(rule, which=rule.which.take(rows)) for rule in rules)
 
     def cross(self, name: str, values: np.ndarray) -> None:
         """Add a column: combine each candidate with each value."""

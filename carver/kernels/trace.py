@@ -234,6 +234,11 @@ class Code:
         self._found.clear()
 
     @property
+    def lengths(self) -> list[int]:
+        """Of each leaf, the number of its entries for one problem, where all rows are computed."""
+        return [np.size(self._registers[number]) for number, *_ in self._leaves]
+
+    @property
     def nbytes(self) -> int:
         return sum(self._registers[number].nbytes for number in self._columns)
 
@@ -256,13 +261,12 @@ class Code:
         for start, count in zip(accumulate(counts, initial=0), counts, strict=False):
             yield [leaf[..., start : start + count] for leaf in leaves]
 
-    def everywhere(self, every: Sequence[Mapping[str, float]]) -> list[np.ndarray]:
-        """The leaves for all rows of several problems, one below the other."""
-        if len(every) > 1 and self._plain:
-            sized = [np.array([[sizes[name]] for sizes in every]) for name in self.sizes]
-            return [np.atleast_2d(each) for each in self._run(sized, None)]
-        found = zip(*[self(sizes, None) for sizes in every], strict=True)
-        return [np.concatenate([each[None] for each in some]) for some in found]
+    def everywhere(self, every: Sequence[Mapping[str, float]]) -> Iterator[Sequence[np.ndarray]]:
+        """The leaves for all rows of each problem."""
+        if len(every) == 1 or not self._plain:
+            return (self(sizes, None) for sizes in every)
+        found = self._run([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], None)
+        return zip(*[np.broadcast_to(leaf, (len(every), leaf.shape[-1])) for leaf in found], strict=True)
 
     def recorded(self, leaves: Sequence[np.ndarray]) -> Any:
         """What the formula returned, with these leaves."""

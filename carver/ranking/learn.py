@@ -95,7 +95,7 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Rankin
     return replace(
         ranking, order=order, places=None, learnt=Learnt(profile, told, parts), _hints={},
         reasons={**ranking.reasons, **reasons},
-        rejected=dict(Counter(ranking.rejected) + Counter({FAILED: len(reasons)})),
+        removed=dict(Counter(ranking.rejected) + Counter({FAILED: len(reasons)})),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 import numpy as np
@@ -210,7 +211,8 @@ class Ranking(Sequence[Hint]):
     """Rows of the table, best first, of the whole ranking; of a slice `rows` has its own."""
     candidates: int
     """Number of candidates that can run."""
-    rejected: Mapping[str, int]
+    removed: Mapping[str, int] | Callable[[], Mapping[str, int]]
+    """What `rejected` has, or what counts it: a query needs its hints alone."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     given: int = 0
     """Number of configurations that the user gave; 0 if carver chose among its own."""
@@ -265,6 +267,13 @@ class Ranking(Sequence[Hint]):
                 if place < alike:
                     object.__setattr__(made[row], "tied", True)
         return [made[order[place]] for place in places]
+
+    @cached_property
+    def rejected(self) -> dict[str, int]:
+        return dict(self.removed() if callable(self.removed) else self.removed)
+
+    def __getstate__(self) -> dict[str, Any]:  # a copy has the counts, not all that they are counted in
+        return vars(self) | {"removed": self.rejected}
 
     @property
     def tied(self) -> int:

@@ -108,7 +108,7 @@ def _recommend(
     for problem, answer in zip(problems, answers, strict=True):
         if not answer.candidates:
             avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
-            told = dict(sorted(answer.removed.items(), key=lambda item: item[0] in avoided))
+            told = dict(sorted(answer.removed().items(), key=lambda item: item[0] in avoided))
             missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
             raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
         table = Declared(problem, arch, backend, answer.parts, (*too_large(problem, arch), *notes))
