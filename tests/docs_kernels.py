@@ -5,12 +5,11 @@
 and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
 Columns are those of the models' dataclasses, constants those of `cost/model.py`, names in scope those that
-`kernels/scope.py` describes, what a compiler decides the functions of `kernels/triton.py`.
+`kernels/scope.py` describes, what a compiler decides the formulas in `templates/common/compilers/`.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import subprocess
@@ -27,7 +26,6 @@ from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns
-from carver.kernels.compiler import COMPILERS, decided
 from carver.kernels.scope import MEANINGS
 from carver.problem.problem import operator_files
 
@@ -122,18 +120,16 @@ def reference() -> Iterator[str]:
     yield "### Any model\n"
     yield "Any declaration may have these columns, which hints report:\n"
     yield table("column, unit, default, meaning", described(Shown, False))
-    for compiler, by_model in zip(COMPILERS, map(decided, COMPILERS), strict=True):
+    for compiler, path in declaration.compilers().items():
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
         yield f"## Columns that `compiler = \"{compiler}\"` fills in\n"
         alike: dict[tuple[str, ...], list[str]] = {}
-        for name, functions in by_model.items():
-            alike.setdefault(tuple(functions), []).append(f"`{name}`")
+        for name, kind in said["models"].items():
+            alike.setdefault(tuple(said[kind]), []).append(f"`{name}`")
         for names, models in alike.items():
             yield f"{', '.join(models)}: {', '.join(f'`{column}`' for column in names)}.\n"
-        optional = {
-            p.name: None for fs in by_model.values() for f in fs.values()
-            for p in inspect.signature(f).parameters.values() if p.default is not p.empty
-        }  # fmt: skip
-        yield f"The derivation also reads these names from `[let]`: {', '.join(f'`{name}`' for name in optional)}.\n"
+        optional = ", ".join(f"`{name}`" for name in said["optional"])
+        yield f"The derivation also reads these names from `[let]`: {optional}.\n"
     yield "## Constants\n"
     parts = {name: [p for p in (*m.parts, m.optional) if p] for name, m in MODELS.items()}
     read = {name: {constant for p in each for constant in p.constants} for name, each in parts.items()}

@@ -134,7 +134,8 @@ def by_hand(kernel: Kernel, problem: Problem, arch: carver.Arch) -> set[tuple[in
     while len(ordered) < len(derived):
         ordered += [n for n, e in derived.items() if n not in ordered and not e.names & derived.keys() - set(ordered)]
     rules = (*kernel.rules.values(), *kernel.avoid.values())
-    written = (e for e in (*derived.values(), *rules) if isinstance(e, Expression))
+    decided = derived.keys() - kernel.let.keys() - kernel.schedule.keys() - kernel.tunables.keys()  # by the compiler
+    written = (*(e for name, e in derived.items() if name not in decided), *rules)
     code = {e.text: compile(e.text.strip(), "declaration", "eval") for e in written}
     scope = static_scope(problem, arch) | size_scope(problem) | SCALAR
     found = set()
@@ -142,7 +143,7 @@ def by_hand(kernel: Kernel, problem: Problem, arch: carver.Arch) -> set[tuple[in
         env = scope | dict(zip(listed, values, strict=True))
         for name in ordered:
             formula = derived[name]
-            env[name] = int(eval(code[formula.text], env) if isinstance(formula, Expression) else formula(env))
+            env[name] = int(formula(env) if name in decided else eval(code[formula.text], env))
         fits = env.get("threads", 0) <= arch.max_threads_per_block
         fits = fits and env.get("smem_bytes", 0) <= arch.smem_per_block_bytes
         if fits and all(eval(code[e.text], env) for e in rules):
@@ -155,8 +156,8 @@ def product(kernel: Kernel) -> int:
 
 
 def most(kernel: Kernel) -> int:
-    """Rows that a plain loop gets through; functions for columns are slow on one row."""
-    return 60_000 if all(isinstance(formula, Expression) for formula in kernel.derived.values()) else 6_000
+    """Rows that a plain loop gets through; what a compiler decides is slow on one row."""
+    return 60_000 if all(table for table, *_ in kernel.formulas()) else 6_000
 
 
 SMALL = [kernel for kernel in KERNELS if product(kernel) <= most(kernel) and kernel.operator in FACES]

@@ -1,4 +1,4 @@
-"""`kernels/triton.py` against Triton's own compiler: instruction and shared memory of matmuls, fused and plain."""
+"""`templates/common/compilers/triton.toml` against Triton's own compiler: instructions and shared memory of matmuls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cases import KERNELS
 import carver
 from carver.compiled.binary import Tensor
 from carver.compiled.triton import Target, function_of, specialise
-from carver.kernels import triton as rules
-from carver.kernels.compiler import decided
+from carver.kernels import scope as rules
+from carver.kernels.declaration import decided
 from carver.kernels.space import given_space
 
 SIZE = 4096
@@ -137,7 +137,7 @@ def built(kernel: Any, arch: carver.Arch, arguments: dict[str, Any], config: dic
 
 def test_triton_declarations_say_nothing_that_the_compiler_decides() -> None:
     """But what a kernel does otherwise than the plain one: both are listed here."""
-    own = {k: set(k.schedule) & set(decided("triton")[k.model]) for k in KERNELS if k.backend.startswith("triton")}
+    own = {k: set(k.schedule) & set(decided("triton", k.model, ())) for k in KERNELS if k.backend.startswith("triton")}
     assert {f"{k.operator}/{k.name}": names for k, names in own.items() if names} == {
         "gated_mlp/triton": {"serialized"}, "matmul/triton_block_fp8": {"products_apart", "serialized"},
         "matmul_softmax/triton": {"serialized"}, "scaled_matmul/triton": {"products_apart", "serialized"},
@@ -179,7 +179,7 @@ def test_functions_take_columns_and_numbers_alike() -> None:
     space, _ = given_space(problem, arch, kernel, configs)
     for row in range(len(space)):
         scope = {**space.scope, **{name: int(column[row]) for name, column in space.columns.items()}}
-        for name in decided("triton")["contraction"]:
+        for name in decided("triton", "contraction", ()):
             assert int(kernel.derived[name](scope)) == space[name][row], name
 
 

@@ -202,6 +202,16 @@ class Arch:
         return self.cc[0] if self.cc else 0
 
     @property
+    def cc_minor(self) -> int:
+        """The second one."""
+        return self.cc[1] if self.cc else 0
+
+    @property
+    def gfx(self) -> int:
+        """The number of an instruction set of AMD's, such as 0x90a of gfx90a; 0 for other vendors."""
+        return int(self.isa.removeprefix("gfx"), 16) if self.vendor == "amd" else 0
+
+    @property
     def sms_per_block(self) -> int:
         """SMs over which a block spreads its warps: the two compute units of a pair on RDNA, else one.
 

@@ -16,7 +16,7 @@ was never fitted can borrow the constants of a similar one of the same compiler 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +30,6 @@ from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
 from ..problem.problem import of, operator_files
 from . import expr
 from .backends import BACKENDS
-from .compiler import COMPILERS, Derivation, Formula, filled
 from .expr import Expression
 
 MAX_TUNABLE = 2**31
@@ -45,6 +44,8 @@ COMMON = "common"
 """The folder of what declarations extend, beside those of the operators."""
 COMMON_TABLES = ("requires", "tunables", "defaults", "options", "let", "schedule", "rules", "avoid")
 """Those that a file may have which declarations extend; it has no other keys."""
+COMPILERS = "compilers"
+"""The folder there of what compilers decide."""
 LAUNCH_KEYS = {"entry", "grid", "block", "dynamic_smem_bytes", "maps", "args", "when"}
 MAP_KEYS = {"tensor", "copied", "copied_at", "sizes", "row_bytes", "box"}
 
@@ -139,7 +140,7 @@ class Kernel:
     """Named expressions that other expressions use."""
     schedule: Mapping[str, Expression]
     """The columns for the cost model."""
-    derived: Mapping[str, Formula]
+    derived: Mapping[str, Expression]
     """`schedule`, `let` and the columns that the compiler decides, ordered so that each comes after those it uses."""
     rules: Mapping[str, Expression]
     avoid: Mapping[str, Expression]
@@ -155,14 +156,12 @@ class Kernel:
         """Kind of device that the kernel runs on: "cpu" or "gpu"."""
         return BACKENDS[self.backend].device_kind
 
-    def formulas(self) -> Iterator[tuple[str, str, Formula]]:
+    def formulas(self) -> Iterator[tuple[str, str, Expression]]:
         """Every expression of the declaration except launch arguments, with its table and key."""
         yield from (("tunables", name, e) for name, e in self.tunables.items() if isinstance(e, Expression))
         for name, formula in self.derived.items():
-            if isinstance(formula, Derivation):
-                yield "", "compiler", formula
-            else:
-                yield "let" if name in self.let else "schedule", name, formula
+            table = "let" if name in self.let else "schedule" if name in self.schedule else ""
+            yield table, name if table else "compiler", formula
         for table in ("requires", "rules", "avoid"):
             yield from ((table, why, e) for why, e in getattr(self, table).items())
         for launch in self.launches:
@@ -232,6 +231,22 @@ def read(path: Path, operator: str = "") -> tuple[Kernel, list[Fault]]:
 def _said(text: str, path: Path) -> Mapping[str, Any]:
     """A file's tables: kernels of an operator extend the same file, and borrow constants of each other."""
     return toml_of(text, path, KernelError)
+
+
+def compilers() -> dict[str, Path]:
+    """What declarations may name as their compiler, and the file that says what it decides."""
+    return {path.stem: path for path in sorted((folder("templates") / COMMON / COMPILERS).glob("*.toml"))}
+
+
+def decided(compiler: str, model: str, declared: Collection[str]) -> dict[str, Expression]:
+    """The columns of a model that a compiler decides, without those that the declaration gives itself."""
+    path = compilers()[compiler]
+    said = _said(text_of(path, KernelError), path)
+    known = tuple((name, number) for name, number in said["optional"].items() if name not in declared)
+    columns = said.get(said["models"].get(model), {})
+    return {
+        name: expr.steps(f"{compiler}.{name}", text, known) for name, text in columns.items() if name not in declared
+    }
 
 
 class _Relative(NamedTuple):
@@ -459,15 +474,15 @@ class _Reader:
     def argument(self, text: str) -> str:
         return text if text.endswith("*") else self.expression("launches", "args", text).text
 
-    def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Formula]:
+    def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Expression]:
         """`declared` and the columns that the compiler decides, ordered so that each comes after those it uses."""
-        out: dict[str, Formula] = {}
-        rest: dict[str, Formula] = dict(declared)
+        out: dict[str, Expression] = {}
+        rest = dict(declared)
         if compiler := self.text("compiler"):
-            if compiler in COMPILERS:
-                rest = {**filled(compiler, self.text("model"), {*self.table("tunables"), *rest}), **rest}
+            if compiler in compilers():
+                rest = {**decided(compiler, self.text("model"), {*self.table("tunables"), *rest}), **rest}
             else:
-                self.fault("", "compiler", f"unknown compiler {compiler!r}; {nearest(compiler, COMPILERS)}")
+                self.fault("", "compiler", f"unknown compiler {compiler!r}; {nearest(compiler, compilers())}")
         while rest:
             ready = [name for name, e in rest.items() if not (e.names & rest.keys())]
             if not ready:

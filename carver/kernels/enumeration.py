@@ -21,7 +21,6 @@ from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
 from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray
 from ..problem.problem import Problem
-from .compiler import Formula
 from .declaration import Kernel
 from .expr import Expression
 from .scope import size_scope, static_scope
@@ -39,8 +38,8 @@ class SizedRule:
     """A rule that depends on sizes, with the u distinct combinations of the fixed columns that it reads."""
 
     why: str
-    expression: Formula
-    columns: tuple[tuple[str, Formula], ...]
+    expression: Expression
+    columns: tuple[tuple[str, Expression], ...]
     """The columns that it reads and that depend on sizes, in the order in which they can be computed."""
     combinations: Mapping[str, IntArray]
     """Values of the fixed columns in each combination, of shape (u,)."""
@@ -68,7 +67,7 @@ class Fixed:
     index: IntArray
     """Position of each candidate among all combinations of the declared values."""
     removed: Mapping[str, int]
-    sized: Mapping[str, Formula]
+    sized: Mapping[str, Expression]
     """Columns that depend on sizes."""
     rules: tuple[SizedRule, ...]
 
@@ -391,18 +390,18 @@ def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
 
 
 def _sized_rules(
-    rules: Sequence[tuple[str, Formula]], sized: Mapping[str, Formula], table: _Table
+    rules: Sequence[tuple[str, Expression]], sized: Mapping[str, Expression], table: _Table
 ) -> tuple[SizedRule, ...]:
     """The rules that depend on sizes, ordered by the depth of the columns that they read: cheap rules come first."""
     depth: dict[str, int] = {}
 
-    def deep(expression: Formula) -> int:
+    def deep(expression: Expression) -> int:
         for name in expression.names & sized.keys() - depth.keys():
             depth[name] = 1 + deep(sized[name])
         return max((depth[name] for name in expression.names & sized.keys()), default=0)
 
-    def through(expression: Formula) -> dict[str, Formula]:
-        found: dict[str, Formula] = {}
+    def through(expression: Expression) -> dict[str, Expression]:
+        found: dict[str, Expression] = {}
         for name in sorted(expression.names & sized.keys()):
             found |= through(sized[name]) | {name: sized[name]}
         return found
@@ -424,7 +423,7 @@ def distinct(column: IntArray) -> tuple[IntArray, IntArray]:
 
     `np.unique` does the same, but imports masked arrays, which takes a fifth of the time of a first query.
     """
-    if len(column) and column.min() >= 0 and column.max() < 1 << 20:  # without sorting
+    if len(column) and column.dtype.kind == "i" and column.min() >= 0 and column.max() < 1 << 20:  # without sorting
         there = np.bincount(column) > 0
         return np.flatnonzero(there), (np.cumsum(there) - 1).take(column)
     order = np.argsort(column, kind="stable")
@@ -454,7 +453,7 @@ def _combinations(codes: Mapping[str, tuple[IntArray, IntArray]], n: int) -> tup
     return values, which
 
 
-_Step: TypeAlias = tuple[str, Formula, bool]
+_Step: TypeAlias = tuple[str, Expression, bool]
 """A column to compute; if the last entry is true, a rule to enforce."""
 
 

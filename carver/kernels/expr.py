@@ -3,13 +3,13 @@
 It is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``, ``a if c else b``,
 ``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a number of the device. Nothing else
 parses, and the length, depth and numbers of an expression are limited. So a declaration from an untrusted source can
-only compute numbers.
+only compute numbers. What a compiler decides is said in the same language, with division and lines that name parts.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache, reduce
 from inspect import get_annotations
@@ -36,7 +36,7 @@ MAX_VALUE = 2**63 - 1
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """Number of arguments of each function; 0: any number."""
 _OPERATORS = {
-    ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
 }  # fmt: skip
 
@@ -56,7 +56,7 @@ _ENV: dict[str, Any] = {
     "_and": lambda *a: reduce(np.logical_and, a),
     "_or": lambda *a: reduce(np.logical_or, a),
     "_not": np.logical_not,
-    "_where": lambda c, a, b: np.where(c, a, b) if np.ndim(c) else (a if c else b),
+    "_where": lambda c, a, b: np.where(c, a(), b()) if np.ndim(c) else (a() if c else b()),
 }
 
 
@@ -66,33 +66,38 @@ class Expression:
 
     text: str
     names: frozenset[str]
-    tree: ast.Expression = field(compare=False, repr=False)
+    tree: ast.expr = field(compare=False, repr=False)
+    parts: Mapping[str, ast.expr] = field(default_factory=dict, compare=False, repr=False)
+    """What the tree, or another part, reads as `_part(name)`."""
 
     @cached_property
-    def code(self) -> CodeType:
-        """Compiled at the first call: a query evaluates half of what declarations say."""
-        return compile(self.tree, self.text, "eval")
+    def _codes(self) -> dict[str, CodeType]:
+        """Those compiled so far, when they are first read: a query evaluates half of what declarations say."""
+        return {}
+
+    def _code(self, name: str) -> CodeType:
+        """Of a part, or, without a name, of the expression."""
+        if name not in self._codes:
+            tree = ast.Expression(self.parts[name] if name else self.tree)
+            self._codes[name] = compile(tree, self.text, "eval")
+        return self._codes[name]
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises KernelError for names that the scope lacks, and for arithmetic errors."""
-        return evaluated(self.text, scope, self.names, lambda values: eval(self.code, _ENV, values))
-
-
-def evaluated(
-    text: str, scope: Mapping[str, Any], names: Iterable[str], compute: Callable[[dict[str, Any]], Any]
-) -> Any:
-    """`compute` called with the values of `names`. Any failure becomes a KernelError that shows `text`."""
-    try:
-        value = compute({name: scope[name] for name in names})
-    except KeyError as error:
-        raise KernelError(f"{text!r} uses {error.args[0]!r}; {nearest(str(error.args[0]), scope)}") from None
-    except (ArithmeticError, TypeError, ValueError) as error:
-        raise KernelError(f"{text!r} cannot be computed: {error}") from None
-    if isinstance(value, np.ndarray | np.generic | Symbol):
+        try:
+            known = _ENV | {name: scope[name] for name in self.names}
+            if self.parts:
+                known["_part"] = cache(lambda name: eval(self._code(name), known))
+            value = eval(self._code(""), known)
+        except KeyError as error:
+            raise KernelError(f"{self.text!r} uses {error.args[0]!r}; {nearest(str(error.args[0]), scope)}") from None
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise KernelError(f"{self.text!r} cannot be computed: {error}") from None
+        if isinstance(value, np.ndarray | np.generic | Symbol):
+            return value
+        if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
+            raise KernelError(f"{self.text!r} is no number of 64 bits")
         return value
-    if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
-        raise KernelError(f"{text!r} is no number of 64 bits")
-    return value
 
 
 _BOUNDS: dict[type[ast.cmpop], str] = {
@@ -126,8 +131,9 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
     return ""
 
 
-_PLACE = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+_PLACE: dict[str, Any] = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 """Source positions that `compile` requires in every node."""
+_NOTHING = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
@@ -160,19 +166,40 @@ def _parse(text: str) -> Expression:
         raise KernelError(f"expression {text!r} does not parse: {e.msg}") from None
     except (ValueError, MemoryError, RecursionError) as e:
         raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
-    names = set[str]()
+    names = _Names()
     try:
-        tree.body = _vectorised(tree.body, names)
+        if any(isinstance(node, ast.Div) for node in ast.walk(tree)):
+            raise _refused(ast.Div())
+        value = _vectorised(tree.body, names)
     except _Forbidden as why:
         raise KernelError(f"expression {text!r}: {why}") from None
-    return Expression(text, frozenset(names), tree)
+    return Expression(text, frozenset(names), value)
+
+
+@lru_cache(maxsize=1024)
+def steps(label: str, text: str, known: tuple[tuple[str, int], ...]) -> Expression:
+    """The last line of a text, before which lines such as `wide = 16 // out_bytes` each name a part of it. Parts are
+    computed where they are read. `known`: numbers that have a name; `label` is what errors call it."""
+    *lines, last = ast.parse(text).body
+    parts: dict[str, Any] = {name: ast.Constant(number, **_PLACE) for name, number in known}
+    parts |= {line.targets[0].id: line.value for line in lines}  # type: ignore[attr-defined]
+    names = _Names(parts)
+    trees = {name: _vectorised(tree, names) for name, tree in {**parts, "": last.value}.items()}  # type: ignore[attr-defined]
+    return Expression(label, frozenset(names), trees.pop(""), trees)
 
 
 class _Forbidden(Exception):
     """Why a tree is outside of the language."""
 
 
-def _vectorised(node: Any, names: set[str], depth: int = 1) -> ast.expr:
+class _Names(set[str]):
+    """The names that a tree reads besides those of its parts."""
+
+    def __init__(self, parts: Collection[str] = ()) -> None:
+        self.parts = parts
+
+
+def _vectorised(node: Any, names: _Names, depth: int = 1) -> ast.expr:
     """The tree with element-wise calls for Python's short-circuit forms, which work on one truth value. Adds the names
     that it reads to `names`. Raises _Forbidden."""
     kind, deeper = type(node), depth + 1
@@ -181,6 +208,8 @@ def _vectorised(node: Any, names: set[str], depth: int = 1) -> ast.expr:
     if kind is ast.Name:
         if node.id.startswith("_"):
             raise _Forbidden(f"name {node.id!r} is not allowed")
+        if node.id in names.parts:
+            return _call("_part", ast.Constant(node.id, **_PLACE))
         if node.id not in FUNCTIONS:
             names.add(node.id)
     elif kind is ast.Constant and isinstance(node.value, int | float):
@@ -210,7 +239,8 @@ def _vectorised(node: Any, names: set[str], depth: int = 1) -> ast.expr:
         node.operand = _vectorised(node.operand, names, deeper)
         return _call("_not", node.operand) if type(_allowed(node.op)) is ast.Not else node
     elif kind is ast.IfExp:
-        return _call("_where", *(_vectorised(part, names, deeper) for part in (node.test, node.body, node.orelse)))
+        sides = (ast.Lambda(_NOTHING, _vectorised(side, names, deeper), **_PLACE) for side in (node.body, node.orelse))
+        return _call("_where", _vectorised(node.test, names, deeper), *sides)
     elif kind is ast.Call and type(node.func) is ast.Name and node.func.id not in FUNCTIONS:
         has = ", ".join(FUNCTIONS)
         raise _Forbidden(f"there is no function {node.func.id!r}, only {has}; ceil(a, b) is a / b rounded up")

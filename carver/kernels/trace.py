@@ -13,7 +13,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ if not os.environ.get("CARVER_PURE"):
     with suppress(ImportError):
         loops = import_module("._loops", __package__)
 
-Operation: TypeAlias = str | Callable[..., Any]
-"""NumPy's name of a function, or a function that is called as it is."""
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
@@ -47,14 +45,12 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ("args", "high", "kind", "op", "per_row", "trace")
 
-    def __init__(self, trace: Trace, op: Operation, args: tuple[Any, ...], per_row: bool) -> None:
+    def __init__(self, trace: Trace, op: str, args: tuple[Any, ...], per_row: bool) -> None:
         self.trace, self.op, self.args, self.per_row = trace, op, args, per_row
         inner = (arg.high for arg in args if isinstance(arg, Symbol) and op != "row")
         self.high: int = len(args) if op == "stack" else max(inner, default=0)
         """Number of arrays that are stacked in it; 0 for one alone."""
-        self.kind: int = _FLOAT
-        if isinstance(op, str):
-            self.kind = _GIVES[op] if op in _GIVES else max(map(_kind, args[op == "where" :]))
+        self.kind: int = _GIVES[op] if op in _GIVES else max(map(_kind, args[op == "where" :]))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None) -> Any:
         if method != "__call__":
@@ -131,16 +127,12 @@ class Trace:
         """A number of the problem that depends on its sizes; `like` one that it may be, which says its kind."""
         return self._symbol("size", (name, like), False)
 
-    def called(self, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-        """What a function returns that cannot be traced itself: it is called whenever the code runs."""
-        return self.made(lambda *args: function(**dict(zip(values, args, strict=True))), *values.values())
-
-    def made(self, op: Operation, *args: Any) -> Any:
+    def made(self, op: str, *args: Any) -> Any:
         """The result of an operation. It is not recorded where a number decides it or changes nothing: values are
         finite, and nothing is divided by 0."""
         args = tuple(map(self.told, args))
         symbols = [arg for arg in args if isinstance(arg, Symbol)]
-        if isinstance(op, str) and not symbols:
+        if not symbols:
             return self.told(getattr(np, op)(*args))
         nothing = (op == "multiply" and 0 in map(_number, args)) or (op == "divide" and _number(args[0]) == 0)
         if nothing and not any(symbol.high for symbol in symbols):
@@ -149,7 +141,7 @@ class Trace:
             return truths[0] if truths[0] == (op == "logical_or") else symbols[0]
         if op == "not_equal" and _kind(args[0]) == _TRUTH and _number(args[1]) == 0:
             return args[0]
-        if isinstance(op, str) and op in _NEUTRAL:
+        if op in _NEUTRAL:
             number, first_too = _NEUTRAL[op]
             for one, other in ((args[1], args[0]), *([args] if first_too else [])):
                 same = _number(one) == number and isinstance(other, Symbol)
@@ -178,7 +170,7 @@ class Trace:
             self._simple[id(value)] = value, simple(value)
         return self._simple[id(value)][1]
 
-    def _symbol(self, op: Operation, args: tuple[Any, ...], per_row: bool) -> Symbol:
+    def _symbol(self, op: str, args: tuple[Any, ...], per_row: bool) -> Symbol:
         key = op, *(id(arg) if isinstance(arg, _TRACED) else (type(arg), arg) for arg in args)
         if key not in self._made:
             self._made[key] = Symbol(self, op, args, per_row)
@@ -219,8 +211,6 @@ class Code:
         self.sizes: dict[str, int] = {}
         """Names of sizes, and their registers."""
         self._whole = whole
-        self._plain = True
-        """Whether no function is called that cannot be traced."""
         self._registers: list[Any] = []
         """Numbers and columns; and for those that are written an array that has the type and the length."""
         self._found: dict[Any, list[int]] = {}
@@ -230,7 +220,7 @@ class Code:
         """By whether they are for rows: the function, the registers that it reads, and the one that it writes."""
         self._leaves = [self._of(each) for each in leaves.values()]
         self._placed = self._place()
-        self._program = self._compiled() if loops is not None and self._plain else None
+        self._program = self._compiled() if loops is not None else None
         self._found.clear()
 
     @property
@@ -252,7 +242,7 @@ class Code:
 
     def each(self, every: Sequence[Mapping[str, float]], rows: Sequence[IntArray]) -> Iterator[list[np.ndarray]]:
         """The same for several problems, at once where Python computes them."""
-        if self._program or len(every) == 1 or not self._plain:
+        if self._program or len(every) == 1:
             yield from map(self, every, rows)
             return
         counts = [len(each) for each in rows]
@@ -263,7 +253,7 @@ class Code:
 
     def everywhere(self, every: Sequence[Mapping[str, float]]) -> Iterator[Sequence[np.ndarray]]:
         """The leaves for all rows of each problem."""
-        if len(every) == 1 or not self._plain:
+        if len(every) == 1:
             return (self(sizes, None) for sizes in every)
         found = self._run([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], None)
         return zip(*[np.broadcast_to(leaf, (len(every), leaf.shape[-1])) for leaf in found], strict=True)
@@ -307,9 +297,6 @@ class Code:
         if op == "row":
             return [self._of(symbol.args[0])[symbol.args[1]]]
         read = [self._of(arg) for arg in symbol.args]
-        if not isinstance(op, str):
-            self._plain = False
-            return [self._step(op, [number for (number,) in read], kind, per_row)]
         if op in ("stack", "float64", "int64"):
             return [self._cast(number, kind) for (number,) in read]
         alike, out = max(map(_kind, symbol.args)) if op in _COMPARES or op in _LOGICAL else kind, []
@@ -381,7 +368,7 @@ class Code:
         """The steps as a function in Python, and its columns, those of a row side by side."""
         registers, steps, filled, leaves = self._placed
         once = len(self._steps[False])
-        read = {place for _, *places in steps[once:] for place in places} if self._plain else set()
+        read = {place for _, *places in steps[once:] for place in places}
         # NumPy takes an array of one number in two thirds of the time that it takes a number of Python
         numbers = read.intersection((*range(len(self.sizes)), *(out for *_, out in steps[:once])))
         env: dict[str, Any] = {f"r{at}": np.asarray(v) if at in read else v for at, v in enumerate(registers)}

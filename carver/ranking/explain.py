@@ -17,7 +17,6 @@ from ..base.types import Late
 from ..cost.estimate import dram_seconds
 from ..cost.model import resolve
 from ..cost.pricing import price, roofline_seconds, shown
-from ..kernels.compiler import Formula
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression
 from ..kernels.scope import flops_per_s
@@ -276,7 +275,7 @@ def _computed_again(config: Mapping[str, int], moved: str, space: Space) -> dict
     """`config` with what formulas compute from tunables, but for the one that moved."""
     kernel = space.kernel
     computed = {name: e for name, e in kernel.tunables.items() if isinstance(e, Expression) and name != moved}
-    formulas: dict[str, Formula] = {**kernel.derived, **computed}
+    formulas: dict[str, Expression] = {**kernel.derived, **computed}
     known: dict[str, Any] = {**space.scope, **{name: v for name, v in config.items() if name not in computed}}
 
     def value(name: str) -> Any:

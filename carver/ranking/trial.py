@@ -18,7 +18,6 @@ from ..cost.model import model_faults
 from ..cost.pricing import price
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
-from ..kernels.compiler import Derivation
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
 from ..kernels.enumeration import enumerate_space
 from ..kernels.scope import size_scope, static_scope
@@ -91,7 +90,7 @@ def unknown_names(kernel: Kernel, problem: Problem) -> list[Fault]:
     for table, key, formula in kernel.formulas():
         before = static if table == "requires" else known | rows if table == "launches.maps" else known
         for name in sorted(formula.names - before):
-            what = "the compiler's columns need" if isinstance(formula, Derivation) else "there is no"
+            what = "the compiler's columns need" if key == "compiler" else "there is no"
             says = f"{what} {name!r}; {nearest(name, before)}"
             if name in known:
                 says = f"{name!r} is a size, a tunable or a column: a condition on one stands under [rules]"
