@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import random
 import sys
@@ -268,25 +269,28 @@ class TestKernelTuner:
         )  # fmt: skip
         tuner.file_utils.store_output_file(str(tmp_path / "t4"), results, params)
         whole = (tmp_path / "cache.json").read_text()
-        (tmp_path / "cut.json").write_text(whole[: whole.rindex("}}")].rpartition("\n")[0])  # as one that goes on
+        rows_alone = whole[: whole.rindex("}}")].rpartition("\n")[0]
+        (tmp_path / "cut.json").write_text(rows_alone)  # as one that goes on
+        (tmp_path / "last.json").write_text(rows_alone.rstrip(",\n"))
+        (tmp_path / "packed.json.gz").write_bytes(gzip.compress(whole.encode()))
         says = 'operator = "elementwise"\nrows = 1\ncols = 65536\narch = "epyc.toml"\nbackend = "cpu"\n'
         described = (Path(__file__).parent / "data/cpu/amd_epyc.toml").read_text()
         (tmp_path / "epyc.toml").write_text(described)
         remarks: list[Remark] = []
         assert not list(read(tmp_path, remarks.append))
-        assert all("which operator its kernel computes" in remark.text for remark in remarks) and len(remarks) == 3
-        for name in ("cache", "cut", "t4"):
+        assert all("which operator its kernel computes" in remark.text for remark in remarks) and len(remarks) == 5
+        for name in ("cache", "cut", "last", "packed", "t4"):
             (tmp_path / f"{name}.toml").write_text(f'{says}[names]\nblock = "bytes"\n')
-        cache, cut, t4 = read(tmp_path)
+        cache, cut, last, packed, t4 = read(tmp_path)
         times = {(row["bytes"], row["unroll"]): row.get("time", np.nan) * 1e-3 for row in results}
         assert len(times) == 6 and sum(np.isnan(list(times.values()))) == 1
-        for case, count in ((cache, 6), (cut, 5), (t4, 6)):
+        for case, count in ((cache, 6), (cut, 5), (last, 5), (packed, 6), (t4, 6)):
             found = {(c["block"], c["unroll"]): s for c, s in zip(case.configs, case.seconds, strict=True)}
             assert found == pytest.approx(dict(list(times.items())[:count]), nan_ok=True)
             assert (case.problem.operator, case.backend, case.arch.kind) == ("elementwise", "cpu", "cpu")
             assert case.ranked()
         (tmp_path / "t4.toml").write_text(f'{says}[names]\nblock = "byte"\n')
-        assert len(list(read(tmp_path, remarks.append))) == 2
+        assert len(list(read(tmp_path, remarks.append))) == 4
         assert "has 'byte', which the results lack; did you mean 'bytes'" in remarks[-1].text
 
     def test_seeding_saves_evaluations(self) -> None:

@@ -4,7 +4,7 @@ A table is recognised by its contents, never by its name:
 
 * a database of carver's own measurements (`*.sqlite`, `*.db`)
 * `*.json.gz` with `cases`, as `benchmarks/confirm.py` writes them
-* `*.json` that Kernel Tuner wrote: a cache file or results in the T4 format
+* `*.json` and `*.json.gz` that Kernel Tuner wrote: a cache file or results in the T4 format
 * `*.csv` with a header: `operator, arch, backend`, the arguments of that operator's template, one `config.NAME`
   column a tunable, `time_ms`, and optionally `valid` (0 or 1); columns `note.NAME` are passed over
 """
@@ -244,7 +244,10 @@ def _read(path: Path) -> Iterator[Case | str] | None:
     if path.suffix == ".json":
         return kernel_tuner_cases(path)
     if path.name.endswith(".json.gz"):
-        data = json_of(text_of(path, ConfigError), "the table", ConfigError, finite=False)
+        text = text_of(path, ConfigError)
+        if _BEGINS.match(text[:10_000]):
+            return kernel_tuner_cases(path)
+        data = json_of(text, "the table", ConfigError, finite=False)
         if not isinstance(data, dict) or "cases" not in data:
             raise ProblemError(f"no cases of benchmarks/confirm.py; {ELSEWHERE}")
         return confirmed_cases(path.name, data)
@@ -440,16 +443,19 @@ def kernel_tuner_cases(path: Path) -> Iterator[Case | str]:
     the columns of `csv_cases` as keys. Its `arch` is the cache's device and its `backend` Kernel Tuner's kernels where
     it has none; `[names]` has the user's names of carver's tunables.
     """
-    beside = path.with_suffix(".toml")
+    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".json") + ".toml")
     if not beside.is_file():
         raise ProblemError(f"Kernel Tuner does not write which operator its kernel computes: {beside.name} beside it "
                            "says so; docs/reference/tables.md has an example")  # fmt: skip
     facts = toml_of(text_of(beside, ConfigError), beside.name, ConfigError)
     names = facts.pop("names", {})
     text = text_of(path, ConfigError).strip()
-    if text.endswith(","):  # a cache that is still written to
-        text = text[:-1] + "}}"
-    data = json_of(text, "the results", ConfigError, finite=False)
+    try:
+        data = json_of(text, "the results", ConfigError, finite=False)
+    except ConfigError:
+        if text.endswith("}}"):
+            raise
+        data = json_of(text.rstrip(",") + "}}", "the results", ConfigError, finite=False)  # it is still written to
     if "cache" in data:
         tuned, rows = data["tune_params_keys"], list(data["cache"].values())
         times = [None if _FAILED.intersection(map(str, row.values())) else row["time"] for row in rows]
