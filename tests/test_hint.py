@@ -101,6 +101,15 @@ def test_fields_of_a_triton_matmul_by_hand() -> None:
     assert h.launch.smem_bytes == 3 * 64 * (128 + 256) * 2
 
 
+def test_what_a_hint_was_not_asked_for_is_made_when_it_is() -> None:
+    made, asked = (list(carver.MatmulTemplate(512, 512, 512).with_arch("h200").recommend_hints(3)) for _ in range(2))
+    assert "bound" not in vars(asked[0]) and {"config", "predicted_ms"} <= vars(asked[0]).keys()
+    assert [hint.bound for hint in made] and made == asked and vars(asked[1]).keys() == vars(made[1]).keys()
+    assert {field.name for field in dataclasses.fields(Hint)} == vars(asked[1]).keys()
+    with pytest.raises(AttributeError, match="'Hint' object has no attribute 'speed'"):
+        asked[2].speed  # noqa: B018
+
+
 @pytest.mark.parametrize("same", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_hints_rankings_and_operators_can_be_copied_and_pickled(ranking: carver.Ranking, same) -> None:  # type: ignore[no-untyped-def]
     again = same(ranking)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +20,7 @@ from ..cost.pricing import Priced, roofline_seconds, shown
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
-from .hint import Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan, Subject, hints_of
+from .hint import Columns, Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan, Subject, hints_of
 from .ranking import Ranking
 from .uncertainty import trust
 
@@ -98,10 +98,12 @@ class Declared:
     def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
         out: dict[int, Hint] = {}
         parts = list(self.by_part(rows))
-        columns = shown([(part, those) for part, _, those in parts])
-        for (part, places, those), told in zip(parts, columns, strict=True):
+        told = cache(lambda: shown([(part, those) for part, _, those in parts]))
+        for number, (part, places, those) in enumerate(parts):
             own = [ranks[place] for place in places]
-            made = make_hints(self.subject, part.space, told, those, own, self.backend, self.notes)
+            made = make_hints(
+                self.subject, part, lambda at=number: told()[at], those, own, self.backend, self.notes  # type: ignore[misc]
+            )
             out |= zip(places.tolist(), made, strict=True)
         return [out[place] for place in range(len(rows))]
 
@@ -131,18 +133,31 @@ class Declared:
 
 
 def make_hints(
-    problem: Problem, space: Space, told: Mapping[str, Any], rows: IntArray, ranks: Sequence[int], backend: str,
-    notes: tuple[str, ...] = (),
+    problem: Problem, part: Priced, told: Callable[[], Mapping[str, Any]], rows: IntArray, ranks: Sequence[int],
+    backend: str, notes: tuple[str, ...] = (),
 ) -> list[Hint]:  # fmt: skip
-    """The hints of some rows of a space, of which `told` are the columns of `pricing.shown`."""
-    arch, kernel, space = space.arch, space.kernel, space.where(rows)
+    """The hints of some rows, of which `told` gives the columns of `pricing.shown`."""
+    space = part.space.where(rows)
+    columns: dict[str, Sequence[Any]] = {
+        "rank": ranks, "index": space.index.tolist(), "config": _configs(space, partial(_whole, space)),
+        "predicted_ms": [t * 1e3 for t in part.seconds[rows].tolist()],
+    }  # fmt: skip
+    return hints_of(
+        columns, lambda: _reasons(problem, space, told()), backend=backend, kernel=space.kernel.name, arch=space.arch,
+        subject=problem, notes=notes, tied=False,
+    )  # fmt: skip
+
+
+def _reasons(problem: Problem, space: Space, told: Mapping[str, Any]) -> tuple[Columns, Mapping[str, Any]]:
+    """The other fields of hints: as columns, and those that all share."""
+    arch, kernel, n = space.arch, space.kernel, len(space)
     col = partial(_whole, space)
 
     def of(values: Any) -> list[float]:
         if isinstance(values, np.ndarray) and values.ndim:
             found: list[float] = values.tolist()
             return found
-        return [float(values)] * len(rows)
+        return [float(values)] * n
 
     warps, smem, registers = list(map(int, of(told["warps"]))), col("smem_bytes", 0), col("registers", 0)
     threads = col("threads", 0) if "threads" in space.columns else [w * arch.warp_size for w in warps]
@@ -155,7 +170,7 @@ def make_hints(
     copies, cluster = col("async_copies", 0), col("cluster", 1)
     seconds, resident = of(told["seconds"]), of(told["resident"])
     limiter = np.array([of(clocks) for clocks in told["clocks"]]).argmax(axis=0).tolist()
-    terms = _records({name: [s * 1e3 for s in of(t)] for name, t in told["terms"].items()}, len(rows))
+    terms = _records({name: [s * 1e3 for s in of(t)] for name, t in told["terms"].items()}, n)
     roofline = roofline_seconds(problem, arch)
     details = _records({
         **{name: of(fact) for name, fact in told["facts"].items()},
@@ -163,18 +178,16 @@ def make_hints(
         "occupancy": [min(1.0, r * h / arch.max_warps_per_sm) for r, h in zip(resident, held, strict=True)],
         "steps": of(told["steps"]), "tflops": [problem.flops / t / 1e12 for t in seconds],
         "roofline_share": [roofline / t for t in seconds],
-    }, len(rows))  # fmt: skip
+    }, n)  # fmt: skip
     trusted = trust(kernel, arch, multiply_dtype(problem))
     low, high = trusted.band_ms(1.0)
     tiles, stages = _tiles(space, col), _stages(space, col)
     vectorize, grids = _vectorize(problem, space, col), _grids(space, col, of(told["grid"]), split)
     inputs = tuple(t.name for t in problem.statement.inputs[:2])
-    indices, configs = space.index.tolist(), _configs(space, col)
     plans: list[RasterizationPlan] = [
         Rasterization2DColumn(g) if problem.contracts and g > 1 else NoRasterization for g in group
     ]
     columns: dict[str, Sequence[Any]] = {
-        "rank": ranks, "index": indices, "config": configs, "predicted_ms": [t * 1e3 for t in seconds],
         "bound": [_bound(each, LIMITERS[i]) for each, i in zip(terms, limiter, strict=True)], "terms_ms": terms,
         "launch": list(map(Launch, grids, threads, smem, registers)), **tiles, "use_async": list(map(bool, copies)),
         "use_tc": [k > 0 for k in kind], "vectorize": vectorize, "rasterization_plan": plans,
@@ -185,9 +198,7 @@ def make_hints(
     columns |= {"num_warps": warps} if arch.kind == "gpu" else {}
     columns |= {"pipeline_stage": stages} if stages else {}
     columns |= {"split_k": split} if problem.statement.reduced else {}
-    return hints_of(
-        columns, backend=backend, kernel=kernel.name, arch=arch, subject=problem, calibrated=trusted.text, notes=notes
-    )
+    return columns, {"calibrated": trusted.text}
 
 
 @lru_cache(maxsize=64)

@@ -214,7 +214,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     assert priced.made is not None  # of a configuration that is given
     work, est = priced.made
     [told] = shown([(priced, row)])
-    [again] = make_hints(hint.problem, space, told, row, [hint.rank], hint.backend, hint.notes)
+    [again] = make_hints(hint.problem, priced, lambda: told, row, [hint.rank], hint.backend, hint.notes)
     again = replace(again, index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
@@ -257,8 +257,9 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
     made: list[Hint] = []
     if len(space):
         rows = np.arange(len(space))
-        [told] = shown([(price(space), rows)])
-        made = make_hints(hint.problem, space, told, rows, [0] * len(space), hint.backend)
+        priced = price(space)
+        [told] = shown([(priced, rows)])
+        made = make_hints(hint.problem, priced, lambda: told, rows, [0] * len(space), hint.backend)
     for i, (name, value) in enumerate(moves):
         old = hint.config[name]
         if i not in row_of:

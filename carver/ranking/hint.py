@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
+from functools import cache
 from math import exp
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
@@ -158,6 +159,26 @@ class Hint:
     explain: ClassVar[Callable[..., Any]] = late("ops.elsewise:explained")
     _repr_html_ = late("view.table:hint_html")
 
+    if not TYPE_CHECKING:  # for who checks types, all fields are there
+
+        def __getattr__(self, name: str) -> Any:
+            """A field of `hints_of` that is made when one is first asked for, with all others."""
+            if "_rest" not in vars(self):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(self._whole(), name)
+
+    def _whole(self) -> Hint:
+        """The hint with all its fields."""
+        own = vars(self)
+        if rest := own.get("_rest"):
+            make, place = rest
+            own.update(make()[place])
+            own.pop("_rest", None)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self._whole())
+
     def __post_init__(self) -> None:
         for name in ("config", "terms_ms", "vectorize", "details", "loop_ms", "layers"):
             if type(value := getattr(self, name)) is not FrozenDict:
@@ -276,22 +297,34 @@ class Hint:
         return cls.from_dict(json_of(text, "a hint", ConfigError))
 
 
-_DEFAULTS = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(Hint)}
+_DEFAULTS = {
+    f.name: f.default if f.default_factory is MISSING else f.default_factory()
+    for f in fields(Hint) if f.default is not MISSING or f.default_factory is not MISSING
+}  # fmt: skip
+for _name in _DEFAULTS.keys() & vars(Hint).keys():
+    delattr(Hint, _name)  # the class would answer for a hint whose field is not made yet; constructors have it too
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 
-def hints_of(columns: Mapping[str, Sequence[Any]], **common: Any) -> list[Hint]:
+def hints_of(columns: Columns, rest: Callable[[], tuple[Columns, Mapping[str, Any]]], **common: Any) -> list[Hint]:
     """Hints with a value for each in the columns, and with fields that all share. Mappings must be `FrozenDict`s.
+    `rest` gives further columns and fields, and is called when a hint is first asked for one of them.
 
     The fields go into the objects directly: a frozen dataclass sets each by a call, and that takes as long as pricing.
     """
-    made = []
-    same = {**_DEFAULTS, **common}
-    for row in zip(*columns.values(), strict=True):
-        hint, own = object.__new__(Hint), same.copy()
-        own.update(zip(columns, row, strict=True))
-        object.__setattr__(hint, "__dict__", own)
-        made.append(hint)
-    return made
+
+    @cache
+    def made() -> list[dict[str, Any]]:
+        more, alike = rest()
+        same = {**{name: v for name, v in _DEFAULTS.items() if name not in columns and name not in common}, **alike}
+        return [{**same, **dict(zip(more, row, strict=True))} for row in zip(*more.values(), strict=True)]
+
+    out = []
+    for place, row in enumerate(zip(*columns.values(), strict=True)):
+        hint = object.__new__(Hint)
+        object.__setattr__(hint, "__dict__", {**common, **dict(zip(columns, row, strict=True)), "_rest": (made, place)})
+        out.append(hint)
+    return out
 
 
 _IF_ANY = ("also", "loop_ms", "layers", "tied")

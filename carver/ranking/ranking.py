@@ -275,7 +275,7 @@ class Ranking(Sequence[Hint]):
     def __getstate__(self) -> dict[str, Any]:  # a copy has the counts, not all that they are counted in
         return vars(self) | {"removed": self.rejected}
 
-    @property
+    @cached_property
     def tied(self) -> int:
         """The number of candidates, from the first on, that the model does not tell from each other; 0 for one."""
         first = self.all_seconds[list(self.order[:MOST_TIED])]
