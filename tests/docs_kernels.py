@@ -5,7 +5,7 @@
 and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
 Columns are those of the models' dataclasses, constants those of `cost/model.py`, names in scope those that
-`kernels/scope.py` describes, what a compiler decides the formulas in `templates/common/compilers/`.
+`templates/names.toml` describes, what a compiler decides the formulas in `templates/common/compilers/`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,25 @@ from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.kernels.columns import Column, Shown, columns
-from carver.kernels.scope import MEANINGS
 from carver.problem.problem import operator_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+MEANINGS: dict[str, str] = tomllib.loads((folder("templates") / "names.toml").read_text(encoding="utf-8"))
 PAGE, COLUMNS = "reference/declarations.md", "reference/columns.md"
 GUIDES = [DOCS / "howto" / "kernels.md", DOCS / "howto" / "cuda_kernels.md"]
 """What has the examples, in the order in which a reader comes to them."""
+
+
+def meaning(name: str) -> str | None:
+    """What a name in scope is; None for axes and options."""
+    if name in MEANINGS:
+        return MEANINGS[name]
+    if re.match(r"b_(converts|float8|e4m3|integer|unsigned|k_last|k_contiguous|run|reuse)$", name):
+        return MEANINGS["a" + name[1:]]
+    for pattern, text in MEANINGS.items():
+        if "<tensor>" in pattern and re.fullmatch(pattern.replace("<tensor>", r"\w+"), name):
+            return text
+    return None
 
 
 def table(heads: str, rows: Iterable[Iterable[str]]) -> str:

@@ -6,10 +6,10 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from docs_kernels import BLOCK, COLUMNS, DOCS, PAGE, answered, guides, on_page_markdown
+from docs_kernels import BLOCK, COLUMNS, DOCS, MEANINGS, PAGE, answered, guides, meaning, on_page_markdown
 
 import carver
-from carver.kernels.scope import meaning, size_scope, static_scope
+from carver.kernels.scope import size_scope, static_scope
 from carver.problem.problem import operator_files
 from carver.ranking.trial import example
 
@@ -42,8 +42,6 @@ def test_every_name_in_scope_is_described() -> None:
 
 
 def test_every_meaning_is_of_a_name_that_is_there() -> None:
-    from carver.kernels.scope import MEANINGS
-
     arch, there = carver.CUDA("h200"), set()
     for operator in operator_files():
         problem = example(operator)

@@ -31,10 +31,9 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
-from ..base.errors import CarverError, ConfigError, NoCandidates, ProblemError
+from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from ..base.given import takes
-from ..compiled.triton import Compiled, Target, plain_config
-from ..compiled.within import compile_within
+from ..compiled.triton import Absent, Compiled, Target, out_of, plain_config, refusal
 from ..compiled.worker import Forks
 from ..kernels.backends import from_inductor
 from ..ops.attention import FlashAttentionTemplate
@@ -62,6 +61,36 @@ SETTINGS: Mapping[str, Any] = {
 REDUCTIONS = ("REDUCTION", "PERSISTENT_REDUCTION")
 AFTER = ("_release_static_launchers_except", "_prune_compile_results_to_launcher")
 """What later versions do with the launchers that are not taken."""
+
+
+class _Taken(BaseException):
+    """Ends the caller with what it had made. No Exception, so that none is logged or handled on its way."""
+
+    def __init__(self, built: Any) -> None:
+        super().__init__()
+        self.built = built
+
+
+def compile_within(call: Callable[[], Any], target: Target) -> Compiled:
+    """What `call` has `triton.compile` make first, with Triton's caches, and without a GPU. For a process that compiles
+    and ends, since it replaces Triton's driver and compiler. Raises CompileError."""
+    import triton
+    from triton.runtime import driver
+
+    compile = triton.compile
+
+    def taken(*args: Any, **options: Any) -> Any:
+        raise _Taken(compile(*args, **options))
+
+    driver.set_active(Absent(target))
+    triton.compile = taken
+    try:
+        call()
+    except _Taken as made:
+        return out_of(made.built, target)
+    except Exception as error:
+        raise refusal(error) from error
+    raise CompileError("nothing was compiled")
 
 
 @dataclass

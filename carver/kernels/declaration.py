@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, folder, own_files
@@ -249,13 +249,6 @@ def decided(compiler: str, model: str, declared: Collection[str]) -> dict[str, E
     }
 
 
-class _Relative(NamedTuple):
-    """What a kernel borrows from another one."""
-
-    constants: Mapping[str, Any]
-    fitted: Mapping[str, Any]
-
-
 class _Reader:
     """Reads one declaration. It collects faults and goes on, so that all are reported at once."""
 
@@ -306,35 +299,25 @@ class _Reader:
             self.fault("defaults", name, f"default for {name!r}, which is no tunable; {nearest(name, tunables)}")
         if (backend := self.text("backend")) not in BACKENDS:
             self.fault("", "backend", f"unknown backend {backend!r}; {nearest(backend, BACKENDS)}")
-        relative = self.relative()
+        lent, fitted = self.relative()
         launches = tuple(self.launch(each) for each in self.tables("launches", raw.get("launches", [])))
         let, schedule = self.expressions("let"), self.expressions("schedule")
+        tables: dict[str, Any] = {
+            "tunables": tunables, "defaults": defaults, "options": options, "let": let, "schedule": schedule,
+            "requires": self.expressions("requires"), "derived": self.ordered({**let, **schedule}),
+            "rules": self.expressions("rules"), "avoid": self.expressions("avoid"),
+            "constants": {name: self.number("constants", name, value)
+                          for name, value in {**lent, **self.table("constants")}.items()},
+            "fitted": self.fitted(self.table("fitted") or fitted),
+        }  # fmt: skip
         kernel = Kernel(
-            name=path.stem,
-            operator=self.operator,
-            backend=self.text("backend"),
-            model=self.text("model"),
-            title=self.text("title", f"{self.operator} {path.stem}"),
-            path=path,
-            source=path.parent / self.text("source") if raw.get("source") else None,
-            isa=self.text("isa"),
-            requires=MappingProxyType(self.expressions("requires")),
-            tunables=MappingProxyType(tunables),
-            defaults=MappingProxyType(defaults),
-            options=MappingProxyType(options),
-            let=MappingProxyType(let),
-            schedule=MappingProxyType(schedule),
-            derived=MappingProxyType(self.ordered({**let, **schedule})),
-            rules=MappingProxyType(self.expressions("rules")),
-            avoid=MappingProxyType(self.expressions("avoid")),
+            name=path.stem, operator=self.operator, backend=backend, model=self.text("model"),
+            title=self.text("title", f"{self.operator} {path.stem}"), path=path,
+            source=path.parent / self.text("source") if raw.get("source") else None, isa=self.text("isa"),
             launches=launches,
             workspace_bytes=self.expression("workspace", "bytes", self.table("workspace").get("bytes", 0)),
-            constants=MappingProxyType({
-                name: self.number("constants", name, value)
-                for name, value in {**relative.constants, **self.table("constants")}.items()
-            }),
-            fitted=MappingProxyType(self.fitted(self.table("fitted") or relative.fitted)),
             constants_of="" if "fitted" in raw else self.text("constants_of"),
+            **{name: MappingProxyType(table) for name, table in tables.items()},
         )  # fmt: skip
         self.helpers(kernel)
         return kernel
@@ -397,8 +380,8 @@ class _Reader:
         self.fault("options", vendor, f"a list of tunables that have a default is wanted, got {names!r}")
         return ()
 
-    def relative(self) -> _Relative:
-        """The kernel that `constants_of` names, if any; it may borrow in its turn."""
+    def relative(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Constants of the kernel that `constants_of` names, if any, and its [fitted]; it may borrow in its turn."""
         name, constants, borrowers = self.text("constants_of"), dict[str, Any](), {self.path}
         while name:
             beside = self.path.parent.parent / f"{name}.toml"
@@ -414,9 +397,9 @@ class _Reader:
                 break
             constants = {**other.table("constants"), **constants}
             if "fitted" in other.raw:
-                return _Relative(constants, other.table("fitted"))
+                return constants, other.table("fitted")
             name = other.text("constants_of")
-        return _Relative(constants, {})
+        return constants, {}
 
     def tables(self, name: str, value: object) -> list[Mapping[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
@@ -432,44 +415,37 @@ class _Reader:
         self.fault(table, key, f"{key} is a list, got {value!r}")
         return []
 
+    def part(self, table: str, key: str, raw: Mapping[str, Any], default: object = 0) -> Expression:
+        return self.expression(table, key, raw.get(key, default))
+
+    def parts(self, table: str, key: str, raw: Mapping[str, Any]) -> tuple[Expression, ...]:
+        return tuple(self.expression(table, key, each) for each in self.listed(table, key, raw))
+
+    def keys(self, table: str, raw: Mapping[str, Any], known: Collection[str], *needed: str) -> None:
+        for word in sorted(raw.keys() - known):
+            self.fault(table, word, f"[[{table}]] has unknown key {word!r}; {nearest(word, known)}")
+        if missing := sorted({*needed} - raw.keys()):
+            self.fault(table, needed[0], f"[[{table}]] lacks {', '.join(missing)}")
+
     def launch(self, raw: Mapping[str, Any]) -> Launch:
-        for word in sorted(raw.keys() - LAUNCH_KEYS):
-            self.fault("launches", word, f"[[launches]] has unknown key {word!r}; {nearest(word, LAUNCH_KEYS)}")
-        if missing := {"entry", "grid", "block", "args"} - raw.keys():
-            self.fault("launches", "entry", f"[[launches]] lacks {', '.join(sorted(missing))}")
-
-        if len(grid := self.listed("launches", "grid", raw)) > 3:
-            self.fault("launches", "grid", f"grid has at most three extents, got {grid}")
-
-        def part(key: str, default: object) -> Expression:
-            return self.expression("launches", key, raw.get(key, default))
-
+        table = "launches"
+        self.keys(table, raw, LAUNCH_KEYS, "entry", "grid", "block", "args")
+        if len(grid := self.parts(table, "grid", raw)) > 3:
+            self.fault(table, "grid", f"grid has at most three extents, got {raw['grid']}")
         return Launch(
-            str(raw.get("entry", "")),
-            tuple(self.expression("launches", "grid", extent) for extent in grid),
-            part("block", 1),
-            part("dynamic_smem_bytes", 0),
-            tuple(self.map(each) for each in self.tables("launches.maps", raw.get("maps", []))),
-            tuple(self.argument(str(arg)) for arg in self.listed("launches", "args", raw)),
-            part("when", 1),
-        )
+            str(raw.get("entry", "")), grid, self.part(table, "block", raw, 1),
+            self.part(table, "dynamic_smem_bytes", raw),
+            tuple(map(self.map, self.tables("launches.maps", raw.get("maps", [])))),
+            tuple(self.argument(str(arg)) for arg in self.listed(table, "args", raw)), self.part(table, "when", raw, 1),
+        )  # fmt: skip
 
     def map(self, raw: Mapping[str, Any]) -> Map:
-        for word in sorted(raw.keys() - MAP_KEYS):
-            self.fault("launches.maps", word, f"[[launches.maps]] has unknown key {word!r}; {nearest(word, MAP_KEYS)}")
-        if missing := {"tensor", "sizes", "row_bytes", "box"} - raw.keys():
-            self.fault("launches.maps", "tensor", f"[[launches.maps]] lacks {', '.join(sorted(missing))}")
-
-        def part(key: str) -> Expression:
-            return self.expression("launches.maps", key, raw.get(key, 0))
-
-        def each(key: str) -> tuple[Expression, ...]:
-            return tuple(
-                self.expression("launches.maps", key, extent) for extent in self.listed("launches.maps", key, raw)
-            )
-
-        tensor = str(raw.get("tensor", ""))
-        return Map(tensor, part("copied"), part("copied_at"), each("sizes"), part("row_bytes"), each("box"))
+        table = "launches.maps"
+        self.keys(table, raw, MAP_KEYS, "tensor", "sizes", "row_bytes", "box")
+        return Map(
+            str(raw.get("tensor", "")), self.part(table, "copied", raw), self.part(table, "copied_at", raw),
+            self.parts(table, "sizes", raw), self.part(table, "row_bytes", raw), self.parts(table, "box", raw),
+        )  # fmt: skip
 
     def argument(self, text: str) -> str:
         return text if text.endswith("*") else self.expression("launches", "args", text).text
