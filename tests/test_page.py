@@ -77,6 +77,7 @@ window.addEventListener("load", () => setTimeout(() => {
     dots: document.querySelectorAll("circle").length, bars: document.querySelectorAll("svg rect").length,
     cells: [...document.querySelectorAll("td:nth-child(2)")].map((each) => each.innerText),
     wide: wide.map((each) => [each.tagName, each.textContent.slice(0, 40)]),
+    ticks: [...document.querySelectorAll("svg:has(circle)")].map((each) => each.querySelectorAll(".grid").length),
     scrolls: [...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth + 1).length,
     page: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   });
@@ -100,9 +101,11 @@ def test_a_browser_draws_it_and_nothing_is_cut(tmp_path: Path, width: int) -> No
     found = seen(page(tables("carver evaluate " + "long_name_" * 8, "", times)), width, tmp_path)
     assert found["rows"] == 0 and found["sections"] == 1 and found["wide"] == [] and found["page"] == 0
     assert found["cells"] == ["0.000000", "0.004200", "0.008400", "0.012600"] and found["bars"] == 3
-    report = {**tables("report", "", times), "measured": [[1.0, 1.2, "DRAM"], [30.0, 40.0, ""]]}
-    found = seen(page(report), width, tmp_path)
-    assert found["sections"] == 2 and found["dots"] == 2 and found["wide"] == [] and found["page"] == 0
+    for factor in (1.0, 30.0):
+        report = {**tables("report", "", times), "measured": [[0.28, 0.33, "DRAM"], [0.3 * factor, 0.34 * factor, ""]]}
+        found = seen(page(report), width, tmp_path)
+        assert found["sections"] == 2 and found["dots"] == 2 and found["wide"] == [] and found["page"] == 0
+        assert [6 <= ticks <= 16 for ticks in found["ticks"]] == [True], "three on an axis, at the least"
 
 
 def seen(text: str, width: int, tmp_path: Path) -> dict[str, Any]:

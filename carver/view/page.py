@@ -81,9 +81,10 @@ def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) ->
         if hint.facts is not None:
             loops = [(f"{x.name} {x.where}".strip() or "loop", x.trips, x.span) for x in hint.facts.loops]
             drawn["loops"] = [
-                {"name": name, "passes": passes, "pipes": dict(span.pipe_clk)}
+                {"name": name, "passes": passes, "instructions": span.instructions, "pipes": dict(span.pipe_clk),
+                 "matrix_flop": dict(span.matrix)}
                 for name, passes, span in (*loops, ("outside of loops", 1.0, hint.facts.straight))
-            ]
+            ]  # fmt: skip
         elif len(hints) < explained and isinstance(hint.subject, Problem):
             drawn["explanation"] = {n: v for n, v in hint.explain().to_dict().items() if n != "hint"}
         hints.append(drawn)

@@ -204,20 +204,19 @@ function axes(width, height, box, x, y, xName, yName) {
   parts.push(draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }),
     draw("line", { class: "axis", x1: box.left, x2: box.left, y1: box.top, y2: box.bottom }),
     draw("text", { x: (box.left + box.right) / 2, y: height - 4, "text-anchor": "middle" }, xName),
-    draw("text", { x: 12, y: box.top - 8 }, yName));
+    draw("text", { x: 12, y: box.top - 14 }, yName));
   return parts;
 }
 
 function logScale(low, high, from, to) {
   const [a, b] = [Math.log10(low), Math.log10(high)];
-  const ticks = [];
-  for (let power = Math.floor(a); power <= b; power += 1) {
-    for (const step of b - a > 2 ? [1] : [1, 2, 5]) {
-      const tick = step * 10 ** power;
-      if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
-    }
-  }
-  return { ticks, at: (value) => from + ((Math.log10(value) - a) / (b - a)) * (to - from), name: (tick) => number(tick, 2) };
+  const powers = Array.from({ length: Math.floor(b) - Math.floor(a) + 1 }, (_, i) => 10 ** (Math.floor(a) + i));
+  const near = 10 ** Math.floor(Math.log10(high - low));
+  const apart = [0.1, 0.2, 0.5, 1, 2].map((step) => step * near).find((step) => (high - low) / step < 6) ?? 5 * near;
+  const even = Array.from({ length: Math.floor(high / apart) - Math.ceil(low / apart) + 1 }, (_, i) => (Math.ceil(low / apart) + i) * apart);
+  const ticks = [...[[1], [1, 2, 5]].map((steps) => powers.flatMap((power) => steps.map((step) => step * power))
+    .filter((tick) => tick >= low * 0.999 && tick <= high * 1.001)), even].find((each) => each.length > 2) ?? even;
+  return { ticks, at: (value) => from + ((Math.log10(value) - a) / (b - a)) * (to - from), name: (tick) => number(Number(tick.toPrecision(3)), 3) };
 }
 
 function roofline() {
@@ -228,7 +227,7 @@ function roofline() {
   }));
   const knee = roof.flops_per_s / roof.dram_bytes_per_s;
   const [width, height] = [560, 330];
-  const box = { left: 62, right: width - 12, top: 26, bottom: height - 40 };
+  const box = { left: 62, right: width - 12, top: 34, bottom: height - 40 };
   const all = [knee, ...points.map((p) => p.intensity)];
   const [low, high] = [Math.min(...all) / 3, Math.max(...all) * 3];
   const floor = Math.min(...points.map((p) => p.flops)) / 1e12 / 1.6;
@@ -251,7 +250,7 @@ function measured() {
   const points = data.measured ?? [];
   if (!points.length) return null;
   const [width, height] = [460, 440];
-  const box = { left: 62, right: width - 12, top: 26, bottom: height - 40 };
+  const box = { left: 62, right: width - 12, top: 34, bottom: height - 40 };
   const times = points.flatMap(([predicted, taken]) => [predicted, taken]);
   const [low, high] = [Math.min(...times) / 1.2, Math.max(...times) * 1.2];
   const [x, y] = [logScale(low, high, box.left, box.right), logScale(low, high, box.bottom, box.top)];
@@ -386,8 +385,10 @@ function chosenSection(hint) {
         why && why.changes.length ? [make("h3", {}, "Nearest changes"), plain(["tunable", "from", "to", "ms", "change", "or why not"], why.changes.map((change) =>
           [change.tunable, String(change.old), String(change.new), change.ms === null ? "" : number(change.ms),
             change.ms === null ? "" : percent(change.ms / hint.predicted_ms - 1), change.why || change.avoided]), [0, 5])] : null,
-        hint.loops?.length ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "clocks by pipe"], hint.loops.map((loop) =>
-          [loop.name, number(loop.passes), Object.entries(loop.pipes).filter(([, n]) => n >= 1).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", ")]), [0, 2])] : null)),
+        hint.loops?.length ? [make("h3", {}, "Loops of the machine code"), plain(["loop", "passes", "instructions", "clocks of a warp by pipe"], hint.loops.map((loop) =>
+          [loop.name, number(loop.passes), number(loop.instructions), [
+            Object.entries(loop.pipes).filter(([, n]) => n >= 1).sort((a, b) => b[1] - a[1]).map(([pipe, n]) => `${pipe} ${number(n)}`).join(", "),
+            ...Object.entries(loop.matrix_flop).map(([name, flop]) => `${name} ${number(flop)} FLOP`)].join("; ")]), [0, 3])] : null)),
     (hint.notes ?? []).map((note) => make("p", { class: "faint" }, note)));
 }
 
