@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,21 @@ def test_two_files_that_are_equal_differ_in_nothing(repository: Path) -> None:
 def test_what_cannot_be_compared_is_one_clear_error(repository: Path, words: tuple[str, ...], says: str) -> None:
     done = run(*words)
     assert done.exit_code == 2 and says in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_changes_that_were_measured() -> None:
+    """Signs and sizes of fifteen changes on an H100 and an H200, as the page of accuracy has them."""
+    root = Path(__file__).resolve().parent.parent
+    page = (root / "docs/evidence/accuracy.md").read_text(encoding="utf-8").partition("## Changes of a kernel")[2]
+    rows = re.findall(r"\| ([0-9.]+) \| ([0-9.]+) \|", page)
+    signs, sizes = re.findall(r"in 12 of 15 \(H200: (\d+)\).* in 14 \((\d+)\)", page)[0]
+    for arch, right, near in (("h100", "12", "14"), ("h200", signs, sizes)):
+        command = [sys.executable, "benchmarks/compare_changes.py", "score", f"tests/data/{arch}/changes.json"]
+        done = subprocess.run(
+            [*command, "--arch", arch], cwd=root, capture_output=True, text=True, timeout=600, check=True
+        )
+        assert f"sign right: {right} of 15; size within 0.8 and 1.25: {near} of 15" in done.stdout
+        if arch == "h100":
+            assert len(rows) == 7
+            assert all(f" {float(was):6.3f} {float(now):6.3f} " in done.stdout for was, now in rows)
