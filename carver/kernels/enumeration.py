@@ -161,28 +161,32 @@ class Rules:
     groups: tuple[IntArray, IntArray, IntArray]
     """The first row of each group, and the number of all rows. Of each group the truths that allow it, of shape (most
     rules of a kernel, groups), and the next group for which that truth is another one."""
-    whys: list[list[tuple[str, int]]]
-    """For each kernel its rules as they are declared: sentence, and place of their truths."""
-    kernel: IntArray
-    """Of each group."""
+    kernels: list[tuple[slice, list[tuple[str, int]]]]
+    """The groups of each kernel, and its rules as they are declared: sentence, and place of their truths."""
 
     @classmethod
     def of(cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[str, IntArray]]]) -> Rules:
         """From each kernel's number of rows and the truth of each row for each of its rules. Rules that tell few groups
         apart come first: they rule out many rows at once."""
-        which: IntArray = np.zeros((max(map(len, found), default=0), sum(counts)), np.int64)
-        kernel, whys = np.repeat(np.arange(len(counts)), counts), []
-        for rules, count, end in zip(found, counts, accumulate(counts), strict=True):
-            order = sorted(range(len(rules)), key=lambda at: np.count_nonzero(np.diff(rules[at][1])))
-            whys.append([(why, order.index(at)) for at, (why, _) in enumerate(rules)])
+        starts = [0, *accumulate(counts)]
+        changes = [[np.flatnonzero(np.diff(own, prepend=-1)) for _, own in rules] for rules in found]
+        new = np.zeros(starts[-1], bool)
+        for start, some in zip(starts, changes, strict=False):
+            for rows in some:
+                new[start + rows] = True
+        new[[start for start in starts if start < starts[-1]]] = True
+        begins = np.flatnonzero(new)
+        ends = begins.searchsorted(starts).tolist()
+        which: IntArray = np.zeros((max(1, *map(len, found)), len(begins)), np.int64)
+        kernels = []
+        for rules, some, start, groups in zip(found, changes, starts, map(slice, ends, ends[1:]), strict=False):
+            order = sorted(range(len(rules)), key=lambda at: len(some[at]))
+            kernels.append((groups, [(why, order.index(at)) for at, (why, _) in enumerate(rules)]))
             for place, at in enumerate(order):
-                which[place, end - count : end] = rules[at][1]
+                which[place, groups] = rules[at][1].take(begins[groups] - start)
         another = np.diff(which, prepend=-1) != 0
-        begins = np.flatnonzero(another.any(0) | (np.diff(kernel, prepend=-1) != 0))
-        changes = [np.append(there.nonzero()[0], len(begins))[np.cumsum(there)] for there in another[:, begins]]
-        after = np.array(changes, np.int64).reshape(len(which), len(begins))
-        groups = np.append(begins, sum(counts)), np.ascontiguousarray(which[:, begins]), after
-        return cls(code, groups, whys, kernel[begins])
+        after = [np.append(np.flatnonzero(own), len(begins))[np.cumsum(own)] for own in another]
+        return cls(code, (np.append(begins, starts[-1]), which, np.stack(after)), kernels)
 
     def held(self, every: Sequence[Mapping[str, Any]]) -> Iterator[BoolArray]:
         """The truths for each problem's sizes."""
@@ -201,9 +205,10 @@ class Rules:
     def lost(self, held: BoolArray, kernel: int) -> Iterator[tuple[str, int]]:
         """How many of a kernel's candidates each rule removes."""
         begins, which, _ = self.groups
-        left = np.where(self.kernel == kernel, np.diff(begins), 0)
-        for why, place in self.whys[kernel]:
-            kept = left * held.take(which[place])
+        own, rules = self.kernels[kernel]
+        left = np.diff(begins)[own]
+        for why, place in rules:
+            kept = left * held.take(which[place, own])
             yield why, int(left.sum() - kept.sum())
             left = kept
 
@@ -385,14 +390,14 @@ def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
             why = f"{what!r} uses {word!r}, which {sizeless} does not have; {nearest(word, known)}"
             raise KernelError(f"{kernel.path}: {why}")
     rules = _sized_rules([(why, e) for why, e, is_rule in steps if is_rule], sized, table)
-    rules = table.grouped(rules)
     return Fixed(kernel, arch, sizeless, table.scope, dict(table), table.index, table.removed, sized, rules)
 
 
 def _sized_rules(
     rules: Sequence[tuple[str, Expression]], sized: Mapping[str, Expression], table: _Table
 ) -> tuple[SizedRule, ...]:
-    """The rules that depend on sizes, ordered by the depth of the columns that they read: cheap rules come first."""
+    """The rules that depend on sizes, ordered by the depth of the columns that they read: cheap rules come first. Puts
+    candidates side by side that they do not tell apart, by the values that most rules read first."""
     depth: dict[str, int] = {}
 
     def deep(expression: Expression) -> int:
@@ -415,7 +420,16 @@ def _sized_rules(
         codes |= {name: distinct(table[name]) for name in names - codes.keys()}
         values, which = _combinations({name: codes[name] for name in sorted(names)}, len(table.index))
         out.append(SizedRule(why, expression, tuple(read.items()), values, every - names - read.keys(), which))
-    return tuple(out)
+    if not out:
+        return ()
+    often = Counter(name for rule in out for name in rule.combinations)
+    order: IntArray = np.zeros(len(table.index), np.int64)
+    for name, _ in often.most_common():
+        found, code = codes[name]
+        order = order * len(found) + code
+    rows = np.argsort(order, kind="stable")
+    table.pick(rows)
+    return tuple(replace(rule, which=rule.which.take(rows)) for rule in out)
 
 
 def distinct(column: IntArray) -> tuple[IntArray, IntArray]:
@@ -484,27 +498,16 @@ class _Table(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._short)
 
-    def _pick(self, rows: IntArray) -> None:
+    def pick(self, rows: IntArray) -> None:
         """From now on the candidates are these rows of what they were."""
         ended = any(stage == len(self._rows) for stage, _ in self._short.values())
         self._rows = [*(each.take(rows) for each in self._rows), *([rows] if ended else [])]
         self.index, self._drawn = self.index.take(rows), {}
 
-    def grouped(self, rules: Sequence[SizedRule]) -> tuple[SizedRule, ...]:
-        """Puts candidates side by side that rules do not tell apart, by the values that most rules read first."""
-        often = Counter(name for rule in rules for name in rule.combinations)
-        which: IntArray = np.zeros(len(self.index), np.int64)
-        for name, _ in often.most_common():
-            found, code = distinct(self[name])
-            which = which * len(found) + code
-        rows = np.argsort(which, kind="stable")
-        self._pick(rows)
-        return tuple(replace(rule, which=rule.which.take(rows)) for rule in rules)
-
     def cross(self, name: str, values: np.ndarray) -> None:
         """Add a column: combine each candidate with each value."""
         n, count = len(self.index), len(values)
-        self._pick(np.repeat(np.arange(n), count))
+        self.pick(np.repeat(np.arange(n), count))
         place = np.tile(np.arange(count), n)
         self.index = self.index * count + place
         self._short[name] = len(self._rows), values.take(place)
@@ -527,5 +530,5 @@ class _Table(Mapping[str, Any]):
                     self._short[name] = len(self._rows), as_column(value, len(self.index))
                     names.add(name)
             if not allowed.all():
-                self._pick(np.flatnonzero(allowed))
+                self.pick(np.flatnonzero(allowed))
         return left
