@@ -34,12 +34,12 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 32
 """Problems of many that are looked at together."""
-FEW, FEW_TOGETHER, FEW_ALONE = 64, 256, 1024
+FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
 """Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
 the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
-REACH = 1.2
-"""The first pass prices candidates whose lower bound is within this factor of the least bound. It is large, so that a
-second pass is rare."""
+REACH, FAR = 1.1, 1.15
+"""The first pass prices candidates whose lower bound is within this factor of the least bound. The second is Python's,
+where another pass takes as long as hundreds of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,7 @@ def _search(rows: IntArray, topk: int, bounded: bool) -> Generator[tuple[str, In
         bound = yield "bound", rows
         reach, first = float(bound[bound > 0].min(initial=np.inf)), np.zeros(0, bool)
         while np.count_nonzero(first) < wanted:
-            reach *= REACH
+            reach *= FAR
             first = bound <= reach  # a candidate without a bound is always priced
         times = yield "times", rows[first]
         limit = np.partition(times, wanted - 1)[wanted - 1]

@@ -363,6 +363,11 @@ class Least:
     """One step of a block that has the SM to itself."""
     each: FloatArray
     """Least time that the busiest resource spends on each resident block in one step."""
+    uncovered: FloatArray
+    """Latency of a step that its pipeline does not cover, without that of what it fetches."""
+    exposed: FloatArray
+    """Latencies of a step's loads that it does not cover."""
+    ahead: FloatArray
     start: FloatArray
     start_each: FloatArray
     store: FloatArray
@@ -399,6 +404,9 @@ def least_step(space: Space | Tables, k: Mapping[str, float]) -> Least:
         full=step(s.resident),
         alone=step(one / arch.sms_per_block),
         each=np.maximum(np.maximum(s.math_clk, s.smem_clk), s.issue_clk) * s.slowdown * one,
+        uncovered=uncovered * s.slowdown * one,
+        exposed=(1.0 / s.ahead + s.exposed) * s.slowdown * one,
+        ahead=s.ahead * one,
         start=k["block_start_clk"] + latency * (1.0 - 1.0 / s.ahead) * one,
         start_each=dispatch * one,
         store=s.store_chain_clk * one,
@@ -407,6 +415,16 @@ def least_step(space: Space | Tables, k: Mapping[str, float]) -> Least:
         again_start=(1.0 - s.next_tile) * one,
         again_store=np.where(s.other_stores > 0, 0.0, one),
     )
+
+
+def least_joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
+    """A lower bound of `joined`, without its powers: (1 + x)^(1/p) is above its chord, and x^p above x^q for q >= p."""
+    top = np.maximum(a, b)
+    ratio = np.minimum(a, b) / top
+    power, q = ratio, 1.0
+    while q < np.max(p):
+        power, q = power * ratio, q + 1.0
+    return top * (1.0 + power * (2.0 ** (1.0 / p) - 1.0))
 
 
 def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
@@ -422,10 +440,15 @@ def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
     each = w.store_each + inside / arch.l2_bytes_per_clk_per_sm
     fetched = t.k / t.split * (t.rows * t.a_bytes + t.cols * t.b_bytes) / arch.l2_bytes_per_clk_per_sm
     in_waves = waves > 0
-    whole = np.maximum(steps * w.full, w.resident * fetched)
-    ragged = np.maximum(steps * np.maximum(w.alone, last * w.each), last * fetched)
-    start, store = w.start + w.resident * w.start_each, w.store + w.resident * each
-    last_start, last_store = w.start + last * w.start_each, w.store + last * each
+    # the first wave waits for DRAM
+    beyond = arch.dram_latency_s * k["dram_latency_load"] - arch.l2_latency_s * k["l2_latency_load"]
+    late = np.maximum(beyond, 0.0) * clk * np.minimum(1.0, sms * w.resident / grid)
+    waiting = steps * (w.uncovered + late * w.exposed) + fetched / w.ahead
+    whole = np.maximum(np.maximum(steps * w.full, waiting), w.resident * fetched)
+    ragged = np.maximum(np.maximum(steps * np.maximum(w.alone, last * w.each), waiting), last * fetched)
+    begin = w.start + late * (1.0 - 1.0 / w.ahead)
+    start, store = begin + w.resident * w.start_each, w.store + w.resident * each
+    last_start, last_store = begin + last * w.start_each, w.store + last * each
     weight = np.where(in_waves, (left > 0) * k["tail"], 1.0)
     again = (waves - 1.0) * w.hidden
     tail = weight * (w.hidden * (last_start * w.again_start + last_store * w.again_store) + ragged)
@@ -436,7 +459,8 @@ def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
     dram = once / (arch.dram_bytes_per_s * k["dram_efficiency"])
     parted = np.where(t.split > 1, np.minimum(k["split_s"] + k["split_each_s"] * t.split, k["launch_s"]), 0.0)
     launch = k["launch_s"] + k["cluster_s"] * (t.cluster > 1)
-    return (launch + first + np.maximum(own, dram) + parted) * SLACK
+    out: FloatArray = (launch + first + least_joined(own, dram, k["dram_overlap"]) + parted) * SLACK
+    return out
 
 
 READS = frozenset({
