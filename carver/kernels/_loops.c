@@ -116,7 +116,7 @@ static const struct { const char *name, *types; PyUFuncGenericFunction loop; } O
 };
 
 static char letter(int number) {
-    return number == NPY_DOUBLE ? 'd' : number == NPY_INT64 ? 'l' : number == NPY_BOOL ? '?' : number == NPY_UINT16 ? 'h' : ' ';
+    return number == NPY_DOUBLE ? 'd' : number == NPY_INT64 ? 'l' : number == NPY_BOOL ? '?' : number == NPY_INT32 ? 'i' : ' ';
 }
 
 static int read_array(PyObject *said, Register *into) {
@@ -407,11 +407,11 @@ static npy_int64 *allow(Program *self, PyObject *groups, npy_intp *n_kept) {
     if (!PyArg_ParseTuple(groups, "OOO", said, said + 1, said + 2)) return NULL;
     for (int i = 0; i < 3; i++)
         if (read_array(said[i], arrays + i) < 0) return NULL;
-    npy_int64 *begins = (npy_int64 *)arrays[0].at, *which = (npy_int64 *)arrays[1].at, *after = (npy_int64 *)arrays[2].at;
+    npy_int32 *begins = (npy_int32 *)arrays[0].at, *which = (npy_int32 *)arrays[1].at, *after = (npy_int32 *)arrays[2].at;
     npy_intp n = arrays[0].length - 1, rules = n > 0 ? arrays[1].length / n : 0, all = n < 0 ? 0 : begins[n];
     for (Py_ssize_t i = 0; i < self->n_leaves; i++) n_truths += self->filled[self->n_columns + i]->length;
     int wrong = n < 0 || arrays[1].length != rules * n || arrays[2].length != rules * n || all < 0;
-    for (int i = 0; i < 3; i++) wrong = wrong || arrays[i].type != 'l';
+    for (int i = 0; i < 3; i++) wrong = wrong || arrays[i].type != 'i';
     npy_int64 *rows = wrong ? NULL : PyMem_Malloc((all + 1) * sizeof(npy_int64));
     char *truths = PyMem_Malloc(n_truths), *to = truths + 2;
     if (!rows || !truths) goto failed;
@@ -422,11 +422,11 @@ static npy_int64 *allow(Program *self, PyObject *groups, npy_intp *n_kept) {
         memcpy(to, leaf->at, leaf->length);
         to += leaf->length;
     }
-    for (npy_int64 group = 0, next; group < n; group = next) {
+    for (npy_intp group = 0, next; group < n; group = next) {
         next = group + 1;
         npy_intp rule = 0;
         for (; rule < rules; rule++) {
-            npy_int64 truth = which[rule * n + group];
+            npy_int32 truth = which[rule * n + group];
             if (truth < 0 || truth >= n_truths) goto failed;
             if (!truths[truth]) break;
         }
@@ -434,9 +434,9 @@ static npy_int64 *allow(Program *self, PyObject *groups, npy_intp *n_kept) {
             if (after[rule * n + group] > group) next = after[rule * n + group];
             continue;
         }
-        npy_int64 begin = begins[group], end = begins[group + 1];
+        npy_intp begin = begins[group], end = begins[group + 1];
         if (begin < 0 || end > all || end - begin > all - kept) goto failed;
-        for (npy_int64 row = begin; row < end; row++) rows[kept++] = row;
+        for (npy_intp row = begin; row < end; row++) rows[kept++] = row;
     }
     PyMem_Free(truths);
     return *n_kept = kept, rows;

@@ -25,7 +25,7 @@ from .declaration import Kernel
 from .expr import Expression
 from .scope import size_scope, static_scope
 from .space import Space, as_column, device_rules
-from .trace import Code, Leaf, Symbol, Trace
+from .trace import Code, Leaf, Symbol, Trace, loops
 
 MAX_CANDIDATES = 2_000_000
 """Limit on the rows of the table during enumeration. A declaration that exceeds it lacks rules."""
@@ -158,7 +158,7 @@ class Rules:
     code: Code
     """Whether each rule holds for each combination of what it reads; these truths follow one that holds always and one
     that never does."""
-    groups: tuple[IntArray, IntArray, IntArray]
+    groups: tuple[IntArray, ...]
     """The first row of each group, and the number of all rows. Of each group the truths that allow it, of shape (most
     rules of a kernel, groups), and the next group for which that truth is another one."""
     kernels: list[tuple[slice, list[tuple[str, int]]]]
@@ -179,14 +179,16 @@ class Rules:
         ends = begins.searchsorted(starts).tolist()
         which: IntArray = np.zeros((max(1, *map(len, found)), len(begins)), np.int64)
         kernels = []
-        for rules, some, start, groups in zip(found, changes, starts, map(slice, ends, ends[1:]), strict=False):
+        for rules, some, start, own in zip(found, changes, starts, map(slice, ends, ends[1:]), strict=False):
             order = sorted(range(len(rules)), key=lambda at: len(some[at]))
-            kernels.append((groups, [(why, order.index(at)) for at, (why, _) in enumerate(rules)]))
+            kernels.append((own, [(why, order.index(at)) for at, (why, _) in enumerate(rules)]))
             for place, at in enumerate(order):
-                which[place, groups] = rules[at][1].take(begins[groups] - start)
+                which[place, own] = rules[at][1].take(begins[own] - start)
         another = np.diff(which, prepend=-1) != 0
-        after = [np.append(np.flatnonzero(own), len(begins))[np.cumsum(own)] for own in another]
-        return cls(code, (np.append(begins, starts[-1]), which, np.stack(after)), kernels)
+        after = [np.append(np.flatnonzero(new), len(begins))[np.cumsum(new)] for new in another]
+        groups = np.append(begins, starts[-1]), which, np.stack(after)
+        narrow = np.int64 if loops is None else np.int32  # the extension reads fewer cache lines, NumPy widens indices
+        return cls(code, tuple(each.astype(narrow) for each in groups), kernels)
 
     def held(self, every: Sequence[Mapping[str, Any]]) -> Iterator[BoolArray]:
         """The truths for each problem's sizes."""

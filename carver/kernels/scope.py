@@ -30,7 +30,11 @@ def roles(problem: Problem) -> dict[str, int]:
     operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
     or the output if nothing is reduced.
     """
-    return {role: prod([problem.sizes[axis] for axis in axes]) for role, axes in _role_axes(problem.computes)}
+    sizes = problem.sizes
+    return {
+        role: sizes[axes[0]] if len(axes) == 1 else prod([sizes[axis] for axis in axes])
+        for role, axes in _role_axes(problem.computes)
+    }
 
 
 @lru_cache(maxsize=256)
