@@ -13,7 +13,7 @@ from .arch.descriptor import Arch
 from .arch.devices import CPU, CUDA, HIP, Apple
 from .arch.devices import load as load_arch
 from .arch.devices import names as arch_names
-from .base.errors import CarverError
+from .base.errors import CarverError, DeviceError
 from .ops.matmul import GatedMLPTemplate, GEMVTemplate, MatmulSoftmaxTemplate, MatmulTemplate
 from .ops.operator import recommend_many
 from .ranking.hint import Hint, NoRasterization, Rasterization2DColumn
@@ -95,7 +95,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "CPU", "CUDA", "HIP", "JIT", "Apple", "Arch", "AutoTuner", "AutotuneResult", "Binary", "Call", "CarverError",
-    "Chain", "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor",
+    "Chain", "CodeFacts", "Conv2DTemplate", "ConvTemplate", "DedispersionTemplate", "Descriptor", "DeviceError",
     "ElementwiseTemplate", "Facts", "FlashAttentionTemplate", "GEMVTemplate", "GatedMLPTemplate",
     "GeneralReductionTemplate", "GroupedMatmulTemplate", "Hint", "Kernel", "MatmulSoftmaxTemplate", "MatmulTemplate",
     "MoETemplate", "NoRasterization", "OpTemplate", "Param", "Ranking", "Rasterization2DColumn", "ReductionTemplate",

@@ -265,7 +265,7 @@ def model_faults(kernel: Kernel) -> list[Fault]:
     for name in kernel.schedule:
         if name not in known:
             near = nearest(name, known)
-            says = f"model {model!r} reads no column {name!r}; {near} A helper of other expressions stands under [let]"
+            says = f"model {model!r} reads no column {name!r}; {near} A helper stands under [let]"
             out.append(Fault("schedule", name, says))
     for name in kernel.let:
         if name in known:
