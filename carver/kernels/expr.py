@@ -127,7 +127,8 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
         if not value(ast.Compare(left, [op], [right])):
             turned = isinstance(op, ast.Eq) and isinstance(right, ast.Name)  # as in "pow2(x) == x"
             what, allowed = (right, left) if turned else (left, right)
-            return f"{ast.unparse(what)} is {value(what):,}, {_BOUNDS[type(op)]} {value(allowed):,}"
+            has, bound = (int(n) if float(n).is_integer() else n for n in map(value, (what, allowed)))
+            return f"{ast.unparse(what)} is {has:,}, {_BOUNDS[type(op)]} {bound:,}"
     return ""
 
 
