@@ -55,14 +55,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "default"), (390, "slate")])
 def test_pages_fit_their_window(site: Path, tmp_path: Path, width: int, scheme: str) -> None:
     inks = set()
-    for page in PAGES:
+    tasks = {f"howto/{path.stem}" for path in (ROOT / "docs" / "howto").glob("*.md")} if width == 1400 else set()
+    for page in sorted({*PAGES, *tasks}):
         file = site / f"{page}.html"
         probed = file.with_name(f"{file.stem}_{width}_{scheme}.html")
         text = file.read_text(encoding="utf-8").replace("</head>", PROBE.replace("SCHEME", scheme), 1)
         probed.write_text(text, encoding="utf-8")
         found = said(probed, width, tmp_path / "profile")
         assert found["window"] == width
-        assert found["blocks"] or page.startswith("evidence/"), page
+        assert found["blocks"] or page.startswith(("evidence/", "howto/")), page
         assert found["page"] <= 0 and not found["outside"] and found["scrolls"] and not found["marks"], (page, found)
         if width == 1400:
             assert found["cut"] == [] and found["height"] <= TALLEST, (page, found)
