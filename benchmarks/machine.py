@@ -42,7 +42,19 @@ from carver.arch.devices import load  # noqa: E402
 from carver.base.errors import CarverError  # noqa: E402
 from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: E402
 from carver.compiled.isa import rates  # noqa: E402
-from carver.cost.models.compiled import _again, _beyond, _different, _lost, _not_in_l1, price_compiled, priors, shape_of  # noqa: E402  # noqa: E402
+from carver.cost.models.compiled import (  # noqa: E402
+    _again,
+    _beyond,
+    _beyond_frames,
+    _different,
+    _l1_bytes,
+    _lost,
+    _not_in_l1,
+    meeting,
+    price_compiled,
+    priors,
+    shape_of,
+)  # fmt: skip
 from carver.cost.traffic import reused_share  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
@@ -50,9 +62,8 @@ NEAR, FAR = 0.01, 0.15
 CROSSING = 1.5
 """Times that the counter of L2 counts a byte that is stored: half of them cross to the other half of the cache, which
 counts them again. Source: 33 of the first 52 launches."""
-MERGED = 0.5
-"""Of what neighbouring SMs ask for alike, the share that the way to L2 merges. Source: 0.1 to 0.8 in the counters of
-products in `languages.jsonl.gz` and `languages_more.jsonl.gz` (tests/data/h100)."""
+FETCHED = 10_000
+"""Bytes of instructions and constants that L2 reads for an SM. Source: launches that move few bytes otherwise."""
 
 
 def executed(of: Any) -> dict[str, float]:
@@ -92,11 +103,15 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     dram = max(even, 0.0) + sum(_beyond(*each, usable) for each in facts.anywhere)
     asked = facts.fetched_bytes("load") * grid
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
-    read = shape.load_bytes * grid * _not_in_l1(facts, shape, arch) * (1.0 - MERGED * alike)
+    frames = _beyond_frames(facts, arch, facts.resident, _l1_bytes(facts, arch))  # of the stack, beyond L1
+    loaded, stored = (shape.total.bytes.get(f"{kind} local", 0.0) * facts.warps for kind in ("load", "store"))
+    merged = k["l2_merge"] * meeting(facts, shape, arch)[1]
+    read = shape.load_bytes * grid * _not_in_l1(facts, shape, arch) * (1.0 - merged * alike)
     readers = max((read - facts.again_bytes) / max(dram, 1.0), 1.0)
-    spilled = sum(n for kind, n in shape.total.bytes.items() if kind == "store local") * facts.warps
-    written = (shape.store_bytes + spilled + shape.atomic_sectors * arch.sector_bytes) * grid
-    return {"dram read": dram, "l2": read + dram * (1.0 - 0.5**readers) + CROSSING * written}
+    written = (shape.store_bytes + stored + shape.atomic_sectors * arch.sector_bytes) * grid
+    crossing = dram * (1.0 - 0.5**readers)
+    read += loaded * frames * grid + FETCHED * arch.sm_count
+    return {"dram read": dram, "l2": read + crossing + CROSSING * written}
 
 
 def predict(folder: Path, out: Path, arch: Any, only: str, every: int, blind: bool, jobs: int) -> None:

@@ -343,6 +343,17 @@ extern "C" __global__ void in_turns(const float* x, float* y) {
     y[blockIdx.x * 32 + threadIdx.x] = held[threadIdx.x];
 }
 #endif
+template <int APART> __device__ void four(const float *x, float *y) {
+    float a = x[0], b = x[1], c = x[2], d = x[3];
+    float *to = y + 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+    to[0] = a, to[APART] = b, to[2 * APART] = c, to[3 * APART] = d;
+}
+extern "C" __global__ void in_fours(const float *x, float *y) { four<1>(x, y); }
+extern "C" __global__ void in_four_rows(const float *x, float *y) { four<1024>(x, y); }
+extern "C" __global__ void three_planes(const float *x, float *y, int n, int deep) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x + n * blockIdx.y * deep;
+    for (int z = 0; z < deep; z++, at += n) y[at] = x[at] + x[at + n] + x[at + 2 * n];
+}
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
@@ -673,6 +684,22 @@ def test_loads_beside_each_other_share_sectors(cubin: tuple[str, bytes]) -> None
     assert [access.run_bytes for access in loads] == [16.0] * 8
     first = [load.program_bytes for load in loads if load.program_bytes]
     assert first == [16.0 * 100] * 4  # of two that share a sector one fetches it
+
+
+@pytest.mark.parametrize(("entry", "written"), [("in_fours", 1.0), ("in_four_rows", 4.0)])
+def test_stores_that_fill_a_sector_one_behind_another_leave_l1_once(
+    cubin: tuple[str, bytes], entry: str, written: float
+) -> None:
+    of = executed(cubin, entry, 32, 256, f32(4), f32(1 << 17))
+    moved = sum(a.program_bytes * a.fetched for a in of.facts().accesses if a.kind == "store")
+    assert moved == pytest.approx(4096.0 * written)
+
+
+def test_the_first_pass_of_a_short_loop_finds_nothing_in_l1(cubin: tuple[str, bytes]) -> None:
+    """Of three planes that a pass adds up the next one finds two."""
+    n = 1 << 14
+    facts = executed(cubin, "three_planes", (n // 256, 8), 256, f32(n * 18), f32(n * 16), i32(n), i32(2)).facts()
+    assert facts.bytes_of("load") == pytest.approx(256 * 4 * (3 + 1), rel=0.02)
 
 
 def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:

@@ -241,13 +241,7 @@ class Footprint:
     def again(self) -> float:
         """Bytes that programs touch in one loop after another touched them, as in a second pass over a row. What one
         loop reads twice comes back at once."""
-        total = 0.0
-        for g in (g for groups in self.walks.values() for g in groups):
-            program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
-            if loops > 1:
-                each = _distinct_by(g, program * loops + g.loop, ~g.anywhere).sum()
-                total += g.tile_bytes * float(each - _distinct_by(g, program, ~g.anywhere).sum())
-        return total * self.scale
+        return sum(max(_alike_again(groups), _whole_again(groups)) for groups in self.walks.values()) * self.scale
 
     @cached_property
     def rounds(self) -> int:
@@ -300,10 +294,14 @@ class Footprint:
         for argument, groups in self.walks.items():
             lost = any(g.anywhere.any() for g in groups)
             among = self._share(groups, min(at_once * merged, self.trace.programs)) if lost else 1.0
+            each = np.zeros(count)
             for g in groups:
                 program = g.program.astype(np.int64)
                 which = first[program] + (wave[program] + g.round.astype(np.int64)) // merged
-                total[argument] += float(g.bytes_by(which, among=among).sum()) * self.scale
+                here = g.bytes_by(which, among=among)
+                each[: len(here)] += here
+            most = math.inf if lost else self.sizes.get(argument, math.inf)
+            total[argument] = float(np.minimum(each, most).sum()) * self.scale
         length = self.trace.programs / at_once * self.rounds / count
         return Waves(total, sum(total.values()) / (count * self.scale), count * self.scale, length)
 
@@ -343,7 +341,7 @@ class Touched:
         waves = every.waves * every.length
         (gx, gy, gz), begun = reads.trace.grid, max(end - begin for begin, end in reads.trace.ranges)
         across = [self.all.waves(at_once).total_bytes * step / (gx * gy * gz)
-                  for step, more in ((gx, gy), (gx * gy, gz)) if more > 1 and step > begun]  # fmt: skip
+                  for step, more in ((gx, gy), (gx * gy, gz)) if more > 1 and 2 * step > begun]  # fmt: skip
         out: defaultdict[float, float] = defaultdict(float)
         for name, bytes_ in again.items():
             touched = [each.by_argument[name] / each.waves for each in found]
@@ -365,6 +363,36 @@ class Touched:
         read = loads + atomics if any(access.kind == "atomic" for access in trace.accesses) else loads
         made = {kinds: Footprint(trace, kinds, sizes) for kinds in (loads, read, stores, read + stores, atomics)}
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
+
+
+def _alike_again(groups: Sequence[_Walks]) -> float:
+    """Of one tensor, bytes that loops read again by tiles of one geometry."""
+    total = 0.0
+    for g in groups:
+        program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
+        if loops > 1:
+            each = _distinct_by(g, program * loops + g.loop, ~g.anywhere).sum()
+            total += g.tile_bytes * float(each - _distinct_by(g, program, ~g.anywhere).sum())
+    return total
+
+
+def _whole_again(groups: Sequence[_Walks]) -> float:
+    """The same where a later loop goes from the first to the last byte of an earlier one, in tiles of other steps, as
+    where it is not unrolled as often, and reads as many."""
+    if any(g.anywhere.any() for g in groups):
+        return 0.0
+    loops = max(int(g.loop.max(initial=0)) for g in groups) + 1
+    count = (max(int(g.program.max(initial=0)) for g in groups) + 1) * loops
+    read, low, high = np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf)
+    for g in groups:
+        key = g.program.astype(np.int64) * loops + g.loop.astype(np.int64)
+        read[: key.max(initial=-1) + 1] += g.tile_bytes * _distinct_by(g, key, ~g.anywhere)
+        last = g.start + g.stride * (g.count - 1)
+        np.minimum.at(low, key, np.minimum(g.start, last) * g.item_bytes)
+        np.maximum.at(high, key, np.maximum(g.start, last) * g.item_bytes + g.tile_bytes)
+    here = np.flatnonzero((read > 0) & (np.arange(count) % loops > 0))  # 0 is outside of loops
+    ends = np.stack([here // loops, low[here], high[here], read[here]], axis=1)
+    return float(read[here].sum() - np.unique(ends, axis=0)[:, 3].sum())
 
 
 def _whole(access: Access) -> Access:

@@ -156,7 +156,9 @@ class Execution:
         alone, shared, live = self._shared(touched.loads, max(int(resident), 1))
         moved = sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load") * self.count
         near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
-        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live}
+        most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
+        reuse = tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"])  # no more than is asked for
+        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live, "reuse": reuse}
         return Facts(
             grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
             tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
@@ -294,7 +296,7 @@ class Execution:
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
-        fresh = fetched_shares(self.detail, self.code, room_bytes)
+        fresh = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
         shares: defaultdict[int, list[float]] = defaultdict(list)
         for index, part in fresh.items():
             shares[owner.get(index, -1)].append(part)

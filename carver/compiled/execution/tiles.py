@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -26,6 +26,11 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
+BEHIND, FEW_LINES, LINE_SECTORS = 2, 8, 4
+"""A store that comes so many instructions behind another one, and the lines of a warp, so that L1 passes on as one what
+both write to a sector. Source: sectors that L2 was written by counters of 40 launches with stores that fill sectors in
+turn (`tests/data/h100/languages*.jsonl.gz`). With other stores between, as of a product's fragments, none is merged.
+"""
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""
@@ -99,15 +104,40 @@ def spread(event: Event) -> tuple[Array, Array]:
 
 def tiles(run: Run, launch: Launch) -> list[Tile]:
     """Of each instruction that moves global memory, in the order of the code."""
-    found = []
-    for index, events in by_instruction(run, MOVES).items():
+    found = list[Tile]()
+    moves = by_instruction(run, MOVES)
+    for index, events in moves.items():
         op = run.program.ops[index]
         kind = "load" if op.access == "copy" else op.access
         made = _box if op.kind == "box" else _pointed
         tile = made(index, kind, events, run, launch)
         if tile is not None:
+            if tile.moved and kind == "store" and found and _follows(tile, found[-1], run.program):
+                tile = replace(tile, moved=tile.moved * _anew(events, moves[found[-1].index], run))
             found.append(tile)
     return found
+
+
+def _follows(tile: Tile, last: Tile, program: Program) -> bool:
+    """Whether a store comes right behind the last one."""
+    at, block = (tile.index, last.index), program.block_of
+    return last.kind == "store" and at[0] - at[1] <= BEHIND and block[at[0]] == block[at[1]]
+
+
+def _anew(events: Sequence[Event], before: Sequence[Event], run: Run) -> float:
+    """Share of the sectors of a store that the one right before it did not write: L1 passes on both at once, as long
+    as a warp is in few lines."""
+    new = all_ = 0
+    for event, last in list(zip(events, before, strict=False))[:EXACT]:
+        (lanes, address), (others, there) = spread(event), spread(last)
+        if event.walks or not len(lanes):
+            continue
+        mine, theirs = (distinct(run.warp[at] * SPACE + to // SECTOR_BYTES % SPACE)
+                        for at, to in ((lanes, address), (others, there)))  # fmt: skip
+        few = len(distinct(mine // LINE_SECTORS)) <= FEW_LINES * len(distinct(run.warp[lanes]))
+        new += len(mine) - (int(np.isin(mine, theirs).sum()) if few else 0)
+        all_ += len(mine)
+    return new / all_ if all_ else 1.0
 
 
 def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
@@ -391,9 +421,10 @@ PAST_L1 = ("BYPASS", "STRONG", "CONSTANT_SYS")
 """Parts of opcodes that go by L1."""
 
 
-def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
-    """Share of the sectors of a load that L1 asks L2 for, by instruction, in a block that goes on evenly. `room_bytes`:
-    of L1, for one block. Sectors are gone that so many others were fetched after, and in a loop those from before it.
+def fetched_shares(run: Run, code: Code, room_bytes: float, executions: Mapping[int, float]) -> dict[int, float]:
+    """Share of the sectors of a load that L1 asks L2 for, by instruction, in all its `executions` by a block, of which
+    those after the first go on evenly. `room_bytes`: of L1, for one block. Sectors are gone that so many others were
+    fetched after, and in a loop those from before it.
     Source: rows of 44 KB that four blocks of an SM go over twice, on an H200 with L1 for all: 5 % of the second pass
     hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
 
@@ -421,7 +452,7 @@ def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
         begun = entered.setdefault(loop_of[index], now) if index in loop_of else -1
         keys.append(sectors)
         times.append(np.full(len(sectors), now))
-        starts.append(np.full(len(sectors), since.get(index, begun)))
+        starts.append(np.full(len(sectors), begun))
         owners.append(np.full(len(sectors), index if index in since and index not in leapt else -1 - index))
         since[index] = now
         leapt.discard(index)
@@ -443,6 +474,8 @@ def fetched_shares(run: Run, code: Code, room_bytes: float) -> dict[int, float]:
         if mine.sum() < first.sum():  # those after the first are of few lanes
             mine |= first
         out[index] = float(fresh[mine].mean())
+        if first.any() and (passes := executions.get(index, 1.0)) > 1.0:
+            out[index] += (float(fresh[first].mean()) - out[index]) / passes
     return out
 
 

@@ -120,6 +120,11 @@ MOST_HELD = 0.98
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
 as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A100 (PyTorch's AutoHeuristic tables). A
 block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
+AHEAD, BOXES, IN_STEP = 0.4, 0.6, 3.0
+"""Of what SMs ask for alike, how much of it is merged on its way to L2, over what is where all of them only wait for
+memory: of loads that run ahead, and of those by TMA; and waves of blocks after which plain loads have half, whose waits
+keep the blocks of a first wave in step. Source: sectors that SMs got and that L2 was asked for, by counters of 81
+products (`languages*.jsonl.gz` in tests/data)."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
@@ -182,10 +187,10 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     read = sum(total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy"))
     unplaced = total.unplaced_bytes / read if read else 0.0
     for access in facts.accesses:
-        waste = float(sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes))
-        once, ever = waste * access.fresh / access.density, waste * access.fetched / access.touched / access.filled
-        if access.placed:
-            once, ever = access.touched * access.fresh, access.fetched
+        once, ever = access.touched * access.fresh, access.fetched
+        if not access.placed:
+            waste = float(sector_waste(np.array(access.span_bytes), np.array(access.align_bytes), arch.sector_bytes))
+            once, ever = waste * access.fresh / access.density, waste * access.fetched / access.touched / access.filled
         once = max(once * access.merged, min(once, ever))
         moved[access.kind] += access.program_bytes * once
         cached += access.program_bytes * ever if access.kind == "load" else 0.0
@@ -332,6 +337,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
     lookups = np.array([_lookups(f, arch, k) for f in candidates])
+    meet = np.array([meeting(f, s, arch) for f, s in zip(candidates, shapes, strict=True)]).T
+    requests = np.where(lookups > 1.0, lookups * (1.0 - k["l2_merge"] * meet[1] * (1.0 - near)), 0.0)
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
     math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
     work = Work(
@@ -346,7 +353,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         smem_clk=each("port_clk") / k["smem_efficiency"],
         issue_clk=each("issue_clk"),
         fill_bytes=loads + spilled + returned,
-        l2_bytes=loads * (1.0 - k["l2_merge"] * (1.0 - near)) * lookups + spilled + stores,
+        l2_bytes=loads * np.maximum(1.0 - k["l2_merge"] * meet[0] * (1.0 - near), requests) + spilled + stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=(moved + out_of_l3) / (grid * steps),
         l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
@@ -524,6 +531,18 @@ def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
         run = a.line_bytes or max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
         moved += a.program_bytes * a.fetched * max(_slice_bytes_per_clk(arch, k) / run, 1.0)
     return moved / asked if asked else 1.0
+
+
+def meeting(f: Facts, shape: Shape, arch: Arch) -> tuple[float, float]:
+    """Share of what neighbouring SMs ask for alike that they ask for at once, over that of streams which only wait for
+    memory: for the bytes of L2, whose rate was fitted to products that run ahead as if it were 1 for these, and for
+    requests."""
+    if shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops):
+        return 1.0, AHEAD
+    if any(access.path != "pointer" for access in f.accesses if access.kind == "load"):
+        return 1.0, BOXES
+    plain = 1.0 / (1.0 + f.programs / max(f.resident * arch.sm_count, 1.0) / IN_STEP)
+    return plain, plain
 
 
 def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
