@@ -43,19 +43,15 @@ from carver.base.errors import CarverError  # noqa: E402
 from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: E402
 from carver.compiled.isa import rates  # noqa: E402
 from carver.cost.models.compiled import (  # noqa: E402
-    _again,
-    _beyond,
     _beyond_frames,
-    _different,
     _l1_bytes,
-    _lost,
     _not_in_l1,
     meeting,
     price_compiled,
     priors,
     shape_of,
-)  # fmt: skip
-from carver.cost.traffic import reused_share  # noqa: E402
+)
+from carver.cost.traffic import again_beyond, beyond, different, lost_share, reused_share  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
 NEAR, FAR = 0.01, 0.15
@@ -98,9 +94,9 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     half of the cache, of what is read half for each SM that reads it."""
     shape, k, grid = shape_of(facts, arch), priors(arch), facts.programs
     usable = float(reused_share(arch, k)) * arch.l2_bytes
-    again = facts.again_bytes * _lost(facts.live_bytes, usable) + _again(facts.reuse, usable)
-    even = facts.read_bytes - sum(_different(*each) for *each, _ in facts.anywhere) + again
-    dram = max(even, 0.0) + sum(_beyond(*each, usable) for each in facts.anywhere)
+    again = facts.again_bytes * lost_share(facts.live_bytes, usable) + again_beyond(facts.reuse, usable)
+    even = facts.read_bytes - sum(different(*each) for *each, _ in facts.anywhere) + again
+    dram = max(even, 0.0) + sum(beyond(*each, usable) for each in facts.anywhere)
     asked = facts.fetched_bytes("load") * grid
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
     frames = _beyond_frames(facts, arch, facts.resident, _l1_bytes(facts, arch))  # of the stack, beyond L1

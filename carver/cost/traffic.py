@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,10 @@ ALONE = 2.5
 
 READS = frozenset({"dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable"})
 """Constants that this module's terms read."""
+KEEN = 8.0
+"""How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
+launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what
+comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,3 +208,23 @@ def run_elements(
     run = np.minimum(np.where(along_k, depth, rows), walked)
     whole = run >= np.where(along_k, k, m)
     return np.where(whole, run * np.where(along_k, rows, depth), run)
+
+
+def different(asked_bytes: float, size_bytes: float) -> float:
+    """Of bytes at random places of a tensor."""
+    return -size_bytes * math.expm1(-asked_bytes / size_bytes) if math.isfinite(size_bytes) else asked_bytes
+
+
+def beyond(asked_bytes: float, size_bytes: float, live_bytes: float, usable_bytes: float) -> float:
+    """Of bytes at random places of a tensor, those that are not in a cache: all that the first look at a place finds,
+    and later as many as the cache holds none of. `live_bytes`: of the tensor, in which programs look meanwhile."""
+    return max(different(asked_bytes, size_bytes), asked_bytes * (1.0 - min(usable_bytes / live_bytes, 1.0)))
+
+
+def again_beyond(reuse: Sequence[tuple[float, float]], usable_bytes: float) -> float:
+    return sum(n * lost_share(meanwhile, usable_bytes) for n, meanwhile in reuse)
+
+
+def lost_share(meanwhile_bytes: float, usable_bytes: float) -> float:
+    """Share of bytes that are gone when they are read again after so many others."""
+    return 1.0 / (1.0 + math.pow(max(meanwhile_bytes, 1.0) / max(usable_bytes, 1.0), -KEEN))

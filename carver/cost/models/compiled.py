@@ -20,7 +20,7 @@ from ...compiled.isa.rates import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
-from ..traffic import reused_share, sector_waste
+from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -107,10 +107,6 @@ DRAM_BYTES, PAGE_BYTES = 64, 51
 """Least that DRAM reads or writes at a time, and what else it could move while it opens a page. Source: sectors that
 are read at random on an H100 take 3.4 to 3.7 times as long as their bytes in a row, whether a table has 64, 134 or
 268 MB, and atomics on them twice that (`edges.jsonl.gz` in `tests/data/h100`)."""
-KEEN = 8.0
-"""How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
-launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what
-comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
 ONCE = 4.5
 """Exponent that joins the times of pipes, and those of the SMs and DRAM, of code without loops, whose warps load,
 compute and store in turn: what several of these take adds up more than where loads run ahead. Source: stencils and
@@ -433,36 +429,16 @@ def _missed_bytes(
 
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
-    once = sum(_different(*each) for *each, _ in f.anywhere)
-    again = (f.again_bytes + own_bytes) * _lost(f.live_bytes, usable_bytes) + _again(f.reuse, usable_bytes)
+    once = sum(different(*each) for *each, _ in f.anywhere)
+    again = (f.again_bytes + own_bytes) * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     pages = _pages([a for a in loads if a.anywhere], arch, k)
     lost = 0.0
     for asked, size, live in f.anywhere:  # where all of it fits, pages are read before they are closed
-        found = _beyond(asked, size, live, usable_bytes) * pages
+        found = beyond(asked, size, live, usable_bytes) * pages
         lost += min(found, size) if live <= usable_bytes else found
     even = max(f.read_bytes - once + again, 0.0)
     return even * _pages([a for a in loads if not a.anywhere], arch, k) + lost
-
-
-def _different(asked_bytes: float, size_bytes: float) -> float:
-    """Of bytes at random places of a tensor."""
-    return -size_bytes * math.expm1(-asked_bytes / size_bytes) if math.isfinite(size_bytes) else asked_bytes
-
-
-def _beyond(asked_bytes: float, size_bytes: float, live_bytes: float, usable_bytes: float) -> float:
-    """Of bytes at random places of a tensor, those that are not in a cache: all that the first look at a place finds,
-    and later as many as the cache holds none of. `live_bytes`: of the tensor, in which programs look meanwhile."""
-    return max(_different(asked_bytes, size_bytes), asked_bytes * (1.0 - min(usable_bytes / live_bytes, 1.0)))
-
-
-def _again(reuse: Sequence[tuple[float, float]], usable_bytes: float) -> float:
-    return sum(n * _lost(meanwhile, usable_bytes) for n, meanwhile in reuse)
-
-
-def _lost(meanwhile_bytes: float, usable_bytes: float) -> float:
-    """Share of bytes that are gone when they are read again after so many others."""
-    return 1.0 / (1.0 + math.pow(max(meanwhile_bytes, 1.0) / max(usable_bytes, 1.0), -KEEN))
 
 
 def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
@@ -470,9 +446,9 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     when others changed it since."""
     usable = float(reused_share(arch, k)) * arch.l2_bytes
     atomics = [a for a in f.accesses if a.kind == "atomic"]
-    once = sum(_different(*each) for *each, _ in f.atomics_anywhere)
-    lost = sum(_beyond(*each, usable) for each in f.atomics_anywhere)
-    even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch) + _again(f.rewritten, usable)
+    once = sum(different(*each) for *each, _ in f.atomics_anywhere)
+    lost = sum(beyond(*each, usable) for each in f.atomics_anywhere)
+    even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch) + again_beyond(f.rewritten, usable)
     return even + lost * _pages([a for a in atomics if a.anywhere], arch, k)
 
 
