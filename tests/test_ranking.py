@@ -66,6 +66,8 @@ def test_shows_as_html(ranking: carver.Ranking) -> None:
     html = ranking._repr_html_()
     assert html.count("<tr>") == min(len(ranking), 20) + 1
     assert "<script" not in html
+    headings = re.findall(r"<th\b[^>]*>(.*?)</th>", html)
+    assert headings[headings.index("ms") + 1] == "time", "the bars are on the screen"
     for tag in ("div", "table", "tr", "td", "th", "span"):
         assert len(re.findall(rf"<{tag}\b", html)) == html.count(f"</{tag}>"), tag
 

@@ -233,13 +233,15 @@ def ranking_html(ranking: Ranking) -> str:
     hints = list(ranking[:ROWS_SHOWN])
     shown, same = columns(ranking, hints)
     longest = max((h.predicted_ms for h in hints), default=0.0)
-    head, cells = html_cells(shown)
+    beside = 1 + next(i for i, column in enumerate(shown) if column.heading == "ms")
+    (head, before), (heads, after) = html_cells(shown[:beside]), html_cells(shown[beside:])
     bar = '<td style="text-align:left;white-space:nowrap;line-height:1em">'
-    rows = [f"<tr>{row}{bar}{_bar(h, longest)}</td></tr>" for row, h in zip(cells, hints, strict=True)]
+    bars = (f"{bar}{_bar(h, longest)}</td>" for h in hints)
+    rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(before, bars, after, strict=True))
     foot = "<br>".join(map(escape, footing(ranking, hints, same)))
     return (
-        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th></tr>"
-        f"</thead><tbody>{''.join(rows)}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
+        f"<div><b>{escape(heading(ranking))}</b><table><thead><tr>{head}<th style='text-align:left'>time</th>"
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table>{_colour_key(hints)}<br><small>{foot}</small></div>"
     )
 
 
@@ -252,7 +254,7 @@ def hint_html(hint: Hint) -> str:
 def _bar(hint: Hint, longest_ms: float) -> str:
     return "".join(
         f'<span title="{escape(name)}: {ms:.4g} ms" style="display:inline-block;height:1em;'
-        f'background:{term_colour(name)};width:{12 * ms / longest_ms:.3f}em"></span>'
+        f'background:{term_colour(name)};width:{8 * ms / longest_ms:.3f}em"></span>'
         for name, ms in hint.terms_ms.items()
         if ms > 0
     )
