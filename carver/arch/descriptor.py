@@ -16,7 +16,7 @@ import numpy as np
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
 from ..base.given import fits, in_words, shown
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A mapping that can be hashed: (key, value) in file order; a sub-table is Pairs again."""
@@ -39,8 +39,7 @@ CONVERTS_TO = {"tf32": "float32", "bfloat16": "float32", "float8_e4m3": "float32
 """Where the vector units compute a dtype for which the descriptor lists no rate of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Record):
     """One matrix instruction of a device: its shape and the dense rate of an SM that issues nothing else."""
 
     dtype: str

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import floor, log10
 from textwrap import wrap
 from typing import Any, TypeAlias
 
 from .given import printable
+from .types import Record
 
 Tunables: TypeAlias = "tuple[list[Column], dict[str, object]]"
 WIDTH = 100
@@ -20,8 +21,7 @@ ROWS_SHOWN = 20
 """Hints shown unless the caller asks for more: what fits on a screen."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Record):
     """A column of a table, with the text of each row's cell."""
 
     heading: str
@@ -198,8 +198,7 @@ def aligned(values: Sequence[float], significant: int = 4) -> tuple[str, ...]:
     return tuple(f"{v:.{decimals}f}" for v in values)
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(Record):
     """Bars on stderr; all calls do nothing where they are off."""
 
     shown: Any = None

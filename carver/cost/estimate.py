@@ -8,14 +8,14 @@ as in NVIDIA's matrix multiplication guide."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, IntArray, Record
 
 INDEPENDENT_OVERLAP = 1.2
 """Exponent that joins the times of products and of the arithmetic between them, for blocks that drift apart.
@@ -26,8 +26,7 @@ fitted rate of products runs into its bound.
 """
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Work:
+class Work(Record, eq=False):
     """Demands of each candidate: arrays of shape (n,), or one number for all. Clocks are those of an SM at
     `arch.clock_hz`.
 
@@ -162,8 +161,7 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Phase:
+class Phase(Record, eq=False):
     """Clocks of prologue, main loop and epilogue of one SM's blocks, of shape (2, n): in a full wave, in the last."""
 
     start: FloatArray
@@ -175,8 +173,7 @@ class Phase:
     clock_hz: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(Record, eq=False):
     """Predicted time of each candidate. The terms are computed on request: people ask for those of few candidates."""
 
     seconds: FloatArray

@@ -8,14 +8,13 @@ with values measured on that device."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
-from ..base.types import FloatArray, FrozenDict
+from ..base.types import FloatArray, FrozenDict, Record
 from ..kernels.columns import Column, Shown, by_name, columns
 from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables
@@ -25,8 +24,7 @@ from . import estimate
 from .estimate import Work
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Record):
     """A constant of the cost model; a fit keeps it from `low` to `high`."""
 
     prior: float
@@ -158,16 +156,14 @@ def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
     return FrozenDict(out)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Record):
     """A dataclass of columns, and the names of the constants that the terms over these columns read."""
 
     columns: type
     constants: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Record):
     """A cost model, which declarations name by their key `model`."""
 
     work: Callable[[Any, Mapping[str, Any]], Work]

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from threading import Lock
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, IntArray, Record
 from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
@@ -42,8 +41,7 @@ REACH, FAR = 1.1, 1.15
 where another pass takes as long as hundreds of rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
+class Priced(Record, eq=False):
     """Candidates of one kernel and their predicted times."""
 
     space: Space
@@ -140,8 +138,7 @@ Found: TypeAlias = tuple[IntArray, FloatArray, int]
 """Rows of the fastest candidates, their times, and the number that can run."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Answer:
+class Answer(Record, eq=False):
     """The fastest candidates for a problem, more where times are equal."""
 
     catalogue: Catalogue
@@ -232,7 +229,7 @@ class Catalogue:
         if not rules or not times:
             return None
         bounds = (lambda: one.bound and one.bound.prepared(sizes)) if self._bounded else None
-        few = FEW if "bound" in vars(one) else FEW_TOGETHER  # to trace the bound first takes as long as many queries
+        few = FEW if "bound" in vars(one) else FEW_ALONE  # to trace the bound first takes as long as many queries
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 

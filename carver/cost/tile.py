@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..kernels.columns import column, given, table
 from ..kernels.scope import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
@@ -350,8 +349,7 @@ class ThreadTile:
     product_instr: FloatArray = column("instructions", "instructions per product", 1)
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(Record):
     """Costs of one step of one block: clocks of the load/store port, instructions of all warps, and latencies."""
 
     port_clk: FloatArray

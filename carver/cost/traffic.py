@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .tile import Tile
 
 SLICE_BYTES_PER_CLK = 64.0
@@ -26,8 +25,7 @@ launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems
 comes back is lost after 0.6 of the usable bytes, 8 to 25 % after 0.8, 60 to 75 % after 1.05."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Traffic:
+class Traffic(Record, eq=False):
     """Bytes of one step of one block; `read_bytes` and `compulsory_bytes` are those of the whole problem."""
 
     fill_bytes: FloatArray

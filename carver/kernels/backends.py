@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, product
 from math import prod
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any
 from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
 from ..base.errors import ConfigError
 from ..base.given import shown
+from ..base.types import Record
 
 _TILES = {
     "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
@@ -28,8 +29,7 @@ _UNPRICED = {"amd": ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_
 _TILELANG = {"num_stages": 2, "thread_num": 128, "enable_rasteration": 0}
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(Record):
     """A tool that kernels are written in, and the devices that they run on."""
 
     name: str

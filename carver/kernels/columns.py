@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .enumeration import Tables
 from .space import Space
 from .trace import Symbol
@@ -26,8 +26,7 @@ table = dataclass(init=False, repr=False, eq=False, match_args=False)
 takes longer than all else when a model is imported."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """Description of one column: an array of shape (n,), or () if all candidates have the same value."""
 
     name: str

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from typing import Any, TypeGuard
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, folder, own_files
 from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
+from ..base.types import Record
 from ..problem.problem import of, operator_files
 from . import expr
 from .backends import BACKENDS
@@ -57,8 +57,7 @@ AMD_TF32 = "of AMD's devices CDNA 3 alone multiplies TF32, and Triton takes it f
 AMD_FLOAT8 = "elements of the 8-bit floats of AMD (fnuz) are multiplied by Triton on its GPUs"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Record):
     """An error in a declaration, with its table and key; both are empty for an error of the whole file."""
 
     table: str
@@ -81,8 +80,7 @@ class DeclarationError(KernelError):
         return type(self), (self.path, self.faults)
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(Record):
     """How Hopper's copy engine reads a tensor, as expressions; `run.render.TensorMap` has their values.
 
     Where `copied` holds, it reads the copy that a launch before wrote to the workspace, `copied_at` bytes from there.
@@ -102,8 +100,7 @@ class Map:
         yield from (("copied", self.copied), ("copied_at", self.copied_at), ("row_bytes", self.row_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Record):
     """One kernel launch of a declaration, with its grid, block and arguments as expressions."""
 
     entry: str
@@ -116,8 +113,7 @@ class Launch:
     when: Expression
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(Record, eq=False):
     """A declared kernel. There is one object per declaration, so kernels are compared by identity."""
 
     name: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
-from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray
+from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray, Record
 from ..problem.problem import Problem
 from .declaration import Kernel
 from .expr import Expression
@@ -33,8 +33,7 @@ TIES = ("smem_bytes", "warps")
 """Columns that order candidates of equal time, before the kernel and its tunables."""
 
 
-@dataclass(frozen=True, eq=False)
-class SizedRule:
+class SizedRule(Record, eq=False):
     """A rule that depends on sizes, with the u distinct combinations of the fixed columns that it reads."""
 
     why: str
@@ -54,8 +53,7 @@ class SizedRule:
         return max(map(len, self.combinations.values()), default=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Fixed:
+class Fixed(Record, eq=False):
     """A kernel's candidates on a device before sizes are known, and the columns and rules that depend on sizes."""
 
     kernel: Kernel
@@ -151,8 +149,7 @@ def enumerate_space(problem: Problem, arch: Arch, kernel: Kernel) -> Space:
     return fixed.rows(problem, rows[np.argsort(fixed.index[rows])], removed)
 
 
-@dataclass(frozen=True, eq=False)
-class Rules:
+class Rules(Record, eq=False):
     """The rules over sizes of some kernels' candidates. A group of rows are candidates that no rule tells apart."""
 
     code: Code
@@ -215,8 +212,7 @@ class Rules:
             left = kept
 
 
-@dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(Record, eq=False):
     """All candidates of one or more kernels of a problem, one kernel's after the other's, with symbols for what depends
     on sizes: a cost model that reads its columns from here is traced."""
 

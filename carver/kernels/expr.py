@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache, cached_property, lru_cache, reduce
 from inspect import get_annotations
 from types import CodeType
@@ -21,6 +21,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
 from ..base.given import shown
+from ..base.types import Record
 from .trace import Symbol
 
 MAX_LENGTH = 4096
@@ -60,8 +61,7 @@ _ENV: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(Record):
     """A parsed expression; call it with the values of its names."""
 
     text: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch
 from ..base.errors import ConfigError, nearest
 from ..base.given import index, shown
-from ..base.types import BoolArray, IntArray
+from ..base.types import BoolArray, IntArray, Record
 from ..problem.problem import Problem
 from .declaration import MAX_TUNABLE, Kernel, is_tunable
 from .expr import Expression, missed, parse
@@ -26,8 +26,7 @@ MOST_MISSES = 200_000
 """Candidates of a declaration of which an error message may still ask each."""
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(Record):
     """Candidates of one kernel for one problem on one device.
 
     `columns` holds the tunables and the schedule of the declaration, each an int64 array of shape (n,).

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.types import IntArray
+from ..base.types import IntArray, Record
 
 loops: Any = None
 """The extension; None where it was not built, or with CARVER_PURE: then the same code runs in Python."""
@@ -177,8 +177,7 @@ class Trace:
         return self._made[key]
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(Record):
     """The place of a result among those that the code returns."""
 
     at: int

@@ -51,7 +51,6 @@ _APPLIED = re.compile(r"(?P<out>[^=]+?)\s*=\s*(?P<word>[a-z_]+)\s*\((?P<args>.*)
 _OPERAND = re.compile(r"[A-Za-z_]\w*\s*\[[^\[\]]*\]")
 
 
-@dataclass(frozen=True)
 class Node(Statement):
     """One statement of a chain: `combine` is "+=" for a contraction, else the operator word."""
 

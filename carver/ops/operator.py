@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
@@ -29,7 +29,7 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import shown, takes
-from ..base.types import late
+from ..base.types import Record, late
 from ..kernels.backends import listed
 from ..problem import notation
 from ..problem.notation import Tensor
@@ -314,8 +314,7 @@ Library: TypeAlias = Callable[[Problem, Sequence[Any], Any, Any], Callable[[], o
 """Problem, inputs, output and their namespace, to a call that computes the one from the others; None without one."""
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(Record):
     """How a parameter of a template is given on the command line, in the parameter's annotation; a text there is the
     help alone. Type, default and the name of an option are the parameter's. One without either is not an option; one
     without a default is positional."""
@@ -341,8 +340,7 @@ def option_macros(problem: Problem) -> dict[str, int | str]:
     return {name.upper(): value for name, value in problem.options.items()}
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(Record):
     """One operator. What is not given is what its notation says."""
 
     name: str

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import permutations
 from math import prod
@@ -21,6 +20,7 @@ from typing import Any, TypeAlias
 
 from ..base.errors import NotationError
 from ..base.given import shown
+from ..base.types import Record
 
 Affine: TypeAlias = tuple[tuple[str, int], ...]
 """The index of a dimension as (axis, stride) pairs: 2*p+r is (("p", 2), ("r", 1))."""
@@ -34,8 +34,7 @@ MAX_TENSORS = 64
 _EXAMPLE = "write for example 'C[m,n] += A[m,k] * B[k,n]'"
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Record):
     """A named operand and the affine index of each of its dimensions."""
 
     name: str
@@ -79,8 +78,7 @@ class Tensor:
         return f"{self.name}[{','.join('+'.join(a if s == 1 else f'{s}*{a}' for a, s in d) for d in self.index)}]"
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(Record):
     """A parsed line of index notation."""
 
     output: Tensor

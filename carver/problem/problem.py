@@ -34,13 +34,12 @@ from ..base import dtypes
 from ..base.errors import KernelError, ProblemError, nearest
 from ..base.folders import folder
 from ..base.given import as_json, check_fields, index, shown, typed
-from ..base.types import FrozenDict
+from ..base.types import FrozenDict, Record
 from . import notation
 from .notation import Statement, Tensor
 
 
-@dataclass(frozen=True)
-class OperatorFile:
+class OperatorFile(Record):
     """What a file of `templates/` says of an operator, with the keys that this module describes."""
 
     computes: str = ""

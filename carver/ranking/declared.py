@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +12,7 @@ import numpy as np
 
 from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..base.errors import ConfigError
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..cost.estimate import LIMITERS
 from ..cost.model import CONSTANTS, constants_of, resolve
 from ..cost.pricing import Priced, roofline_seconds, shown
@@ -31,8 +30,7 @@ Column: TypeAlias = Callable[[str, int], list[int]]
 """Of the rows that are shown, a column by its name, or so many defaults."""
 
 
-@dataclass(frozen=True, eq=False)
-class Declared:
+class Declared(Record, eq=False):
     """Priced candidates of an operator's kernels: those of each part after those of the one before."""
 
     subject: Problem
@@ -342,8 +340,7 @@ def declared_in(ranking: Ranking) -> Declared:
     raise ConfigError(f"this needs a ranking of a declared operator; {ranking.subject} is none")
 
 
-@dataclass(frozen=True, eq=False)
-class Layered:
+class Layered(Record, eq=False):
     """Each row is a row of every operator's candidates; its time is the sum of theirs."""
 
     subject: Subject

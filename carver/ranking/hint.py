@@ -14,7 +14,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
 from ..base.given import check_fields, json_of, shown
-from ..base.types import FrozenDict, late
+from ..base.types import FrozenDict, Record, late
 from ..problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class NoRasterizationType(Enum):
 NoRasterization = NoRasterizationType.NoRasterization
 
 
-@dataclass(frozen=True, slots=True)
-class Rasterization2DColumn:
+class Rasterization2DColumn(Record):
     """Blocks go over the output column by column, inside panels of `panel_width` rows of blocks."""
 
     panel_width: int
@@ -48,8 +47,7 @@ class Rasterization2DColumn:
 RasterizationPlan = NoRasterizationType | Rasterization2DColumn
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Record):
     """Launch parameters of a hint. Registers are the model's estimate; the rest is exact."""
 
     grid: tuple[int, int, int]
@@ -58,8 +56,7 @@ class Launch:
     registers: int
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Record):
     """What a ranking is of where no declared operator says it: a kernel with its arguments, or several operators."""
 
     title: str
@@ -76,8 +73,7 @@ class Subject:
         return {"title": self.title, "sizes": dict(self.sizes)}
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Record):
     """What measurements say of one candidate: its time [s], half of its band's width in logarithms, and the source."""
 
     seconds: float

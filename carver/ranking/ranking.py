@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.table import several
-from ..base.types import FloatArray, IntArray, late
+from ..base.types import FloatArray, IntArray, Record, late
 from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
 
@@ -64,8 +64,7 @@ def tied(hints: Sequence[Hint]) -> list[Hint]:
     return sorted((hint for hint in hints if hint.predicted_ms <= best * (1 + TIED)), key=least)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Record):
     """What is taken, why, and of how many that are tied."""
 
     hint: Hint
@@ -151,8 +150,7 @@ class Candidates(Protocol):
         """The same rows by kernel, with what learning needs of them."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """One configuration that was compiled."""
 
     config: Mapping[str, Any]
@@ -165,8 +163,7 @@ class Step:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(Record):
     """How a search came to its ranking."""
 
     steps: tuple[Step, ...]

@@ -8,7 +8,6 @@ add. `carver evaluate` prints the share of measured times that fell inside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
 from typing import Literal
@@ -17,7 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import match
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..kernels.declaration import Kernel
 
 COVERAGE = 0.8
@@ -48,8 +47,7 @@ UNSTATED = 0.35
 """One side of the band of a fitted kernel whose `[fitted]` table does not state that side. [ln]"""
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Record):
     """Where a kernel's constants on a device come from, a mark first (`MARKS`).
 
     `low` and `high` are in logarithms of measured / predicted.

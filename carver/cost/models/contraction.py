@@ -7,13 +7,12 @@ The model reads the columns of `Tile` and those of a block's step (`one_step`)."
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...arch.descriptor import resident_blocks
-from ...base.types import FloatArray
+from ...base.types import FloatArray, Record
 from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
@@ -64,8 +63,7 @@ BLOCK_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Step:
+class Step(Record, eq=False):
     """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
 
     Arrays of shape (n,), or one number for all. Nothing here depends on the problem's sizes.
@@ -352,8 +350,7 @@ SLACK = 1.0 - 1e-9
 """Margin for rounding: the same sums in another order may come out slightly larger."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Least:
+class Least(Record, eq=False):
     """Lower bounds of the clocks of a candidate's phases, of shape (n,)."""
 
     resident: FloatArray
