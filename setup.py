@@ -6,6 +6,7 @@ is made without it, and gives the same answers.
 
 import os
 from pathlib import Path
+from zlib import crc32
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
@@ -31,7 +32,9 @@ if not os.environ.get("CARVER_PURE"):
     import numpy as np
 
     source = "carver/kernels/_loops.c"
-    extensions = [Extension("carver.kernels._loops", [source], include_dirs=[np.get_include()], optional=True)]
+    macros = [("SOURCE", f"{crc32(HERE.joinpath(source).read_bytes())}u")]
+    names = {"include_dirs": [np.get_include()], "define_macros": macros}
+    extensions = [Extension("carver.kernels._loops", [source], **names, optional=True)]
 
 setup(
     ext_modules=extensions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -33,7 +34,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository without what git ignores: an old build/ folder would ship files that are gone."""
     where = tmp_path_factory.mktemp("clone") / "carver"
     ignored = shutil.ignore_patterns(
-        ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "*.whl", ".whl",
+        ".git",
+        ".venv",
+        "build",
+        "dist",
+        "*.egg-info",
+        "__pycache__",
+        ".*_cache",
+        ".hypothesis",
+        "*.whl",
+        ".whl",
         "*.so",
     )
     shutil.copytree(ROOT, where, ignore=ignored, symlinks=True)
@@ -128,6 +138,15 @@ def test_the_checkout_answers_without_an_install(tmp_path: Path) -> None:
     place, _, kernel = run(sys.executable, "-c", CODE, cwd=tmp_path).split()
     assert Path(place).is_relative_to(tmp_path)
     assert kernel == "mma"
+
+
+def test_an_extension_of_other_sources_is_said_and_not_used() -> None:
+    """As after a pull into an editable install."""
+    older = "import sys, types; sys.modules['carver.kernels._loops'] = types.ModuleType('_loops'); "
+    asked = f"{older}import warnings; warnings.simplefilter('error'); import carver.kernels.trace"
+    env = {name: value for name, value in os.environ.items() if name != "CARVER_PURE"}
+    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "pip install -e . builds it anew" in done.stderr
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

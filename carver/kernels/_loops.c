@@ -599,6 +599,9 @@ PyMODINIT_FUNC PyInit__loops(void) {
     import_array();
     import_umath();
     PyObject *module = PyModule_Create(&MODULE);
-    if (!module || PyModule_AddType(module, &ProgramType) < 0) return Py_XDECREF(module), NULL;
+    PyObject *source = PyLong_FromUnsignedLong(SOURCE); /* the CRC-32 of this file, which setup.py defines */
+    int failed = !module || PyModule_AddType(module, &ProgramType) < 0 || PyModule_AddObjectRef(module, "source", source) < 0;
+    Py_XDECREF(source);
+    if (failed) return Py_XDECREF(module), NULL;
     return module;
 }

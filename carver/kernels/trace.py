@@ -7,13 +7,16 @@ sizes alone is computed once for each problem, and the rest for the rows of the 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -24,6 +27,11 @@ loops: Any = None
 if not os.environ.get("CARVER_PURE"):
     with suppress(ImportError):
         loops = import_module("._loops", __package__)
+    _source = Path(__file__).with_name("_loops.c")
+    if loops is not None and _source.is_file() and getattr(loops, "source", None) != crc32(_source.read_bytes()):
+        warnings.warn("the extension was built from an older _loops.c: pip install -e . builds it anew; until then "
+                      "formulas run in Python", stacklevel=2)  # fmt: skip
+        loops = None
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
