@@ -7,7 +7,6 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -49,8 +48,7 @@ class Matrix(Record):
     flops_per_clk_per_sm: float
 
 
-@dataclass(frozen=True, slots=True, repr=False, match_args=False)
-class Arch:
+class Arch(Record):
     """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 
     name: str

@@ -3,7 +3,7 @@ of a class that are functions of a higher layer."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
@@ -44,23 +44,28 @@ class Record:
     class, which took a third of the time of `import carver`. With `eq=False` a record is equal to itself alone."""
 
     __match_args__: ClassVar[tuple[str, ...]]
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    _fields: ClassVar[dict[str, Field[Any]]]
 
     def __init_subclass__(cls, eq: bool = True) -> None:
         dataclass(init=False, repr=False, eq=False)(cls)
+        cls._fields = {its.name: its for its in fields(cls)}  # type: ignore[arg-type]
         if not eq:
             cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
 
     def __init__(self, /, *args: Any, **given: Any) -> None:
         names, own = self.__match_args__, dict(zip(self.__match_args__, args, strict=False))
-        if len(own) < len(self.__dataclass_fields__):
-            for name, its in self.__dataclass_fields__.items():
+        if len(own) < len(self._fields):
+            for name, its in self._fields.items():
                 if name not in own:
                     own[name] = given.pop(name) if name in given and its.init else _default(type(self), its)
         if given or len(args) > len(names):
             odd = ", ".join(given) or f"{len(args)} values"
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(names)}, each once; got {odd}")
         vars(self).update(own)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Checks what was given."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -72,10 +77,10 @@ class Record:
 
     @property
     def _compared(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name, its in self.__dataclass_fields__.items() if its.compare])
+        return tuple([getattr(self, name) for name, its in self._fields.items() if its.compare])
 
     def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name, its in self.__dataclass_fields__.items() if its.repr)
+        shown = (f"{name}={getattr(self, name)!r}" for name, its in self._fields.items() if its.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache, cached_property, lru_cache
 from math import ceil, gcd, prod
 from typing import Any
@@ -107,8 +107,7 @@ MAX_ALIGN_BYTES = 128
 _NO_OPTIONS: Mapping[str, int] = FrozenDict()
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Record):
     """A complete description of a computation. Index order is storage order: the last index is contiguous.
 
     - `operator`: the folder in templates/ whose kernels can run it.
