@@ -350,6 +350,15 @@ template <int APART> __device__ void four(const float *x, float *y) {
 }
 extern "C" __global__ void in_fours(const float *x, float *y) { four<1>(x, y); }
 extern "C" __global__ void in_four_rows(const float *x, float *y) { four<1024>(x, y); }
+extern "C" __global__ void bordered(const float *x, float *y, int rows, int columns, int pitch) {
+    float sum = 0;
+    x += blockIdx.x * 32 + blockIdx.y * 16 * pitch;
+#pragma unroll 1
+    for (int j = threadIdx.y; j < rows; j += 8)
+#pragma unroll 1
+        for (int i = threadIdx.x; i < columns; i += 32) sum += x[j * pitch + i];
+    y[(blockIdx.y * gridDim.x + blockIdx.x) * 256 + threadIdx.y * 32 + threadIdx.x] = sum;
+}
 extern "C" __global__ void three_planes(const float *x, float *y, int n, int deep) {
     int at = blockIdx.x * blockDim.x + threadIdx.x + n * blockIdx.y * deep;
     for (int z = 0; z < deep; z++, at += n) y[at] = x[at] + x[at + n] + x[at + 2 * n];
@@ -693,6 +702,14 @@ def test_stores_that_fill_a_sector_one_behind_another_leave_l1_once(
     of = executed(cubin, entry, 32, 256, f32(4), f32(1 << 17))
     moved = sum(a.program_bytes * a.fetched for a in of.facts().accesses if a.kind == "store")
     assert moved == pytest.approx(4096.0 * written)
+
+
+def test_each_pass_of_a_tile_and_its_border_has_its_own_threads(cubin: tuple[str, bytes]) -> None:
+    across, down, pitch = 16, 32, 16 * 32 + 32
+    args = f32(down * 16 + 2, pitch), f32(across * down * 256), i32(18), i32(34), i32(pitch)
+    of = executed(cubin, "bordered", (across, down), (32, 8), *args)
+    assert of.facts().read_bytes == pytest.approx(4 * (down * 16 + 2) * (across * 32 + 2), rel=0.2)
+    assert of.facts().bytes_of("load") == pytest.approx(4 * 18 * 34, rel=0.15)
 
 
 def test_the_first_pass_of_a_short_loop_finds_nothing_in_l1(cubin: tuple[str, bytes]) -> None:

@@ -308,7 +308,7 @@ class Execution:
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             executions = tile.executions * float(scale[self.program.block_of[tile.index]])
-            asked, stride = executions * tile.tile_bytes * tile.whole, math.nan
+            asked, stride = executions * tile.tile_bytes * tile.mean, math.nan
             if lies is not None and tile.place is not None:
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),

@@ -48,8 +48,8 @@ class Tile:
     run_bytes, span_bytes: what is contiguous, and stretches with gaps of less than a sector
     density: share of the stretches that is used
     start: the first byte, as an example; offsets: of threads that stand for all, how far each is from the first byte
-    whole, part: bytes of a mean tile over `tile_bytes`, of those that hold all threads of `offsets` and of the others,
-        at the edges of a tensor
+    mean, whole, part: bytes of a mean tile over `tile_bytes`: of all, of those that hold all threads of `offsets`, and
+        of the others, at the edges of a tensor
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
     anywhere: the addresses are not known, at most of which tensor they are
@@ -73,6 +73,7 @@ class Tile:
     moved: float = 0.0
     executions: float = 0.0
     anywhere: bool = False
+    mean: float = 1.0
 
 
 def by_instruction(run: Run, kinds: Sequence[str]) -> dict[int, list[Event]]:
@@ -183,8 +184,8 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
             continue
         where = launch.place_of(int(address[0]))
         place, outside = place or where, outside or where is None
-        sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
         lanes_of_exact += len(lanes)
+        sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
         for slot in distinct(slots):
             mine = slots == slot
             order = np.argsort(address[mine], kind="stable")
@@ -207,23 +208,40 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     last = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
     ends = (0, min(len(threads) // 2 + WARP // 2, last), last)
     picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
-    whole = np.array([picks.keys() <= set(each.tolist()) for each, _ in seen])
     if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
             align_bytes=width, executions=executions / len(run.block_ids), anywhere=True,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
-    shares = np.array(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
+    mean = sum(sizes) / len(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
+    whole, part = (mean * share for share in _shares(events, picks, run))
     return Tile(
-        index, kind, path, place, size, float(shares[whole].mean()),
-        float(shares[~whole].mean()) if not whole.all() else float(shares.mean()),
+        index, kind, path, place, size, whole, part,
         run_bytes=size / (int((gaps > width).sum()) + 1), span_bytes=float(spans.mean()),
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         units=units, unit_bytes=unit,
-        moved=SECTOR_BYTES * sectors / sum(sizes), executions=executions / len(run.block_ids),
+        moved=SECTOR_BYTES * sectors / sum(sizes), executions=executions / len(run.block_ids), mean=mean,
     )  # fmt: skip
+
+
+def _shares(events: Sequence[Event], picks: Mapping[int, int], run: Run) -> tuple[float, float]:
+    """Lanes of executions by all threads of `picks` in a block, and those of others, over the mean of all."""
+    lanes_of, all_, many = [], [], []
+    for event in events:
+        lanes, _ = spread(event)
+        count = np.bincount(run.slot[lanes], minlength=len(run.block_ids))
+        picked = np.bincount(run.slot[lanes[np.isin(run.tid[lanes], list(picks))]], minlength=len(count))
+        lanes_of.append(count[count > 0])
+        all_.append(picked[count > 0] == len(picks))
+        many.append(np.full(len(lanes_of[-1]), times(event)))
+    share, whole, weight = (np.concatenate(each) for each in (lanes_of, all_, many))
+    share = share / np.average(share, weights=weight)
+    if whole.all() or not whole.any():
+        return 1.0, 1.0
+    return (float(np.average(share[whole], weights=weight[whole])),
+            float(np.average(share[~whole], weights=weight[~whole])))  # fmt: skip
 
 
 def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: int) -> int:
