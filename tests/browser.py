@@ -14,7 +14,10 @@ import pytest
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 in_a_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium")
 FRAME = """<title></title><iframe src="{name}" style="border: 0; width: {width}px; height: 900px"></iframe><script>
-setTimeout(() => {{ document.title = document.querySelector("iframe").contentDocument.title; }}, 3000);
+setInterval(() => {{
+  const said = document.querySelector("iframe").contentDocument?.title ?? "";
+  if (/^({{|error)/.test(said)) document.title = said;
+}}, 50);
 </script>"""
 
 
@@ -24,9 +27,11 @@ def said(page: Path, width: int, profile: Path) -> dict[str, Any]:
     frame.write_text(FRAME.format(name=page.name, width=width), encoding="utf-8")
     done = subprocess.run(
         [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-         f"--window-size={max(width, 500)},900", f"--user-data-dir={profile}", "--virtual-time-budget=6000",
+         f"--window-size={max(width, 500)},900", f"--user-data-dir={profile}", "--virtual-time-budget=10000",
          "--dump-dom", frame.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    found: dict[str, Any] = json.loads(re.findall("<title>(.*?)</title>", done.stdout, re.DOTALL)[0])
+    title = re.findall("<title>(.*?)</title>", done.stdout, re.DOTALL)[0]
+    assert title.startswith("{"), title or "the page's script said nothing"
+    found: dict[str, Any] = json.loads(title)
     return found
