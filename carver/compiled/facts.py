@@ -38,9 +38,11 @@ from .stretches import (
 from .trace import Access, LoopTrace, Trace
 from .values import SECTOR_BYTES
 
-SAMPLED, RUN_BYTES, APART = 2048, 512, 64
+SAMPLED, RUN_BYTES, APART, WORD_BYTES, ATOMIC = 2048, 512, 64, 4, "atomic global "
 """Places of atomics that say how they meet; bytes that one slice of L2 has in a row; elements from one piece of places
 that were loaded to the next, at least a sector."""
+EVEN = 0.999
+"""Share of the bytes of all tensors: no less is a difference."""
 CROWD = 5
 """Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance."""
 USUAL_LATENCY = 2
@@ -266,6 +268,8 @@ def gathered(
         if done := sum(float(n.sum()) for n, j in zip(passes.loops, passes.whose, strict=True) if j == i):
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
+    widths = [int(k.split()[-1]) for span in (machine.straight, *spans) for k in span.accesses if k.startswith(ATOMIC)]
+    widest = max(widths, default=WORD_BYTES)
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
@@ -279,7 +283,7 @@ def gathered(
         accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, dealt)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident, dealt),
+        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident, dealt, widest),
     )  # fmt: skip
 
 
@@ -290,12 +294,16 @@ def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
     return tuple(f"{name} ({where})" if where else name for name, where in idle)
 
 
-def footprints(touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them."""
+def footprints(
+    touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any], widest: int = WORD_BYTES
+) -> dict[str, Any]:
+    """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them;
+    `widest`: bytes of a lane of the widest atomic in the code."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots = max(int(arch.sm_count * resident), 1)
-    (alone, left, on_sm), changed = loads.on_sm(max(int(resident), 1)), sum(atomics.distinct().values())
-    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt)
+    (alone, left, on_sm), added = loads.on_sm(max(int(resident), 1)), atomics.distinct()
+    changed = sum(added.values())
+    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
     else:
@@ -313,13 +321,14 @@ def footprints(touched: Touched, arch: Arch, resident: float, dealt: Mapping[str
 
 
 def _atomic_turns(
-    accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any]
+    accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
+    added: Mapping[str, float] = {},
 ) -> tuple[float, float]:
-    """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which those
-    that lie anywhere would have to spread evenly for the busiest run of RUN_BYTES to have as many: the busiest of one
-    half of a sample, as often as the other half has it. Where the first place of each program's tile is known, these
-    are taken for all; else all places are alike."""
-    drawn, means, weights, busy = np.random.default_rng(0), [], [], math.inf
+    """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
+    would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
+    tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
+    as the other half has it. Where the first place of each program's tile is known, these are taken for all; else all places are alike."""
+    drawn, means, weights, rooms = np.random.default_rng(0), [], [], []
     for access in accesses:
         if access.kind != "atomic":
             continue
@@ -333,7 +342,7 @@ def _atomic_turns(
         if len(access.drawn):
             places, within, run = access.drawn.astype(np.int64), np.zeros(1, np.int64), 1
             if own := dealt.get(dealt_as(access)):
-                order = np.argsort(instructions(access, own), kind="stable")
+                order = np.argsort(instructions(access, own, widest), kind="stable")
                 places = places.reshape(-1, len(order))[:, order]
             places = places.reshape(-1, lanes)
         elif lost:
@@ -352,6 +361,7 @@ def _atomic_turns(
         np.maximum.at(most, sector, times)
         means.append(float(most.sum()) / max(words.size, 1))
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
+        rooms.append(added.get(access.argument or "", math.inf))
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
             runs = lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES
             warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
@@ -360,8 +370,12 @@ def _atomic_turns(
             rest, tile = runs[tile % 2 == 1], tile[tile % 2 == 1]
             met = rest == each[np.argmax(times)]  # how often others meet there is no selection
             if len(np.unique(tile[met.any(axis=1)])) >= CROWD:
-                busy = min(busy, RUN_BYTES * rest.size / float(met.sum()))
-    return (float(np.average(means, weights=weights)) if means else 1.0), busy
+                rooms[-1] = min(rooms[-1], RUN_BYTES * rest.size / float(met.sum()))
+    turns = np.array(means) * weights
+    meet = float((turns / np.maximum(rooms, RUN_BYTES)).sum())
+    room = float(turns.sum()) / meet if meet else math.inf
+    uneven = room < EVEN * (sum(added.values()) or math.inf)
+    return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf)
 
 
 def _lanes_at(access: Access) -> Any:

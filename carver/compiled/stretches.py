@@ -381,14 +381,14 @@ def dealt_as(access: Access) -> str:
     return f"{access.kind} {'x'.join(map(str, access.shape))}"
 
 
-def instructions(access: Access, dealt: Sequence[Sequence[int]]) -> Any:
+def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = WIDEST) -> Any:
     """Of each element of a tile, the instruction of a warp that it is of. `dealt`: along each dimension elements of a
     thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
-    WIDEST bytes."""
+    `widest` bytes."""
     out: Any = 0
     dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
     for n, c, size, threads, along in dimensions:
-        wide = min(size, max(int(WIDEST // access.item_bytes), 1)) if c == 1 else 1
+        wide = min(size, max(int(widest // access.item_bytes), 1)) if c == 1 else 1
         out = out * n + (along % size + along // (size * threads) * size) // wide
     return np.broadcast_to(out, access.shape).ravel()
 
