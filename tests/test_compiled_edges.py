@@ -379,6 +379,27 @@ def test_lanes_of_an_atomic_meet_by_the_elements_that_threads_have() -> None:
         assert _atomic_turns([access], {}, {"atomic 32x32": [[1, 1], threads, [1, 1]]})[0] == turns
 
 
+@pytest.mark.parametrize("widest, turns", [(4, 0.5), (8, 0.25), (16, 0.125)])
+def test_an_atomic_takes_of_each_thread_what_its_instruction_is_wide(widest: int, turns: float) -> None:
+    """Rows of 128 words whose lanes have four each: by single words a lane is 16 bytes from the next, two in a sector;
+    by pairs four words of a sector meet; by four all eight."""
+    at = np.arange(64)[:, None] * 128 + np.arange(128)
+    access = replace(tiles(np.full(64, np.nan), (1, 128), (0, 1)), kind="atomic", coef=(np.nan, 1.0), drawn=at.ravel())
+    assert _atomic_turns([access], {}, {"atomic 1x128": [[1, 4], [1, 32], [1, 1]]}, widest)[0] == turns
+
+
+def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
+    """As many turns on 4 KiB as on 1 MiB: the busiest runs are those of the small one, half as busy as if all were on
+    it; alone, each is even."""
+    one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
+    sizes = {"x": 4096.0, "y": 2.0**20}
+    turns, room = _atomic_turns([one, other], sizes, {}, 4, sizes)
+    mine, theirs = (_atomic_turns([each], sizes, {}, 4, sizes)[0] for each in (one, other))
+    assert turns == pytest.approx((mine + theirs) / 2, rel=0.01)
+    assert room == pytest.approx((mine + theirs) / (mine / 4096 + theirs / 2**20), rel=0.01)
+    assert _atomic_turns([one], sizes, {}, 4, {"x": 4096.0})[1] == np.inf
+
+
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512

@@ -327,7 +327,8 @@ def _atomic_turns(
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
     tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
-    as the other half has it. Where the first place of each program's tile is known, these are taken for all; else all places are alike."""
+    as the other half has it. Where the first place of each program's tile is known, these are taken for all; else all
+    places are alike."""
     drawn, means, weights, rooms = np.random.default_rng(0), [], [], []
     for access in accesses:
         if access.kind != "atomic":
