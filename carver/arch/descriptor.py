@@ -48,7 +48,8 @@ class Matrix(Record):
     flops_per_clk_per_sm: float
 
 
-class Arch(Record):
+@dataclasses.dataclass(frozen=True, slots=True, repr=False, match_args=False)
+class Arch:
     """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 
     name: str

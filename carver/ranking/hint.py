@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from functools import cache
 from math import exp
@@ -35,7 +35,8 @@ class NoRasterizationType(Enum):
 NoRasterization = NoRasterizationType.NoRasterization
 
 
-class Rasterization2DColumn(Record):
+@dataclass(frozen=True, slots=True)
+class Rasterization2DColumn:
     """Blocks go over the output column by column, inside panels of `panel_width` rows of blocks."""
 
     panel_width: int
@@ -84,7 +85,8 @@ class Told(Record):
 NOT_MEASURED = "not measured"
 
 
-class Hint(Record):
+@dataclass(frozen=True, repr=False, match_args=False)
+class Hint:
     """A ranked configuration. Fields that its kernel does not have are None, or absent from a mapping.
 
     `block`, `warp` and `thread` are extents in elements of the output, one for each tiled axis: (rows, columns) for a

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -163,7 +163,8 @@ class Step(Record):
     why: str = ""
 
 
-class Search(Record):
+@dataclass(frozen=True)
+class Search:
     """How a search came to its ranking."""
 
     steps: tuple[Step, ...]
@@ -191,7 +192,8 @@ class Search(Record):
         return f"{len(self.steps)} compiled, {refused} of them refused, in {took:.1f} s{best}; ended: {self.ended}"
 
 
-class Ranking(Record, Sequence[Hint], eq=False):
+@dataclass(frozen=True, eq=False)
+class Ranking(Sequence[Hint]):
     """Hints, best first. Prints as a table. Hints are made when they are accessed.
 
     Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. Ranks, which are printed and exported,
