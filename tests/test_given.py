@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import itertools
 import json
 import os
+import pickle
 import re
 import stat
 from collections.abc import Callable
@@ -30,6 +32,7 @@ from carver.base.errors import (
     KernelError,
     ProblemError,
 )
+from carver.base.types import Record
 from carver.calibrate.fitting import write
 from carver.cli.main import main
 from carver.kernels.declaration import backends, every
@@ -403,3 +406,20 @@ def test_sizes_of_a_portfolio_are_no_number() -> None:
     for sizes in (3, np.array(3)):
         with pytest.raises(ProblemError, match="sizes are a range, a list, or a mapping"):
             M.with_arch("h200").portfolio(2, M=sizes)  # type: ignore[arg-type]
+
+
+class Pair(Record):
+    first: int
+    second: list[int] = dataclasses.field(default_factory=list, compare=False)
+
+
+def test_a_record_is_a_frozen_dataclass() -> None:
+    one = Pair(1)
+    assert one == Pair(first=1, second=[2]) != Pair(2) and hash(one) == hash(Pair(1))
+    assert one.second is not Pair(1).second and repr(one) == "Pair(first=1, second=[])"
+    assert dataclasses.replace(one, first=3) == pickle.loads(pickle.dumps(Pair(3))) == Pair(3, [4])
+    for args, words in (((), {}), ((1, [], 2), {}), ((1,), {"first": 2}), ((1,), {"third": 2})):
+        with pytest.raises(TypeError, match="Pair"):
+            Pair(*args, **words)  # type: ignore[arg-type]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.first = 2  # type: ignore[misc]
