@@ -304,10 +304,11 @@ def footprints(
     (alone, left, on_sm), added = loads.on_sm(max(int(resident), 1)), atomics.distinct()
     changed = sum(added.values())
     turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
+    together = atomics.waves(slots).live_bytes
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
-    else:
-        busy_bytes = min(busy_bytes, atomics.waves(slots).live_bytes)
+        together = max(together, sum(near for *_, near in anywhere))
+    busy_bytes = min(busy_bytes, together)
     return {
         "read_bytes": sum(reads.distinct().values()),
         "written_bytes": sum(touched.writes.distinct().values()) + changed,

@@ -390,7 +390,7 @@ class _Evaluator:
         rank = len(out.shape)
         if name in BINARY and len(given) == 2:
             if out.element == "i1" and rank:
-                return both(*given) if name == "andi" else unknown(rank)
+                return both(*given, out.shape) if name == "andi" else unknown(rank)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
             return binary(name, given[0], given[1], out.shape)
@@ -449,7 +449,7 @@ class _Evaluator:
         held = np.asarray(self.values[pointer.source])
         if held.ndim == 0:
             return known(held.item(), rank)
-        if pointer.base is None:
+        if pointer.base is None and pointer.exact is None:
             return unknown(rank, pointer.loads or frozenset([pointer.source]))
         return looked_up(held.reshape(-1), pointer, extents)
 
@@ -545,7 +545,9 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pieces = pointer.pieces if any(pointer.pieces) else alike(pointer, shape, frame.lanes)
+        pieces: Any = pointer.pieces
+        if not any(pieces):
+            pieces = (None,) * len(shape) if pointer.base is None else alike(pointer, shape, frame.lanes)
         loaded = kind == "load"
         few = min(max(FEW_ELEMENTS // math.prod(shape), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
         tiles = drawn(pointer, shape, frame.lanes, few) if kind != "store" else []

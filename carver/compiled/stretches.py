@@ -218,16 +218,21 @@ def runs(
 ) -> tuple[Part, ...]:  # fmt: skip
     """Elements of a tile that lie one after another, or apart by less than `gap`, where sums of places are rounded, as
     those of a turned image are. Half a step of each sum is over at the tile's first element."""
+    places = np.unique(_turned(shape, coef, floors))
+    ends = np.flatnonzero(np.diff(places, append=np.inf) > max(gap, 1.0))
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    spans = zip(places[begins], places[ends], strict=True)
+    return tuple(Part(0.0, float(low), 1.0, float(high - low) + 1.0) for low, high in spans)
+
+
+def _turned(shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...]) -> Any:
+    """Places of all elements of a tile where sums of places are rounded, from near its first one on."""
     along = np.meshgrid(*map(np.arange, shape), indexing="ij", sparse=True)
     at: Any = sum(c * i for c, i in zip(coef, along, strict=True))
     for factor, slopes in floors:
         place: Any = sum(c * i for c, i in zip(slopes, along, strict=True))
         at = at + factor * (np.floor(place + 0.5) - place)
-    places = np.unique(np.rint(at))
-    ends = np.flatnonzero(np.diff(places, append=np.inf) > max(gap, 1.0))
-    begins = np.concatenate([[0], ends[:-1] + 1])
-    spans = zip(places[begins], places[ends], strict=True)
-    return tuple(Part(0.0, float(low), 1.0, float(high - low) + 1.0) for low, high in spans)
+    return np.rint(at)
 
 
 def _one_shape(accesses: Sequence[Access]) -> FloatArray:
@@ -396,11 +401,16 @@ def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float =
 def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float]:
     """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
     known, and the bytes of the sectors that they want of each. 0 where that is not known."""
-    if access.kind != "load" or not len(access.drawn) or not len(dealt):
+    if access.kind != "load" or not (len(access.drawn) or access.turned) or not len(dealt):
         return 0.0, 0.0
     instruction = instructions(access, dealt)
-    places = access.drawn.reshape(-1, math.prod(access.shape))
-    places = places[: max(MOST_DEALT // places.shape[1], 1)]
+    places: Any = access.drawn.reshape(-1, math.prod(access.shape))
+    many = max(MOST_DEALT // math.prod(access.shape), 1)
+    if not len(access.drawn):
+        starts = access.start[np.isfinite(access.start)]
+        starts = starts[:: max(len(starts) // many, 1)]
+        places = starts[:, None] + _turned(access.shape, access.coef, access.floors).ravel()
+    places = places[:many]
     count = int(np.max(instruction)) + 1
     own = np.arange(len(places))[:, None] * count + instruction
     known = np.isfinite(places)

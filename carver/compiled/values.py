@@ -155,7 +155,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
     cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and any(pieces))
-    exact = _both(op, a, b, extents) if a.exact or b.exact or cut else None
+    exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
@@ -175,8 +175,14 @@ def _remainder(op: str, a: Value, b: Value) -> tuple[str, Value, Value]:
 
 def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
     """All elements in one lane, dimensions along which they are the same left at 1; None if they are not known."""
-    if v.exact or v.base is None or any(np.isnan(c).any() for c in v.coef):
-        return v.exact and v.exact(lane)
+    if v.exact:
+        return v.exact(lane)
+    if v.box is not None and v.base is None and not v.bound:  # of a mask
+        every = np.zeros(extents, bool)
+        inside(v, lane, every)[0][:] = True
+        return every
+    if v.base is None or any(np.isnan(c).any() for c in v.coef):
+        return None
     if v.uniform:
         return np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
     if len(extents) != len(v.coef):  # of a counter that a loop carries, which are not asked for
@@ -192,14 +198,22 @@ def _in_lane(column: Column, lane: int) -> Any:
     return np.ravel(column)[lane if np.size(column) > 1 else 0]
 
 
-def _both(op: str, a: Value, b: Value, extents: Sequence[int]) -> Callable[[int], Any]:
-    @lru_cache(maxsize=1)  # of a sum that others share
+def _whole(op: str) -> Callable[..., Any]:
+    """An operation, which computes integers in 64 bits."""
+    by = _EXACT[op]
+    return by if op.endswith("f") else lambda a, b: by(np.asarray(a, np.int64), np.asarray(b, np.int64))
+
+
+def _all(by: Callable[..., Any], values: Sequence[Value], extents: Sequence[int]) -> Callable[[int], Any]:
+    """Every element in a lane of what an operation makes of values, if theirs are known."""
+
+    @lru_cache(maxsize=1)  # of a result that others share
     def exact(lane: int) -> Any:
-        given = [elements(v, lane, extents) for v in (a, b)]
+        given = [elements(v, lane, extents) for v in values]
         if any(each is None for each in given):
             return None
         with np.errstate(all="ignore"):
-            return _EXACT[op](*(each if op.endswith("f") else np.asarray(each, np.int64) for each in given))
+            return by(*given)
 
     return exact
 
@@ -213,17 +227,19 @@ def _moved(exact: Callable[[int], Any] | None, move: Callable[[Any], Any]) -> Ca
 
 
 def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
-    """What a tensor holds at places of which the first is known in each lane."""
-    first: Any = held[np.clip(np.asarray(places.base), 0, len(held) - 1).astype(np.int64)]
-    first = first.astype(np.int64 if first.dtype.kind in "iub" else np.float64)
+    """What a tensor holds at places of which the first, or every one, is known in each lane."""
+    first: Any = None
+    if places.base is not None:
+        first = held[np.clip(np.asarray(places.base), 0, len(held) - 1).astype(np.int64)]
+        first = first.astype(np.int64 if first.dtype.kind in "iub" else np.float64)
     coef = tuple(0.0 if _zero(c) else np.nan for c in places.coef)
     if places.uniform:
         return Value(first, coef, beside=np.zeros(1))
 
-    def exact(lane: int) -> Any:
-        at = elements(places, lane, extents)
-        return None if at is None else held[np.clip(at, 0, len(held) - 1).astype(np.int64)]
+    def at(index: Any) -> Any:
+        return held[np.clip(index, 0, len(held) - 1).astype(np.int64)]
 
+    exact = _all(at, [places], extents)
     loads = frozenset([places.source or ""])
     return Value(first, coef, loads=loads, beside=np.zeros(1), exact=exact, root=object())
 
@@ -390,11 +406,18 @@ def scaled(v: Value, by: Column) -> Value:
     return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None, exact=None, root=None)
 
 
+_HOLDS: Mapping[str, Callable[..., Any]] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+
+
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     """A comparison, as a number where all elements agree, else as the range of elements for which it holds."""
     rank = len(extents)
+    exact = _all(_HOLDS[predicate[-2:]], (a, b), extents) if a.exact or b.exact else None
+    lost = replace(unknown(rank, a.loads | b.loads), exact=exact)
     if a.base is None or b.base is None:
-        return unknown(rank, a.loads | b.loads)
+        return lost
     gap = b.base - a.base
     slopes = _coefficients("subi", b, a, extents) if rank else ()
     moving = [d for d, c in enumerate(slopes) if not _zero(c)]
@@ -406,7 +429,7 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
         box: Box = ((np.where(test > 0, 0, 0), np.where(test > 0, extents[0], 0)), *[None] * (rank - 1)) if rank else ()
         return Value(test, (0.0,) * rank, box=box if rank else None)
     if len(moving) > 1 or np.isnan(slopes[moving[0]]).any():
-        return unknown(rank)
+        return lost
     d, slope, n = moving[0], np.atleast_1d(slopes[moving[0]]), extents[moving[0]]
     with np.errstate(all="ignore"):
         root = -gap / slope
@@ -425,15 +448,18 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
     return Value(None, (np.nan,) * rank, box=tuple(ranges))
 
 
-def both(a: Value, b: Value) -> Value:
+def both(a: Value, b: Value, extents: Sequence[int]) -> Value:
     """The conjunction of two masks."""
+    exact = _all(np.logical_and, (a, b), extents) if a.exact or b.exact else None
+    loads = a.loads | b.loads
     if a.box is None or b.box is None:
-        return replace(a if b.box is None else b, base=None, bound=True, loads=a.loads | b.loads)
+        mask, coef = (a, b.coef) if b.box is None else (b, a.coef)
+        return replace(mask, base=None, coef=coef, bound=True, loads=loads, exact=exact)
     ranges = tuple(
         x if y is None else y if x is None else (np.maximum(x[0], y[0]), np.minimum(x[1], y[1]))
         for x, y in zip(a.box, b.box, strict=True)
     )
-    return Value(None, (np.nan,) * len(ranges), box=ranges, bound=a.bound or b.bound)
+    return Value(None, (np.nan,) * len(ranges), box=ranges, bound=a.bound or b.bound, loads=loads, exact=exact)
 
 
 def share(mask: Value | None, extents: Sequence[int]) -> Column:
@@ -561,15 +587,16 @@ def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
     loads, source = test.loads | a.loads | b.loads, a.source or b.source
     if test.base is not None and test.uniform and a.base is not None and b.base is not None:
         return _either(test.base != 0, a, b, loads)
+    exact = _all(np.where, (test, a, b), out.shape) if test.exact or a.exact or b.exact else None
     if out.element == "i1" or not len(a.coef) == len(b.coef) == rank:
-        return unknown(rank, loads)
-    if test.box is not None:
+        return replace(unknown(rank, loads), exact=exact)
+    if test.box is not None and not (test.bound and test.loads):
         return _either(share(test, out.shape) > 0.5, a, b, loads)
     if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
         lies = test.coef if test.loads and test.coef else a.coef
         coef = tuple(np.nan if _zero(x) and not _zero(c) else x for x, c in zip(a.coef, lies, strict=True))
-        return Value(None, coef, source, loads=loads)
-    return unknown(rank, loads)
+        return Value(None, coef, source, loads=loads, exact=exact)
+    return replace(unknown(rank, loads), exact=exact)
 
 
 def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
