@@ -23,7 +23,19 @@ from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lin
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
-from carver.compiled.values import Piece, Value, binary, elements, known, selected, unknown
+from carver.compiled.values import (
+    Floor,
+    Piece,
+    Value,
+    binary,
+    both,
+    compared,
+    elements,
+    known,
+    looked_up,
+    selected,
+    unknown,
+)
 from carver.cost.models.compiled import _cached, _lines_at_once
 from tests.test_compiled_isa_banks import TID, code
 
@@ -156,6 +168,16 @@ def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: in
     assert dealt_of(added) == {"atomic 64": dealt}
     assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]]) == wanted
     assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
+
+
+def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:
+    """Rows of 1,024 numbers, turned by a right angle: each of 32 lanes along a row is in a line of its own, each down
+    a column beside the next."""
+    floors = (Floor(1024.0, (0.0, 1.0)), Floor(1.0, (1.0, 0.001)))
+    access = replace(tiles(np.arange(4) * 32768.0, (32, 32), (1, 1024)), floors=floors)
+    assert access.turned
+    wanted = [lines(access, [[1, 1], threads, [1, 1]]) for threads in ([1, 32], [32, 1])]
+    assert wanted == [(32.0, 32.0), (1.0, 128.0)]
 
 
 def test_what_a_search_by_halves_chooses_lies_anywhere() -> None:
@@ -422,6 +444,24 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
         found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, {})
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
+
+
+def test_atomics_at_loaded_places_meet_within_what_programs_that_run_together_share() -> None:
+    """Rows at loaded places of a tensor of 1 MiB: an SM each for 32 programs adds to a quarter at a time."""
+    access = replace(LOST, kind="atomic", beside=np.repeat(np.arange(4.0) * 64, 8))
+    trace = Trace((8, 4, 1), 32, ((0, 32),), accesses=[access])
+    arch = replace(carver.load_arch("h100"), sm_count=8)
+    assert footprints(Touched.of(trace, {"x": 2.0**20}), arch, 1.0, {})["atomic_bytes"] <= 2**18
+
+
+def test_a_choice_by_what_was_loaded_and_a_bound_is_followed() -> None:
+    """32 numbers of a tensor whose contents are known: those below 20, of the first 24, are kept, the others are 0."""
+    held, out = np.arange(64) ** 2 % 37, Type("i32", (32,))
+    index = Value(np.zeros(1), (1.0,))
+    number = looked_up(held, index, (32,))
+    mask = both(compared("slt", number, known(20, 1), (32,)), compared("slt", index, known(24, 1), (32,)), (32,))
+    kept = elements(selected(mask, number, known(0, 1), out), 0, (32,))
+    assert kept.tolist() == np.where((held[:32] < 20) & (np.arange(32) < 24), held[:32], 0).tolist()
 
 
 @pytest.mark.parametrize(("fields", "times"), [(range(16), 8.0), (range(4, 7), 3.0), ((0, 8), 1.0), ((0, 0), 1.0)])
