@@ -390,7 +390,7 @@ class _Evaluator:
         rank = len(out.shape)
         if name in BINARY and len(given) == 2:
             if out.element == "i1" and rank:
-                return both(*given, out.shape) if name == "andi" else unknown(rank)
+                return both(given[0], given[1], out.shape) if name == "andi" else unknown(rank)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
             return binary(name, given[0], given[1], out.shape)
