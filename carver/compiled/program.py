@@ -20,7 +20,23 @@ from . import ttir
 from .carried import READS, matters, staying, steps, straight, waits, wanted_by
 from .sectors import FEW_ELEMENTS, FEW_LANES, SAMPLED_LANES, Sectors, alike, drawn, laid_out, sectors, unmet
 from .stretches import Stretch
-from .trace import Access, Dot, Frame, LoopTrace, Trace, changed, iterated, iterations, joined, sampled, spread, within
+from .trace import (
+    Access,
+    Dot,
+    Frame,
+    LoopTrace,
+    Trace,
+    changed,
+    covered,
+    iterated,
+    iterations,
+    joined,
+    sampled,
+    sayable,
+    spread,
+    undecided,
+    within,
+)
 from .ttir import Block, Function, Op, Region
 from .values import (
     BINARY,
@@ -35,7 +51,6 @@ from .values import (
     broadcast,
     compared,
     constant,
-    covered,
     expanded,
     first_of,
     known,
@@ -43,12 +58,10 @@ from .values import (
     merged,
     ranked,
     rounded,
-    sayable,
     scaled,
     selected,
     share,
     transposed,
-    undecided,
     uniform_box,
     unknown,
 )
@@ -265,7 +278,7 @@ class _Evaluator:
         inner.env[iv] = Value(spread(low.base, index) + spread(step.base, index) * at)
         for op_inside in staying(body, [n for n, _ in carried], iv):
             self.op(inner, op_inside)
-        deltas = [_delta(inner, delta) if kind == "linear" else None for kind, delta in changes]
+        deltas = [inner.number(delta) if kind == "linear" else None for kind, delta in changes]
         for (name, _), value, (kind, _), by in zip(carried, initial, changes, deltas, strict=True):
             start = value.take(index)
             if by is not None:
@@ -367,7 +380,7 @@ class _Evaluator:
             case "exp" | "exp2" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
                 self.trace.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
             case "addf" | "subf" | "mulf" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
-                first = _delta(frame, op.operands[0])
+                first = frame.number(op.operands[0])
                 if name != "subf" or first is None or np.any(first.base):  # a sign is part of what takes it
                     self.trace.loops[frame.loop].float_flops += math.prod(of.shape) * float(frame.weight.sum())
             case _ if name.startswith("descriptor_"):
@@ -584,8 +597,3 @@ def _read(*stretches: tuple[Frame, Block]) -> list[str]:
     """The tensors that these stretches of a loop load from."""
     pointers = [frame.get(op.operands[0]) for frame, block in stretches for op in block.ops if op.name in READS]
     return sorted({p.source for p in pointers if isinstance(p, Value) and p.source})
-
-
-def _delta(frame: Frame, name: str) -> Value | None:
-    value = frame.get(name)
-    return value if isinstance(value, Value) and value.base is not None else None

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from .sectors import Sectors
-from .values import NOWHERE, Column, Described, Floor, Piece, Value, merged, unknown
+from .values import NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, merged, unknown
 
 MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
@@ -82,6 +83,11 @@ class Frame:
                 return unknown()
             self.env[name] = self.parent.get(name).take(self.index)
         return self.env[name]
+
+    def number(self, name: str) -> Value | None:
+        """The same of what is known in each lane; None of anything else."""
+        value = self.get(name)
+        return value if isinstance(value, Value) and value.base is not None else None
 
     def child(self, index: Any, **changed: Any) -> Frame:
         """A frame within this one: its lanes are those of `index`, each as often as it stands there."""
@@ -273,3 +279,30 @@ def joined(parts: Sequence[Access]) -> Access:
         )  # fmt: skip
     columns: Any = {name: np.concatenate([getattr(p, name) for p in parts]) for name in (*COLUMNS, "beside")}
     return replace(first, **columns)
+
+
+def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:
+    """Share of a mask's elements along each dimension that are true at most: below 1 where a tile is wider than what
+    there is for it in all programs."""
+    if mask is None or mask.box is None:
+        return (1.0,) * len(extents)
+    return tuple(
+        1.0 if ranged is None else float(np.max(np.clip(ranged[1] - ranged[0], 0, n) / n, initial=0.0))
+        for ranged, n in zip(mask.box, extents, strict=True)
+    )
+
+
+def sayable(value: Value) -> bool:
+    """Whether what is not known of a value follows from what tensors hold at the launch, which a caller can say."""
+    return bool(value.loads) and not value.loads & PRODUCTS
+
+
+def undecided(what: str, value: Value) -> ProblemError:
+    """Why `what` cannot be followed, and what the caller can say of it."""
+    if not sayable(value):
+        whose = "multiplies" if value.loads else "computes from its tensors"
+        return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
+    names = ", ".join(repr(n) for n in sorted(value.loads))
+    first = min(value.loads)
+    hint = f"values={{{first!r}: 2048}} where one number stands for all, else an array of them (in a file: [values])"
+    return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base.errors import ProblemError
 from .ttir import Type
 
 Column: TypeAlias = Any
@@ -475,17 +474,6 @@ def share(mask: Value | None, extents: Sequence[int]) -> Column:
     return out
 
 
-def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:
-    """Share of a mask's elements along each dimension that are true at most: below 1 where a tile is wider than what
-    there is for it in all programs."""
-    if mask is None or mask.box is None:
-        return (1.0,) * len(extents)
-    return tuple(
-        1.0 if ranged is None else float(np.max(np.clip(ranged[1] - ranged[0], 0, n) / n, initial=0.0))
-        for ranged, n in zip(mask.box, extents, strict=True)
-    )
-
-
 def inside(mask: Value | None, lane: int, tile: Any) -> tuple[Any, float]:
     """What a mask lets through of a tile in one lane, as far as it is a box; and the share of its elements. Dimensions
     along which the tile is the same may be left at 1."""
@@ -607,19 +595,3 @@ def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
     known_ = a.base is not None and b.base is not None
     base = np.where(first, a.base, b.base) if known_ else None
     return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
-
-
-def sayable(value: Value) -> bool:
-    """Whether what is not known of a value follows from what tensors hold at the launch, which a caller can say."""
-    return bool(value.loads) and not value.loads & PRODUCTS
-
-
-def undecided(what: str, value: Value) -> ProblemError:
-    """Why `what` cannot be followed, and what the caller can say of it."""
-    if not sayable(value):
-        whose = "multiplies" if value.loads else "computes from its tensors"
-        return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
-    names = ", ".join(repr(n) for n in sorted(value.loads))
-    first = min(value.loads)
-    hint = f"values={{{first!r}: 2048}} where one number stands for all, else an array of them (in a file: [values])"
-    return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")
