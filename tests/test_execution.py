@@ -712,6 +712,12 @@ def test_each_pass_of_a_tile_and_its_border_has_its_own_threads(cubin: tuple[str
     assert of.facts().bytes_of("load") == pytest.approx(4 * 18 * 34, rel=0.15)
 
 
+def test_loads_that_fetch_in_the_same_passes_wait_together() -> None:
+    fresh = [1 / 3] * 3 + [0.0] * 9
+    assert waited([(100.0, 2.0, fresh, 1 / 3)]) == pytest.approx(1 / 6)
+    assert waited([(100.0, 2.0, fresh, 1.0)]) == pytest.approx(1 / 2)
+
+
 def test_the_first_pass_of_a_short_loop_finds_nothing_in_l1(cubin: tuple[str, bytes]) -> None:
     """Of three planes that a pass adds up the next one finds two."""
     n = 1 << 14
@@ -760,7 +766,7 @@ def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> Non
     # of eight loads that are issued together one fetches their sector, and all wait for it
     assert sum(load.program_bytes for load in loads) == pytest.approx(4 * 4096 / 2, rel=0.02)
     assert {load.stride_bytes / max(load.span_bytes, 32.0) for load in loads} == {1.0}
-    assert waited([(10.0, 8.0, [1.0] + [0.0] * 7)]) == 1 / 8  # where each waits for the one before it
+    assert waited([(10.0, 8.0, [1.0] + [0.0] * 7, 1.0)]) == 1 / 8  # where each waits for the one before it
 
 
 def test_numbers_that_a_store_may_have_changed_are_read_again_from_l1(cubin: tuple[str, bytes]) -> None:

@@ -296,11 +296,11 @@ class Execution:
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
-        fresh = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
+        fresh, asking = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
         shares: defaultdict[int, list[float]] = defaultdict(list)
         for index, part in fresh.items():
             shares[owner.get(index, -1)].append(part)
-        inside, outside = (waited([(*some[n], shares[n]) for n in some]) for some in (waits, once))
+        inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
@@ -435,15 +435,15 @@ def covered(places: Array, some: Array) -> float:
     return float((places[np.searchsorted(places[:-1], some)] == some).mean())
 
 
-def waited(loops: Sequence[tuple[float, float, Sequence[float]]]) -> float:
-    """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, and the share
-    that each load has to fetch. Loads that are issued together with one that fetches wait for that as well, so that
-    each pass which fetches has a wait."""
+def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:
+    """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, the share that
+    each load has to fetch, and that of the passes in which any does. Loads that are issued together with one that
+    fetches wait for that as well, so that each pass which fetches has a wait."""
     all_waits = exposed = 0.0
-    for passes, waits, fresh in loops:
+    for passes, waits, fresh, asking in loops:
         if fresh:
             all_waits += passes * waits
-            exposed += passes * max(waits * float(np.mean(fresh)), min(waits, sum(fresh), 1.0))
+            exposed += passes * max(waits * float(np.mean(fresh)), min(waits, sum(fresh), asking))
     return exposed / all_waits if all_waits else 1.0
 
 

@@ -439,10 +439,12 @@ PAST_L1 = ("BYPASS", "STRONG", "CONSTANT_SYS")
 """Parts of opcodes that go by L1."""
 
 
-def fetched_shares(run: Run, code: Code, room_bytes: float, executions: Mapping[int, float]) -> dict[int, float]:
+def fetched_shares(
+    run: Run, code: Code, room_bytes: float, executions: Mapping[int, float]
+) -> tuple[dict[int, float], dict[int, float]]:
     """Share of the sectors of a load that L1 asks L2 for, by instruction, in all its `executions` by a block, of which
-    those after the first go on evenly. `room_bytes`: of L1, for one block. Sectors are gone that so many others were
-    fetched after, and in a loop those from before it.
+    those after the first go on evenly; and by loop the share of its passes in which any load asks. `room_bytes`: of L1,
+    for one block. Sectors are gone that so many others were fetched after, and in a loop those from before it.
     Source: rows of 44 KB that four blocks of an SM go over twice, on an H200 with L1 for all: 5 % of the second pass
     hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
 
@@ -453,7 +455,7 @@ def fetched_shares(run: Run, code: Code, room_bytes: float, executions: Mapping[
     loop_of = {i: n for n, loop in enumerate(code.all_loops()) for i in loop.own}
     entered: dict[int, int] = {}
     leapt = set[int]()
-    keys, times, starts, owners = [], [], [], []
+    keys, times, starts, owners, moments = [], [], [], [], list[tuple[int, int]]()
     block = len(run.block_ids) // 2
     for now, event in enumerate(run.log):
         index = run.program.index[event.where] if event.kind == "global" else -1
@@ -473,9 +475,10 @@ def fetched_shares(run: Run, code: Code, room_bytes: float, executions: Mapping[
         starts.append(np.full(len(sectors), begun))
         owners.append(np.full(len(sectors), index if index in since and index not in leapt else -1 - index))
         since[index] = now
+        moments.append((now, index))
         leapt.discard(index)
     if not keys:
-        return {}
+        return {}, {}
     key, time, start, owner = (np.concatenate(each) for each in (keys, times, starts, owners))
     order = np.lexsort((time, key))
     again = np.zeros(len(key), bool)
@@ -494,7 +497,15 @@ def fetched_shares(run: Run, code: Code, room_bytes: float, executions: Mapping[
         out[index] = float(fresh[mine].mean())
         if first.any() and (passes := executions.get(index, 1.0)) > 1.0:
             out[index] += (float(fresh[first].mean()) - out[index]) / passes
-    return out
+    asks = np.zeros(int(time.max()) + 1, bool)
+    asks[time[fresh]] = True
+    passing: defaultdict[int, defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    seen: defaultdict[int, int] = defaultdict(int)
+    for now, index in moments:
+        if index in loop_of and (seen[index] or executions.get(index, 1.0) <= 1.0):
+            passing[loop_of[index]][seen[index]].append(bool(asks[now]))
+        seen[index] += 1
+    return out, {loop: float(np.mean([any(each) for each in of.values()])) for loop, of in passing.items()}
 
 
 WORDS = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
