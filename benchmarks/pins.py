@@ -2,7 +2,7 @@
 
     python benchmarks/pins.py agree [--problems 100] [--processes 8] [--configs 6] [--cold 20] [--folder FOLDER]
                                     [--pythons PATH...]
-    python benchmarks/pins.py resolution tests/data/h100/ranked_again.jsonl.gz
+    python benchmarks/pins.py resolution tests/data/h200/zoos_priced.jsonl.gz
 
 `agree` chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for all
 configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
