@@ -19,7 +19,7 @@ from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
-from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines, rectangles
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines, passed_on, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
@@ -444,6 +444,16 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
         found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, {})
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
+
+
+@pytest.mark.parametrize(
+    ("size", "behind", "share"), [(1, 5 / 6, 1 / 6), (1, 0.5, 0.5), (1, 0.0, 1.0), (2, 5 / 6, 1.0)]
+)
+def test_fields_stored_one_behind_another_leave_l1_once(size: int, behind: float, share: float) -> None:
+    """Six fields of structs of 24 bytes: a warp whose lanes have a struct each is in six lines, with two in twelve."""
+    every = [replace(tiles(np.arange(8.0) * 1536 + i, (256,), (6,)), kind="store") for i in range(6)]
+    assert passed_on(every[0], every, [[size], [32], [8 // size]], behind) == pytest.approx(share)
+    assert passed_on(every[0], every[:1], [[size], [32], [8 // size]], behind) == 1.0
 
 
 def test_atomics_at_loaded_places_meet_within_what_programs_that_run_together_share() -> None:

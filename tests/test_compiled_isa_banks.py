@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carver.compiled.isa.banks import atomic_sectors, conflicts, partial_lines
+from carver.compiled.isa.banks import atomic_sectors, behind, conflicts, partial_lines
 from carver.compiled.isa.code import Instruction
 
 TID = ("S2R", "R0, SR_TID.X")
@@ -222,3 +222,16 @@ def test_a_number_is_written_beside_its_predicate() -> None:
 def test_stores_fill_sectors_of_lines_in_part(address: tuple[str, str], access: str, lines: int) -> None:
     found = partial_lines(code(TID, ("LDC.64", "R4, c[0x0][0x210]"), address, ("STG.E", f"{access}, R9")))
     assert found.get(3, 0) == lines
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [("[R2.64+0x4]", 1), ("[R2.64+-0x4]", 1), ("[R2.64+0x20]", 0), ("[R4.64+0x4]", 0)],
+)
+def test_a_store_behind_another_one_to_the_same_sectors(second: str, found: int) -> None:
+    """By the same registers and less than 32 bytes away; not if two instructions stand between them."""
+    first, next_ = ("STG.E", "desc[UR4][R2.64], R9"), ("STG.E", f"desc[UR4]{second}, R8")
+    other = ("IADD3", "R6, R6, 0x1, RZ")
+    assert behind(code(first, next_), [0, 1]) == found
+    assert behind(code(first, other, next_), [0, 1, 2]) == found
+    assert behind(code(first, other, other, next_), [0, 1, 2, 3]) == 0

@@ -31,6 +31,7 @@ from .stretches import (
     lanes_bytes,
     lines,
     merged,
+    passed_on,
     reached,
     scattered,
     tile_elements,
@@ -120,7 +121,8 @@ class AccessFacts:
     fresh: float = 1.0
     """Share of its sectors that no load before it, at a known distance, has fetched and L1 still has."""
     merged: float = 1.0
-    """Share of its sectors that no earlier iteration in the same pass of the code has asked for."""
+    """Share of its sectors that no earlier iteration in the same pass of the code has asked for; of a store, that none
+    right before it wrote."""
     new: float = 1.0
     """Share of its sectors that it did not fetch in an earlier pass of its loop; `fetched` has no others."""
     lanes_bytes: float = 0.0
@@ -270,6 +272,9 @@ def gathered(
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     widths = [int(k.split()[-1]) for span in (machine.straight, *spans) for k in span.accesses if k.startswith(ATOMIC)]
     widest = max(widths, default=WORD_BYTES)
+    parts = (machine.straight, *spans)
+    stores = sum(n for span in parts for kind, n in span.accesses.items() if kind.startswith("store global "))
+    behind = sum(span.stores_behind for span in parts) / max(stores, 1)
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
@@ -280,7 +285,8 @@ def gathered(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
-        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, dealt)
+        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, dealt,
+                               behind)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident, dealt, widest),
@@ -410,17 +416,20 @@ def unevenness(work: FloatArray, slots: float) -> float:
 
 def _access(
     access: Access, trace: Trace, at_once: float | None, sector_bytes: int, room_bytes: float,
-    sizes: Mapping[str, float], dealt: Mapping[str, Sequence[Sequence[int]]],
+    sizes: Mapping[str, float], dealt: Mapping[str, Sequence[Sequence[int]]], behind: float,
 ) -> AccessFacts:  # fmt: skip
     """`at_once`: iterations of its loop that the code does in one pass; None where the code has no such loop, which
-    does all of them. `room_bytes`: of L1 for a program."""
+    does all of them. `room_bytes`: of L1 for a program; `behind`: share of the code's stores that come right behind
+    another one."""
     most = float(access.count.mean()) if access.loop >= 0 and len(access.count) else 1.0
     unrolled, at_once = most if at_once is None else at_once, at_once or 1.0
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
     stretch = Stretch.of(access, sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
-    wanted, line_bytes = lines(access, dealt.get(dealt_as(access), ()))
+    own = dealt.get(dealt_as(access), ())
+    wanted, line_bytes = lines(access, own)
+    once_asked = merged(access, unrolled) * passed_on(access, trace.accesses, own, behind)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
         program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
@@ -429,7 +438,7 @@ def _access(
         align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
         touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
-        fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=merged(access, unrolled),
+        fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0),
         lines=wanted, line_bytes=line_bytes,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from .isa import amd, chain, rates, sass
-from .isa.banks import STORES, arguments, atomic_sectors, conflicts, partial_lines, through_l1
+from .isa.banks import STORES, arguments, atomic_sectors, behind, conflicts, partial_lines, through_l1
 from .isa.code import Code, Loop
 from .isa.rates import Matrix, width_bytes
 from .isa.rates import rate as rate_of
@@ -77,6 +77,8 @@ class Span:
     """Lines of which stores to known places fill sectors in part, each instruction for itself."""
     unplaced_stores: float = 0.0
     """Bytes that others store."""
+    stores_behind: int = 0
+    """Stores to global memory that come right behind another one to the same sectors."""
     spilled_clk: tuple[float, ...] = (0.0,) * len(LATENCIES_CLK)
     """What it takes longer alone where registers that it spilled come from beyond L1 as well."""
     invalidations: int = 0
@@ -249,6 +251,7 @@ def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], t
         bulk=sum(demand.bulk.values()), tensor_clk=tensor, partial_lines=sum(code.sectors.get(i, 0) for i in stores),
         unplaced_stores=code.warp_size * sum(width_bytes(code.instructions[i].opcode) for i in stores
                                              if i in code.unplaced),
+        stores_behind=behind(code.instructions, stores),
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached),
         spilled_clk=spilled,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,

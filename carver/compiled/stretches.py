@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
+from .isa.banks import FEW_LINES
 from .trace import Access
 from .values import SECTOR_BYTES, Floor, Piece
 
@@ -561,6 +562,21 @@ def merged(access: Access, at_once: float) -> float:
     slack = SECTOR_BYTES - math.gcd(round(align_bytes(access)), SECTOR_BYTES)
     span = Stretch.of(access, SECTOR_BYTES).span_bytes + slack
     return (span + (at_once - 1.0) * float(steps[0])) / (at_once * max(span, SECTOR_BYTES))
+
+
+def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:
+    """Share of the sectors of a store that L1 passes on for it. Of stores one right behind another to the same sectors,
+    as of the fields of a struct, it passes on one, as long as the lanes of a warp are in FEW_LINES of memory. `behind`:
+    share of the code's stores that come so."""
+    beside = len(_beside(access, others)) if access.kind == "store" and len(dealt) else 1
+    if beside < 2 or not np.isfinite(access.coef).all():
+        return 1.0
+    along = np.indices(access.shape, sparse=True)
+    places: Any = sum(c * i for c, i in zip(access.coef, along, strict=True))
+    line = np.floor(np.broadcast_to(places, access.shape).ravel() * (access.item_bytes / LINE_BYTES))
+    each = np.unique(np.stack([instructions(access, dealt), line]), axis=1)[0]
+    few = np.unique(each, return_counts=True)[1].mean() <= FEW_LINES
+    return max(1.0 - behind, 1.0 / beside) if few else 1.0
 
 
 def align_bytes(access: Access, pitch: float = 1.0) -> float:

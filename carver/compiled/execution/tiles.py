@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from ..binary import TensorMap
+from ..isa.banks import BEHIND, FEW_LINES
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from .lanes import WORD, Array, begins, distinct, signed, wide
@@ -26,11 +27,7 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
-BEHIND, FEW_LINES, LINE_SECTORS = 2, 8, 4
-"""A store that comes so many instructions behind another one, and the lines of a warp, so that L1 passes on as one what
-both write to a sector. Source: sectors that L2 was written by counters of 40 launches with stores that fill sectors in
-turn (`tests/data/h100/languages*.jsonl.gz`). With other stores between, as of a product's fragments, none is merged.
-"""
+LINE_SECTORS = 4
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -29,6 +30,11 @@ SPILLS = frozenset({"STL", "LDL"})
 """Of local memory, where an address may lie in between."""
 STORES = frozenset({"STG", "ST"})
 """To global memory."""
+BEHIND, FEW_LINES = 2, 8
+"""A store that comes so many instructions behind another one, and the lines of a warp, so that L1 passes on as one what
+both write to a sector. Source: sectors that L2 was written by counters of 40 launches with stores that fill sectors in
+turn (`tests/data/h100/languages*.jsonl.gz`). With other stores between, as of a product's fragments, none is merged.
+"""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
 THROUGH_L1 = frozenset({"LDG", "LD"}) | STORES
@@ -43,6 +49,7 @@ UNIFORM, STRIDE = "uniform", SAME + 513 * LINE_BYTES
 """Name in the state for unknown values that are the same in all lanes, and one that keeps rows apart."""
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
 REGISTER = re.compile(r"^(U?R\d+|P\d)$")
+OFFSET = re.compile(r"\+(-?0x[0-9a-f]+)$")
 FIRST = re.compile(r"(U?R|P)(\d+)")
 BESIDE = re.compile(r"P\d, (R\d+),")
 """A register that is written beside a predicate."""
@@ -125,6 +132,18 @@ def partial_lines(
             sectors, times = np.unique(np.unique(address) // SECTOR_BYTES, return_counts=True)
             found[i] = len(np.unique(sectors[times * width < SECTOR_BYTES] * SECTOR_BYTES // LINE_BYTES))
     return {i: n for i, n in found.items() if n}
+
+
+def behind(instructions: Sequence[Instruction], indices: Sequence[int]) -> int:
+    """How many of the stores to global memory at some indices come right behind another one to the same sectors, as far
+    as their addresses say: by the same registers, and apart by less than a sector."""
+    stores = [(i, _global(instructions[i])) for i in indices if instructions[i].mnemonic in STORES]
+    found = [(i, OFFSET.sub("", place), OFFSET.search(place)) for i, place in stores]
+    each = [(i, base, int(offset[1], 16) if offset else 0) for i, base, offset in found]
+    return sum(
+        j - i <= BEHIND and base == last and abs(at - before) < SECTOR_BYTES
+        for (i, last, before), (j, base, at) in pairwise(each)
+    )
 
 
 def sectors_of(each: Instruction, address: Lanes) -> int:

@@ -247,7 +247,8 @@ def _partial_lines(f: Facts, total: Span, arch: Arch) -> float:
     runs = sum(a.program_bytes / a.run_bytes for a in stores if a.run_bytes < arch.sector_bytes)
     if not coded or not asked:
         return 0.0
-    return (total.partial_lines * f.warps * min(asked, coded) + total.unplaced_stores * f.warps * runs) / coded
+    passed = sum(a.program_bytes * a.merged for a in stores) / asked
+    return (total.partial_lines * f.warps * min(asked, coded) * passed + total.unplaced_stores * f.warps * runs) / coded
 
 
 def _between(total: Span, tensor_clk: float, issue_clk: float, turns: float) -> float:
