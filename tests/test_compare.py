@@ -111,7 +111,7 @@ def test_what_cannot_be_compared_is_one_clear_error(repository: Path, words: tup
     assert done.exit_code == 2 and says in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_changes_that_were_measured() -> None:
     """Signs and sizes of fifteen changes on an H100 and an H200, as the page of accuracy has them."""
     root = Path(__file__).resolve().parent.parent
