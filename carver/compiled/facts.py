@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -270,9 +271,9 @@ def gathered(
         if done := sum(float(n.sum()) for n, j in zip(passes.loops, passes.whose, strict=True) if j == i):
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
-    widths = [int(k.split()[-1]) for span in (machine.straight, *spans) for k in span.accesses if k.startswith(ATOMIC)]
-    widest = max(widths, default=WORD_BYTES)
     parts = (machine.straight, *spans)
+    widths = [int(kind.split()[-1]) for span in parts for kind in span.accesses if kind.startswith(ATOMIC)]
+    widest = max(widths, default=WORD_BYTES)
     stores = sum(n for span in parts for kind, n in span.accesses.items() if kind.startswith("store global "))
     behind = sum(span.stores_behind for span in parts) / max(stores, 1)
     dots = sum(dot.flops for dot in trace.dots)
@@ -329,7 +330,7 @@ def footprints(
 
 def _atomic_turns(
     accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
-    added: Mapping[str, float] = {},
+    added: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each

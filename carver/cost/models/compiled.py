@@ -120,7 +120,8 @@ AHEAD, BOXES, IN_STEP = 0.4, 0.6, 3.0
 """Of what SMs ask for alike, how much of it is merged on its way to L2, over what is where all of them only wait for
 memory: of loads that run ahead, and of those by TMA; and waves of blocks after which plain loads have half, whose waits
 keep the blocks of a first wave in step. Source: sectors that SMs got and that L2 was asked for, by counters of 81
-products (`languages*.jsonl.gz` in tests/data)."""
+products (`languages*.jsonl.gz` in tests/data), which leave a range: of it the values that moved the zoos' picks least.
+"""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
