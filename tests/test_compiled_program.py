@@ -243,6 +243,35 @@ def test_what_a_mask_selects_steps_as_most_of_it_does() -> None:
     assert few.coef == (0.0,)
 
 
+KEPT = module(
+    f"%x: {INDEX}, %y: {INDEX}",
+    """
+    %zero = arith.constant dense<0> : tensor<64xi32>
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %base = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %where = tt.addptr %base, %range : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %key = tt.load %where : tensor<64x!tt.ptr<i32>>
+    %low = arith.cmpi slt, %key, %zero : tensor<64xi32>
+    %one = arith.extui %low : tensor<64xi1> to tensor<64xi32>
+    %count = "tt.scan"(ONE) <{axis = 0 : i32, reverse = false}> ({
+    ^bb0(%a: i32, %b: i32):
+      %sum = arith.addi %a, %b : i32
+      tt.scan.return %sum : i32
+    }) : (tensor<64xi32>) -> tensor<64xi32>
+    %out = tt.splat %y : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %there = tt.addptr %out, %count : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    tt.store %there, %key, %low : tensor<64x!tt.ptr<i32>>
+""",
+)
+
+
+def test_running_counts_of_what_a_mask_keeps_lie_side_by_side() -> None:
+    stored = evaluate(KEPT.replace("ONE", "%one"), [("x", None), ("y", None)], (4, 1, 1)).accesses[-1]
+    assert stored.coef == (1.0,) and math.isnan(stored.start[0])
+    lengths = evaluate(KEPT.replace("ONE", "%key"), [("x", None), ("y", None)], (4, 1, 1)).accesses[-1]
+    assert math.isnan(lengths.coef[0])  # sums of any numbers do not
+
+
 def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:
     trace = evaluate(PERSISTENT, [("a", None), ("tiles", 7), ("depth", 100)], (3, 1, 1))
     outer, inner = trace.loops

@@ -6,8 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from ..base.errors import ProblemError
 from . import ttir
+from .trace import Frame
 from .ttir import Block, Op
+from .values import Value
 
 BENT = frozenset({
     "divsi", "divui", "remsi", "remui", "shrsi", "shrui", "select", "minsi", "maxsi", "minui", "maxui", "floordivsi",
@@ -173,3 +176,19 @@ def straight(body: Block, names: list[str]) -> bool:
 
 def _holds_ints(pointers: ttir.Type) -> bool:
     return pointers.element.removeprefix("ptr<")[:1] == "i"
+
+
+def waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:
+    """Why a loop is left that goes on for ever as long as its tensors hold what `values` says."""
+    if not (names := read((test, before), (inner, after))):
+        return ProblemError("a while loop never ends: no pass of it changes what it tests")
+    return ProblemError(
+        f"a while loop waits until another program changes what {', '.join(map(repr, names))} holds; say what it holds "
+        f"at the end of the wait: values={{{names[0]!r}: 1}}"
+    )
+
+
+def read(*stretches: tuple[Frame, Block]) -> list[str]:
+    """The tensors that these stretches of a loop load from."""
+    pointers = [frame.get(op.operands[0]) for frame, block in stretches for op in block.ops if op.name in READS]
+    return sorted({p.source for p in pointers if isinstance(p, Value) and p.source})

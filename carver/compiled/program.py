@@ -17,8 +17,20 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import READS, matters, staying, steps, straight, waits, wanted_by
-from .sectors import FEW_ELEMENTS, FEW_LANES, SAMPLED_LANES, Sectors, alike, drawn, laid_out, sectors, unmet
+from .carried import matters, read, staying, steps, straight, waiting, waits, wanted_by
+from .sectors import (
+    FEW_ELEMENTS,
+    FEW_LANES,
+    SAMPLED_LANES,
+    TRUTH,
+    Sectors,
+    alike,
+    drawn,
+    laid_out,
+    running,
+    sectors,
+    unmet,
+)
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -328,8 +340,8 @@ class _Evaluator:
             results = [inner.get(n) for n in last.operands[1:]]
             test = inner.get(last.operands[0])
             if test.base is None or test.base.any():  # what its tensors held before the launch is not what ends it
-                read = frozenset(_read((inner, before), (inner, after)))
-                results = [unknown(len(v.coef), v.loads | read) for v in results]
+                held = frozenset(read((inner, before), (inner, after)))
+                results = [unknown(len(v.coef), v.loads | held) for v in results]
             frame.env.update(zip(op.results, results, strict=True))
             return
         finals: list[Any] = []
@@ -354,7 +366,7 @@ class _Evaluator:
             last = self.block(inner, after)
             carried = [inner.get(n) for n in last.operands]
             if not changed([v.take(active) for v in values], carried, len(active)).all():
-                raise _waiting(test_frame, inner, before, after)
+                raise waiting(test_frame, inner, before, after)
             values = iterated(frame.lanes, active, values, carried)
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
@@ -425,7 +437,7 @@ class _Evaluator:
             case "broadcast":
                 return broadcast(given[0], types[0].shape, out.shape)
             case "expand_dims":
-                return expanded(given[0], int(op.text.partition("axis = ")[2].split(" ")[0]))
+                return expanded(given[0], op.axis)
             case "trans":
                 return transposed(given[0], op.text)
             case "cmpi" | "cmpf":
@@ -434,9 +446,13 @@ class _Evaluator:
                     predicate = predicate[1:] if predicate[1:] in ("eq", "ne") else f"s{predicate[1:]}"
                 return compared(predicate, given[0], given[1], extents)
             case "reduce" if len(given) == 1 and given[0].base is not None and given[0].uniform:
-                inner = {each.name.partition(".")[2] for each in ttir.walk(op.regions[0])}
-                if inner & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
+                if op.combines & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
                     return Value(given[0].base, (0.0,) * rank)
+            case "extui" if types[0].element == "i1" and rank:
+                return replace(given[0], root=(TRUTH, object()))
+            case "scan" if len(given) == 1:
+                sums = op.combines == {"addi"}
+                return running(given[0], op.axis, out.shape) if sums else unknown(rank, given[0].loads)
             case "select":
                 return selected(given[0], given[1], given[2], out)
             case "load" | "atomic_rmw" | "atomic_cas":
@@ -581,19 +597,3 @@ class _Evaluator:
 def _nests(body: Block) -> bool:
     """Whether a loop's body holds loops."""
     return any(op.name in LOOPS for op in ttir.walk((body,)))
-
-
-def _waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:
-    """Why a loop is left that goes on for ever as long as its tensors hold what `values` says."""
-    if not (names := _read((test, before), (inner, after))):
-        return ProblemError("a while loop never ends: no pass of it changes what it tests")
-    return ProblemError(
-        f"a while loop waits until another program changes what {', '.join(map(repr, names))} holds; say what it holds "
-        f"at the end of the wait: values={{{names[0]!r}: 1}}"
-    )
-
-
-def _read(*stretches: tuple[Frame, Block]) -> list[str]:
-    """The tensors that these stretches of a loop load from."""
-    pointers = [frame.get(op.operands[0]) for frame, block in stretches for op in block.ops if op.name in READS]
-    return sorted({p.source for p in pointers if isinstance(p, Value) and p.source})

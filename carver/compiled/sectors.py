@@ -1,4 +1,4 @@
-"""Sectors of tiles of addresses that are not affine, where tensors are known from which their places are loaded."""
+"""Tiles of addresses that are not affine: running counts, and sectors of places that tensors are known to hold."""
 
 from __future__ import annotations
 
@@ -17,8 +17,23 @@ evenly."""
 MOST_ELEMENTS, MOST_WALKED, FEW_ELEMENTS = 1 << 16, 16, 1 << 15
 """Elements of a tile, and steps of a walk, that are looked at; of more tiles where they have fewer elements together.
 """
+TRUTH = "truth"
+"""First of the root of numbers that are 1 where a mask is true, else 0."""
 QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
 """Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
+
+
+def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
+    """Sums of all elements up to each along a dimension. Of numbers that are 1 or 0, as places of what a mask keeps are
+    computed, they step by 1 from one that is kept to the next."""
+    counts = isinstance(v.root, tuple) and v.root[0] == TRUTH
+    coef = tuple(1.0 if counts and d == axis else np.nan for d in range(len(extents)))
+
+    def exact(lane: int) -> Any:
+        every = elements(v, lane, extents)
+        return None if every is None else np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
+
+    return Value(None, coef, loads=v.loads, exact=exact if v.exact else None, root=object())
 
 
 def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:

@@ -36,6 +36,16 @@ class Op:
         """What stands after the last colon on its own: the types."""
         return self.text.rpartition(" : ")[2]
 
+    @property
+    def axis(self) -> int:
+        return int(self.text.partition("axis = ")[2].split(" ")[0])
+
+    @property
+    def combines(self) -> frozenset[str]:
+        """Of a reduction or scan: the operations that its region joins two elements by."""
+        named = (op.name for op in walk(self.regions[0]))
+        return frozenset(name.partition(".")[2] for name in named if not name.endswith(".return"))
+
 
 @dataclass(frozen=True)
 class Block:
