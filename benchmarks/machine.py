@@ -44,13 +44,12 @@ from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: 
 from carver.compiled.isa import rates  # noqa: E402
 from carver.cost.models.compiled import (  # noqa: E402
     _beyond_frames,
-    _l1_bytes,
-    _not_in_l1,
     meeting,
     price_compiled,
     priors,
     shape_of,
 )
+from carver.cost.models.l1 import l1_bytes, not_in_l1  # noqa: E402
 from carver.cost.traffic import again_beyond, beyond, different, lost_share, reused_share  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
@@ -99,10 +98,10 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     dram = max(even, 0.0) + sum(beyond(*each, usable) for each in facts.anywhere)
     asked = facts.fetched_bytes("load") * grid
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
-    frames = _beyond_frames(facts, arch, facts.resident, _l1_bytes(facts, arch))  # of the stack, beyond L1
+    frames = _beyond_frames(facts, arch, facts.resident, l1_bytes(facts, arch))  # of the stack, beyond L1
     loaded, stored = (shape.total.bytes.get(f"{kind} local", 0.0) * facts.warps for kind in ("load", "store"))
     merged = k["l2_merge"] * meeting(facts, shape, arch)[1]
-    read = shape.load_bytes * grid * _not_in_l1(facts, shape, arch) * (1.0 - merged * alike)
+    read = shape.load_bytes * grid * not_in_l1(facts, shape.total, arch, shape.once) * (1.0 - merged * alike)
     readers = max((read - facts.again_bytes) / max(dram, 1.0), 1.0)
     written = (shape.store_bytes + stored + shape.atomic_sectors * arch.sector_bytes) * grid
     crossing = dram * (1.0 - 0.5**readers)

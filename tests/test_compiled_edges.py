@@ -12,6 +12,7 @@ import pytest
 
 import carver
 from carver.compiled import stretches
+from carver.compiled.dealt import lines, passed_on
 from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
@@ -19,7 +20,7 @@ from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
-from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, lines, passed_on, rectangles
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
@@ -36,7 +37,7 @@ from carver.compiled.values import (
     selected,
     unknown,
 )
-from carver.cost.models.compiled import _cached, _lines_at_once
+from carver.cost.models.l1 import cached_share, lines_at_once
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
@@ -155,9 +156,10 @@ LAID_OUT = """#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32
 
 @pytest.mark.parametrize(
     ("size", "apart", "wanted"),
-    [(1, 1, (1.0, 128.0)), (4, 1, (4.0, 128.0)), (1, 32, (32.0, 32.0)), (2, 2, (4.0, 128.0))],
+    [(1, 1, (1.0, 128.0, 1.0)), (4, 1, (4.0, 128.0, 4.0)), (1, 32, (32.0, 32.0, 32.0)), (1, 33, (32.0, 32.0, 1.0)),
+     (2, 2, (4.0, 128.0, 4.0))],
 )
-def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: int, wanted: tuple[float, float]) -> None:
+def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: int, wanted: tuple[float, ...]) -> None:
     """Of numbers of 4 bytes that are loaded one by one, each so many from the next."""
     at = np.arange(64, dtype=np.int32) * apart
     [_, access] = evaluate(LOOKED_UP.replace("dense<2>", "dense<1>"), [("ids", None), ("x", None)], (1, 1, 1),
@@ -177,7 +179,7 @@ def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:
     access = replace(tiles(np.arange(4) * 32768.0, (32, 32), (1, 1024)), floors=floors)
     assert access.turned
     wanted = [lines(access, [[1, 1], threads, [1, 1]]) for threads in ([1, 32], [32, 1])]
-    assert wanted == [(32.0, 32.0), (1.0, 128.0)]
+    assert wanted == [(32.0, 32.0, 32.0), (1.0, 128.0, 1.0)]
 
 
 def test_what_a_search_by_halves_chooses_lies_anywhere() -> None:
@@ -501,9 +503,10 @@ def test_words_that_one_instruction_loads_of_constants_are_told_apart() -> None:
     assert through_l1(code(TID, *lines), arguments([0x220, 0x224], [4, 128]))[0] == {3: 32.0}
 
 
-@pytest.mark.parametrize(("apart", "passes"), [(4, None), (8, 2.0), (16, 4.0), (128, 32.0)])
+@pytest.mark.parametrize(("apart", "passes"), [(4, None), (8, 2.0), (16, 4.0), (128, 32.0), (132, 8.0), (144, 8.0)])
 def test_lanes_meet_in_the_banks_of_l1(apart: int, passes: float | None) -> None:
-    """1, 2 and 4 clocks where lanes of an H100 lie 4, 8 and 16 bytes apart (`taps` in `edges.jsonl.gz`)."""
+    """1, 2 and 4 clocks where lanes of an H100 lie 4, 8 and 16 bytes apart (`taps` in `edges.jsonl.gz`); 8 where each
+    is in a sector of its own, in other banks or in eight of them."""
     lines = code(TID, ("IMAD", f"R2, R0, {apart:#x}, RZ"), ("LDG.E", "R3, desc[UR4][R2.64]"))
     found, unknown = through_l1(lines)
     assert (found.get(2), unknown) == (passes, frozenset())
@@ -623,7 +626,7 @@ def test_times_by_hand() -> None:
     )
     assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
     rows = AccessFacts("load", "pointer", "x", 0, 65536.0, 128.0, 4096.0, 4096.0, 1.0, 1.0, 128.0)  # 32, one on a pass
-    assert _cached(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), loops=True) == 1 - 1 / 32
+    assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), loops=True) == 1 - 1 / 32
     square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
     [hint] = carver.rank_kernel(
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"
@@ -635,4 +638,4 @@ def test_times_by_hand() -> None:
 def test_lanes_meet_in_lines_of_a_small_table(size_bytes: float, lines: float) -> None:
     access = AccessFacts("load", "pointer", "x", -1, 128.0, 0.0, 4.0, 4.0, 1.0, 1.0, 4.0, True, 8.0,
                          size_bytes=size_bytes)  # fmt: skip
-    assert _lines_at_once(access, carver.load_arch("h100")) == pytest.approx(lines, rel=1e-3)
+    assert lines_at_once(access, carver.load_arch("h100")) == pytest.approx(lines, rel=1e-3)

@@ -15,6 +15,7 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
+from .dealt import dealt_as, instructions, lines, passed_on
 from .footprint import Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -23,16 +24,12 @@ from .stretches import (
     Stretch,
     align_bytes,
     anywhere,
-    dealt_as,
     density,
     fetched,
     filled,
     fresh,
-    instructions,
     lanes_bytes,
-    lines,
     merged,
-    passed_on,
     reached,
     scattered,
     tile_elements,
@@ -135,6 +132,8 @@ class AccessFacts:
     not known which elements they have."""
     line_bytes: float = 0.0
     """Of the sectors that they want of each."""
+    banks: float = 0.0
+    """Passes over L1's banks, for as many bytes; 0 where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -429,7 +428,7 @@ def _access(
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
     own = dealt.get(dealt_as(access), ())
-    wanted, line_bytes = lines(access, own)
+    wanted, line_bytes, banks = lines(access, own)
     once_asked = merged(access, unrolled) * passed_on(access, trace.accesses, own, behind)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
@@ -441,7 +440,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0),
-        lines=wanted, line_bytes=line_bytes,
+        lines=wanted, line_bytes=line_bytes, banks=banks,
     )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .isa.banks import FEW_LINES
 from .trace import Access
 from .values import SECTOR_BYTES, Floor, Piece
 
@@ -219,14 +218,14 @@ def runs(
 ) -> tuple[Part, ...]:  # fmt: skip
     """Elements of a tile that lie one after another, or apart by less than `gap`, where sums of places are rounded, as
     those of a turned image are. Half a step of each sum is over at the tile's first element."""
-    places = np.unique(_turned(shape, coef, floors))
+    places = np.unique(turned_places(shape, coef, floors))
     ends = np.flatnonzero(np.diff(places, append=np.inf) > max(gap, 1.0))
     begins = np.concatenate([[0], ends[:-1] + 1])
     spans = zip(places[begins], places[ends], strict=True)
     return tuple(Part(0.0, float(low), 1.0, float(high - low) + 1.0) for low, high in spans)
 
 
-def _turned(shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...]) -> Any:
+def turned_places(shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...]) -> Any:
     """Places of all elements of a tile where sums of places are rounded, from near its first one on."""
     along = np.meshgrid(*map(np.arange, shape), indexing="ij", sparse=True)
     at: Any = sum(c * i for c, i in zip(coef, along, strict=True))
@@ -309,9 +308,6 @@ ALIGN_LIMIT = 128
 """Alignment beyond a line is no better."""
 LANES = 32
 """Of a warp."""
-LINE_BYTES, SECTORS, WIDEST, MOST_DEALT = 128, 4, 16, 1 << 14
-"""Line of L1; its sectors; bytes that an instruction loads for a thread at most; elements that are looked at, to tell
-how many lines lanes want."""
 
 
 def tile_elements(access: Access) -> float:
@@ -382,56 +378,16 @@ def lanes_bytes(access: Access) -> float:
     return access.item_bytes * sum(part.width for part in row) / len(row)
 
 
-def dealt_as(access: Access) -> str:
-    """Under which `triton.Compiled.dealt` has its tiles."""
-    return f"{access.kind} {'x'.join(map(str, access.shape))}"
-
-
-def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = WIDEST) -> Any:
-    """Of each element of a tile, the instruction of a warp that it is of. `dealt`: along each dimension elements of a
-    thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
-    `widest` bytes."""
-    out: Any = 0
-    dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
-    for n, c, size, threads, along in dimensions:
-        wide = min(size, max(int(widest // access.item_bytes), 1)) if c == 1 else 1
-        out = out * n + (along % size + along // (size * threads) * size) // wide
-    return np.broadcast_to(out, access.shape).ravel()
-
-
-def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
-    known, and the bytes of the sectors that they want of each. 0 where that is not known."""
-    if access.kind != "load" or not (len(access.drawn) or access.turned) or not len(dealt):
-        return 0.0, 0.0
-    instruction = instructions(access, dealt)
-    places: Any = access.drawn.reshape(-1, math.prod(access.shape))
-    many = max(MOST_DEALT // math.prod(access.shape), 1)
-    if not len(access.drawn):
-        starts = access.start[np.isfinite(access.start)]
-        starts = starts[:: max(len(starts) // many, 1)]
-        places = starts[:, None] + _turned(access.shape, access.coef, access.floors).ravel()
-    places = places[:many]
-    count = int(np.max(instruction)) + 1
-    own = np.arange(len(places))[:, None] * count + instruction
-    known = np.isfinite(places)
-    sector = np.floor(places[known] * (access.item_bytes / SECTOR_BYTES)).astype(np.int64)
-    low, high = (int(end) // SECTORS for end in (sector.min(initial=0), sector.max(initial=0)))
-    each = np.unique(own[known] * ((high - low + 1) * SECTORS) + sector - low * SECTORS)
-    wanted = max(len(np.unique(each // SECTORS)), 1)
-    return wanted * LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0), len(each) / wanted * SECTOR_BYTES
-
-
 def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:
     """Share of a stretch's bytes that are used. Of a load, those count that `others` of the loop read in its gaps, as
     where one reads the even elements and another the odd ones: L1 has them by then."""
     one = stretch.asked_bytes / stretch.span_bytes
     if one == 1 or access.kind != "load":
         return one
-    return min(1.0, one * max(len(_beside(access, others, stretch.pitch)), 1))
+    return min(1.0, one * max(len(neighbours(access, others, stretch.pitch)), 1))
 
 
-def _beside(access: Access, others: Sequence[Access], apart: float = 0.0) -> set[bytes]:
+def neighbours(access: Access, others: Sequence[Access], apart: float = 0.0) -> set[bytes]:
     """Where accesses of a loop begin that lie in the same piece of memory of so many elements, a sector if none is
     said, in all programs alike."""
     apart = apart or SECTOR_BYTES / access.item_bytes
@@ -452,7 +408,7 @@ def filled(access: Access, stretch: Stretch, others: Sequence[Access], once: flo
     within a sector each, as a field of structs is: the times what it asks for that are read of a sector. Of a store,
     how many of its loop write to the same sectors."""
     if access.kind != "load":
-        return max(len(_beside(access, others)), 1)
+        return max(len(neighbours(access, others)), 1)
     if once == 1:
         sector, run = SECTOR_BYTES // access.item_bytes, stretch.span_bytes / access.item_bytes
         several = tile_elements(access) > run and not scattered(access) and not access.turned
@@ -562,21 +518,6 @@ def merged(access: Access, at_once: float) -> float:
     slack = SECTOR_BYTES - math.gcd(round(align_bytes(access)), SECTOR_BYTES)
     span = Stretch.of(access, SECTOR_BYTES).span_bytes + slack
     return (span + (at_once - 1.0) * float(steps[0])) / (at_once * max(span, SECTOR_BYTES))
-
-
-def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:
-    """Share of the sectors of a store that L1 passes on for it. Of stores one right behind another to the same sectors,
-    as of the fields of a struct, it passes on one, as long as the lanes of a warp are in FEW_LINES of memory. `behind`:
-    share of the code's stores that come so."""
-    beside = len(_beside(access, others)) if access.kind == "store" and len(dealt) else 1
-    if beside < 2 or not np.isfinite(access.coef).all():
-        return 1.0
-    along = np.indices(access.shape, sparse=True)
-    places: Any = sum(c * i for c, i in zip(access.coef, along, strict=True))
-    line = np.floor(np.broadcast_to(places, access.shape).ravel() * (access.item_bytes / LINE_BYTES))
-    each = np.unique(np.stack([instructions(access, dealt), line]), axis=1)[0]
-    few = np.unique(each, return_counts=True)[1].mean() <= FEW_LINES
-    return max(1.0 - behind, 1.0 / beside) if few else 1.0
 
 
 def align_bytes(access: Access, pitch: float = 1.0) -> float:

@@ -286,7 +286,8 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
 
     A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 a filter of
     7 x 7 (`live_tuners.json`) and one of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
-    loads. Where lanes meet in banks, what they take covers that.
+    loads. Lanes that meet in banks take the longer of the two: on an H200 every 32nd word takes 32 clocks, every 33rd
+    and every 36th, of which four meet in a bank, 8.
     """
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
@@ -313,7 +314,7 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
         sectors = np.unique(distinct // SECTOR_WORDS)
         begins = np.flatnonzero(np.diff(sectors * SECTOR_WORDS // reach, prepend=-1))
         lines = np.diff(np.append(begins, len(sectors))) * SECTOR_BYTES / LINE_BYTES
-        passes = np.where(passes == 1.0, np.maximum(lines, 1.0), passes)
+        passes = np.maximum(passes, lines)
     return float(passes.sum() + warps - len(np.unique(warp))) / (least * warps)
 
 

@@ -6,7 +6,6 @@ code and the program (`carver.compiled`). Constants give only latencies under lo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
+from .l1 import cached_share, l1_bytes, not_in_l1, passes
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -73,14 +73,6 @@ REWRITTEN = 3.6
 fill it, at random as (DRAM_BYTES + PAGE_BYTES) / 32 says, and written again by whoever stores the rest. Source:
 transposes on an H100 (tests/data/h100) that nothing else bounds: 1.2 to 3.8 where rows of 16 bytes halve a sector that
 is soon filled (`zoo_more.jsonl.gz`), 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`)."""
-LINE_BYTES = 128
-"""Line of L1. A pass of the load/store port moves bytes of one line, so rows of 64 bytes take twice as many passes as
-rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed by Inductor and the zoo's
-matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 %
-longer than the other terms explain. Nothing is fitted."""
-LOOKED_UP = 0.5
-"""Clocks in which L1 looks up a line for lanes whose places are not affine. Source: eight loads of neighbouring words
-of random sectors on an H100 (`words.jsonl` in tests/data/h100), 2.0 lanes a clock of each SM."""
 PARTIAL_CLK = 1.7
 """Clocks in which a slice of L2 takes what a store writes to a line of which it fills sectors in part. Source: stores
 of one word at random places of 4 to 16 MB, 59 to 63 billion a second on an H100 (`words.jsonl`) and 60 to 71 on an H200
@@ -98,7 +90,7 @@ L2 moves 5,000 bytes a clock (`atomics.txt`). NVIDIA's A100 whitepaper has 64 by
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
-WORD_BYTES, WARP_LANES = 4, 32
+WORD_BYTES = 4
 SLICE_RUN_BYTES = 512
 """Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
@@ -122,9 +114,6 @@ memory: of loads that run ahead, and of those by TMA; and waves of blocks after 
 keep the blocks of a first wave in step. Source: sectors that SMs got and that L2 was asked for, by counters of 81
 products (`languages*.jsonl.gz` in tests/data), which leave a range: of it the values that moved the zoos' picks least.
 """
-CARVED_BYTES = 32 * 1024
-"""Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
-Guide lists for compute capability 8.0 and 9.0."""
 
 
 MOST_ALONG = 65_535
@@ -167,6 +156,11 @@ class Shape:
     returned_bytes: float
     """Of those that it gives back as they were."""
 
+    @property
+    def once(self) -> float:
+        """Share of loaded bytes that no earlier iteration of the program loaded."""
+        return self.cached_load_bytes / self.load_bytes if self.load_bytes else 1.0
+
 
 def shape_of(facts: Facts, arch: Arch) -> Shape:
     """The demands of one block, its code taken as often as it runs in the mean program."""
@@ -180,9 +174,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     tensor, limited = (tensor_clk(total, matrix_rates(arch, held), warps) for held in (False, True))
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
     turns = max(warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0) - 1.0
-    moved, cached, passes = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0, 0.0
-    read = sum(total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy"))
-    unplaced = total.unplaced_bytes / read if read else 0.0
+    moved, cached = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0
     for access in facts.accesses:
         once, ever = access.touched * access.fresh, access.fetched
         if not access.placed:
@@ -191,12 +183,6 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         once = max(once * access.merged, min(once, ever))
         moved[access.kind] += access.program_bytes * once
         cached += access.program_bytes * ever if access.kind == "load" else 0.0
-        if arch.vendor == "nvidia" and (access.kind, access.path) == ("load", "pointer"):
-            row = max(min(access.span_bytes, access.lanes_bytes or math.inf), arch.sector_bytes)
-            rows = LINE_BYTES / min(row, LINE_BYTES)
-            if access.anywhere or access.lines:
-                rows = max(rows, LOOKED_UP * (access.lines or _lines_at_once(access, arch)))
-            passes += (rows - 1.0) * access.program_bytes / LINE_BYTES * unplaced
     sectors = _atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
     issue = pipes(("issue",))[0]
@@ -208,21 +194,13 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         steps=max(facts.steps, 1.0), total=total, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
         issue_clk=issue, pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)),
-        port_clk=sum(pipes(PORT)) + factors + passes, between_clk=between,
+        port_clk=sum(pipes(PORT)) + factors, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
         atomic_sectors=sectors, partial_lines=_partial_lines(facts, total, arch),
         returned_bytes=sectors * arch.sector_bytes * returned,
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
-
-
-def _lines_at_once(access: AccessFacts, arch: Arch) -> float:
-    """Of a load that lies anywhere, lines that L1 looks up for LINE_BYTES of it. Lanes of a warp meet in those of a
-    small table."""
-    sectors, lines = access.touched * LINE_BYTES / arch.sector_bytes, max(access.size_bytes / LINE_BYTES, 1.0)
-    lanes = min(sectors, WARP_LANES)
-    return sectors * lines * (1.0 - (1.0 - 1.0 / lines) ** lanes) / lanes if access.size_bytes else sectors
 
 
 def _atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arch) -> float:
@@ -316,7 +294,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         return column
 
     spilled, loads, stores, returned = map(each, ("local_bytes", "load_bytes", "store_bytes", "returned_bytes"))
-    missed_l1 = np.array([_not_in_l1(f, s, arch) for f, s in zip(candidates, shapes, strict=True)])
+    missed_l1 = np.array([not_in_l1(f, s.total, arch, s.once) for f, s in zip(candidates, shapes, strict=True)])
+    looked_up = np.array([passes(f, s.total, arch, missed)
+                          for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * uneven
     again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
     read = beyond_l2
@@ -348,7 +328,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         math_clk=np.maximum(math, 1.0),
         power_clk=(each("limited_clk") / k["math_efficiency"] + each("between_clk")) if arch.power_limited else None,
         chain_clk=np.ones(len(shapes)),
-        smem_clk=each("port_clk") / k["smem_efficiency"],
+        smem_clk=(each("port_clk") + looked_up) / k["smem_efficiency"],
         issue_clk=each("issue_clk"),
         fill_bytes=loads + spilled + returned,
         l2_bytes=loads * np.maximum(1.0 - k["l2_merge"] * meet[0] * (1.0 - near), requests) + spilled + stores,
@@ -359,9 +339,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    inside, outside = (np.array([_cached(f, arch, loops) for f in candidates]) for loops in (True, False))
+    inside, outside = (np.array([cached_share(f, arch, loops) for f in candidates]) for loops in (True, False))
     found = np.maximum(1.0 - missed_l1, outside)
-    away = np.array([_beyond_frames(f, arch, f.resident, _l1_bytes(f, arch)) for f in candidates])
+    away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
     near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, away, near, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
@@ -484,20 +464,6 @@ def _rewritten(f: Facts, arch: Arch) -> float:
     return 1.0 + REWRITTEN * beyond / asked if asked else 1.0
 
 
-def _not_in_l1(f: Facts, shape: Shape, arch: Arch) -> float:
-    """Share of loaded bytes that do not hit L1, where another load of the SM's blocks fetched their sectors.
-
-    Asynchronous copies bypass L1, and what acquires for all of the device empties it."""
-    moved = {kind: shape.total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
-    others = any(a.path != "pointer" for a in f.accesses if a.kind == "load")
-    if not moved["load"] or others or any(span.invalidations for span in f.spans):
-        return 1.0
-    held = min(1.0, _l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0)) * moved["load"] / (moved["load"] + moved["copy"])
-    asked = f.fetched_bytes("load") * f.programs
-    once = min(1.0, f.sm_bytes / asked) * shape.cached_load_bytes / shape.load_bytes if asked else 1.0
-    return 1.0 - held * (1.0 - once)
-
-
 def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     """Factor on the bytes that L2 moves, since a slice looks up one request a clock, however few bytes that is of: what
     a warp's lanes want of a line at a time.
@@ -527,34 +493,6 @@ def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
     """What a slice of L2 achieves. A descriptor whose rate of L2 is an achieved one has the slices for it, which are no
     faster than others."""
     return SLICE_BYTES_PER_CLK * (PRIORS if arch.l2_achieved else k)["l2_efficiency"]
-
-
-def _l1_bytes(f: Facts, arch: Arch) -> float:
-    """Size of L1 besides shared memory, which NVIDIA carves out of it in steps of CARVED_BYTES. That of AMD is an array
-    of its own."""
-    if arch.vendor != "nvidia":
-        return float(arch.l1_bytes)
-    taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
-    return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
-
-
-def _cached(f: Facts, arch: Arch, loops: bool) -> float:
-    """Share of the plain loads in loops, or outside of them, that hit L1 because an earlier load of the program fetched
-    their sector. L1 fetches sectors, not whole lines. Where loops also copy asynchronously, the loads of fewest bytes
-    are taken as the plain ones."""
-    mine = (a for a in f.accesses if a.kind == "load" and (a.loop >= 0) == loops)
-    loads, spans = sorted(mine, key=lambda a: a.program_bytes), f.loops if loops else ()
-    copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in spans) * f.warps
-    plain = sum(a.program_bytes for a in loads if a.path == "pointer") - copied
-    taken, found = 0.0, []
-    for access in loads:
-        if access.path != "pointer" or taken >= 0.9 * plain:
-            break
-        taken += access.program_bytes
-        known = not np.isnan(access.stride_bytes)
-        reach = max(access.span_bytes, arch.sector_bytes)
-        found.append(max(0.0, 1.0 - access.stride_bytes / reach) if known else 0.0)
-    return float(np.mean(found)) if found else 0.0
 
 
 def priors(arch: Arch) -> Mapping[str, float]:

@@ -1,0 +1,79 @@
+"""Elements of a tile as the compiler deals them out to the lanes of a warp: what an instruction wants of L1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .isa.banks import FEW_LINES
+from .stretches import neighbours, turned_places
+from .trace import Access
+from .values import SECTOR_BYTES
+
+LINE_BYTES, SECTORS, WIDEST, MOST_DEALT = 128, 4, 16, 1 << 14
+WORD_BYTES, LINE_WORDS = 4, 32
+"""Line of L1, which has a word in each of its banks; its sectors; bytes that an instruction loads for a thread at most;
+elements that are looked at, to tell how many lines lanes want."""
+
+
+def dealt_as(access: Access) -> str:
+    """Under which `triton.Compiled.dealt` has its tiles."""
+    return f"{access.kind} {'x'.join(map(str, access.shape))}"
+
+
+def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = WIDEST) -> Any:
+    """Of each element of a tile, the instruction of a warp that it is of. `dealt`: along each dimension elements of a
+    thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
+    `widest` bytes."""
+    out: Any = 0
+    dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
+    for n, c, size, threads, along in dimensions:
+        wide = min(size, max(int(widest // access.item_bytes), 1)) if c == 1 else 1
+        out = out * n + (along % size + along // (size * threads) * size) // wide
+    return np.broadcast_to(out, access.shape).ravel()
+
+
+def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float, float]:
+    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
+    known, the bytes of the sectors that they want of each, and passes over the banks in which they meet. 0 where that
+    is not known."""
+    if access.kind != "load" or not (len(access.drawn) or access.turned) or not len(dealt):
+        return 0.0, 0.0, 0.0
+    instruction = instructions(access, dealt)
+    places: Any = access.drawn.reshape(-1, math.prod(access.shape))
+    many = max(MOST_DEALT // math.prod(access.shape), 1)
+    if not len(access.drawn):
+        starts = access.start[np.isfinite(access.start)]
+        starts = starts[:: max(len(starts) // many, 1)]
+        places = starts[:, None] + turned_places(access.shape, access.coef, access.floors).ravel()
+    places = places[:many]
+    count = int(np.max(instruction)) + 1
+    own = np.arange(len(places))[:, None] * count + instruction
+    known = np.isfinite(places)
+    word = np.floor(places[known] * (access.item_bytes / WORD_BYTES)).astype(np.int64)
+    low, high = (int(end) // LINE_WORDS for end in (word.min(initial=0), word.max(initial=0)))
+    words = np.unique(own[known] * ((high - low + 1) * LINE_WORDS) + word - low * LINE_WORDS)
+    each = np.unique(words // (LINE_WORDS // SECTORS))
+    wanted = max(len(np.unique(each // SECTORS)), 1)
+    bank, met = np.unique(words // LINE_WORDS // (high - low + 1) * LINE_WORDS + words % LINE_WORDS, return_counts=True)
+    passes = np.maximum.reduceat(met, np.flatnonzero(np.diff(bank // LINE_WORDS, prepend=-1))).sum() if len(met) else 0
+    asked = LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0)
+    return wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked
+
+
+def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:
+    """Share of the sectors of a store that L1 passes on for it. Of stores one right behind another to the same sectors,
+    as of the fields of a struct, it passes on one, as long as the lanes of a warp are in FEW_LINES of memory. `behind`:
+    share of the code's stores that come so."""
+    near = len(neighbours(access, others)) if access.kind == "store" and len(dealt) else 1
+    if near < 2 or not np.isfinite(access.coef).all():
+        return 1.0
+    along = np.indices(access.shape, sparse=True)
+    places: Any = sum(c * i for c, i in zip(access.coef, along, strict=True))
+    line = np.floor(np.broadcast_to(places, access.shape).ravel() * (access.item_bytes / LINE_BYTES))
+    each = np.unique(np.stack([instructions(access, dealt), line]), axis=1)[0]
+    few = np.unique(each, return_counts=True)[1].mean() <= FEW_LINES
+    return max(1.0 - behind, 1.0 / near) if few else 1.0

@@ -1,0 +1,100 @@
+"""L1 of kernels that are priced from their code: which loads find in it what they want, and the passes that they take.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...arch.descriptor import Arch
+from ...compiled.facts import AccessFacts, Facts
+from ...compiled.machine import Span
+
+LOOKED_UP, HIT = 0.5, 0.3
+"""Clocks in which L1 looks up a line that it lacks, or has, for lanes whose places are not affine. Sources: eight loads
+of neighbouring words of random sectors on an H100 (`words.jsonl` in tests/data/h100), 2.0 lanes a clock of each SM; on
+an H200 counters of passes beyond the tags over lines, 0.5 of gathers that miss, 0.27 to 0.35 of those of which 4 in 5
+hit, and 0.28 clocks for lanes 33 words apart."""
+CARVED_BYTES = 32 * 1024
+"""Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
+Guide lists for compute capability 8.0 and 9.0."""
+LINE_BYTES = 128
+"""Line of L1. A pass of the load/store port moves bytes of one line, so rows of 64 bytes take twice as many passes as
+rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed by Inductor and the zoo's
+matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with such rows take 7 to 30 %
+longer than the other terms explain. Nothing is fitted."""
+WARP_LANES = 32
+
+
+def passes(f: Facts, total: Span, arch: Arch, missed: float) -> float:
+    """Passes of L1 that loads of a block take beyond those for their bytes, where the code does not tell their places:
+    for the lines of a warp's lanes, of which `missed` are not in L1, or for their banks. Loads that may lie anywhere
+    are such as the code cannot tell; others of rows shorter than a line, as far as it has more of them."""
+    loads = [a for a in f.accesses if (a.kind, a.path) == ("load", "pointer")]
+    read = sum(total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy"))
+    asked = sum(a.program_bytes for a in loads)
+    if arch.vendor != "nvidia" or not asked or not read:
+        return 0.0
+    once = min(read * f.warps / asked, 1.0)  # the compiler loads once what a loop asks for in several passes
+    lost = sum(a.program_bytes for a in loads if a.anywhere or a.lines) / asked
+    unplaced, found = total.unplaced_bytes / read, 0.0
+    for a in loads:
+        row = max(min(a.span_bytes, a.lanes_bytes or math.inf), arch.sector_bytes)
+        rows, share = LINE_BYTES / min(row, LINE_BYTES), max(unplaced - lost, 0.0) / max(1.0 - lost, 1e-9)
+        if a.anywhere or a.lines:
+            looked_up = HIT + (LOOKED_UP - HIT) * missed
+            rows = max(rows if not a.lines else 1.0, looked_up * (a.lines or lines_at_once(a, arch)), a.banks)
+            share = unplaced / lost
+        found += (rows - 1.0) * a.program_bytes / LINE_BYTES * min(share, 1.0) * once
+    return found
+
+
+def lines_at_once(access: AccessFacts, arch: Arch) -> float:
+    """Of a load that lies anywhere, lines that L1 looks up for LINE_BYTES of it. Lanes of a warp meet in those of a
+    small table."""
+    sectors, lines = access.touched * LINE_BYTES / arch.sector_bytes, max(access.size_bytes / LINE_BYTES, 1.0)
+    lanes = min(sectors, WARP_LANES)
+    return sectors * lines * (1.0 - (1.0 - 1.0 / lines) ** lanes) / lanes if access.size_bytes else sectors
+
+
+def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
+    """Share of loaded bytes that do not hit L1, where another load of the SM's blocks fetched their sectors. `once`: of
+    bytes that a program loads, the share that none of its earlier iterations did.
+
+    Asynchronous copies bypass L1, and what acquires for all of the device empties it."""
+    moved = {kind: total.bytes.get(f"{kind} global", 0.0) for kind in ("load", "copy")}
+    others = any(a.path != "pointer" for a in f.accesses if a.kind == "load")
+    if not moved["load"] or others or any(span.invalidations for span in f.spans):
+        return 1.0
+    held = min(1.0, l1_bytes(f, arch) / max(f.sm_live_bytes, 1.0)) * moved["load"] / (moved["load"] + moved["copy"])
+    asked = f.fetched_bytes("load") * f.programs
+    return 1.0 - held * (1.0 - (min(1.0, f.sm_bytes / asked) * once if asked else 1.0))
+
+
+def l1_bytes(f: Facts, arch: Arch) -> float:
+    """Size of L1 besides shared memory, which NVIDIA carves out of it in steps of CARVED_BYTES. That of AMD is an array
+    of its own."""
+    if arch.vendor != "nvidia":
+        return float(arch.l1_bytes)
+    taken = f.resident * (f.shared_bytes + arch.smem_reserved_bytes)
+    return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
+
+
+def cached_share(f: Facts, arch: Arch, loops: bool) -> float:
+    """Share of the plain loads in loops, or outside of them, that hit L1 because an earlier load of the program fetched
+    their sector. L1 fetches sectors, not whole lines. Where loops also copy asynchronously, the loads of fewest bytes
+    are taken as the plain ones."""
+    mine = (a for a in f.accesses if a.kind == "load" and (a.loop >= 0) == loops)
+    loads, spans = sorted(mine, key=lambda a: a.program_bytes), f.loops if loops else ()
+    copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in spans) * f.warps
+    plain = sum(a.program_bytes for a in loads if a.path == "pointer") - copied
+    taken, found = 0.0, []
+    for access in loads:
+        if access.path != "pointer" or taken >= 0.9 * plain:
+            break
+        taken += access.program_bytes
+        known = not np.isnan(access.stride_bytes)
+        reach = max(access.span_bytes, arch.sector_bytes)
+        found.append(max(0.0, 1.0 - access.stride_bytes / reach) if known else 0.0)
+    return float(np.mean(found)) if found else 0.0
