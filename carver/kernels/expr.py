@@ -9,12 +9,12 @@ only compute numbers. What a compiler decides is said in the same language, with
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields
-from functools import cache, cached_property, lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from inspect import get_annotations
-from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,9 +36,11 @@ MAX_VALUE = 2**63 - 1
 
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """Number of arguments of each function; 0: any number."""
-_OPERATORS = {
-    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not,
-    ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
+_OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Not: np.logical_not, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
@@ -47,18 +49,23 @@ def pow2(x: Any) -> Any:
     return 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64)
 
 
-_ENV: dict[str, Any] = {
-    "__builtins__": {},
+def _all(*values: Any) -> Any:
+    return reduce(np.logical_and, values)
+
+
+def _any(*values: Any) -> Any:
+    return reduce(np.logical_or, values)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": lambda *a: reduce(np.minimum, a),
     "max": lambda *a: reduce(np.maximum, a),
     "ceil": lambda a, b: -(-a // b),
     "pow2": pow2,
     "log2": lambda x: np.log2(np.maximum(x, 1)),
-    "_and": lambda *a: reduce(np.logical_and, a),
-    "_or": lambda *a: reduce(np.logical_or, a),
-    "_not": np.logical_not,
-    "_where": lambda c, a, b: np.where(c, a(), b()) if np.ndim(c) else (a() if c else b()),
 }
+Value: TypeAlias = Callable[[dict[str, Any]], Any]
+"""What computes a value from those of the names that it reads."""
 
 
 class Expression(Record):
@@ -66,29 +73,12 @@ class Expression(Record):
 
     text: str
     names: frozenset[str]
-    tree: ast.expr = field(compare=False, repr=False)
-    parts: Mapping[str, ast.expr] = field(default_factory=dict, compare=False, repr=False)
-    """What the tree, or another part, reads as `_part(name)`."""
-
-    @cached_property
-    def _codes(self) -> dict[str, CodeType]:
-        """Those compiled so far, when they are first read: a query evaluates half of what declarations say."""
-        return {}
-
-    def _code(self, name: str) -> CodeType:
-        """Of a part, or, without a name, of the expression."""
-        if name not in self._codes:
-            tree = ast.Expression(self.parts[name] if name else self.tree)
-            self._codes[name] = compile(tree, self.text, "eval")
-        return self._codes[name]
+    value: Value = field(compare=False, repr=False)
 
     def __call__(self, scope: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises KernelError for names that the scope lacks, and for arithmetic errors."""
         try:
-            known = _ENV | {name: scope[name] for name in self.names}
-            if self.parts:
-                known["_part"] = cache(lambda name: eval(self._code(name), known))
-            value = eval(self._code(""), known)
+            value = self.value({name: scope[name] for name in self.names})
         except KeyError as error:
             raise KernelError(f"{self.text!r} uses {error.args[0]!r}; {nearest(str(error.args[0]), scope)}") from None
         except (ArithmeticError, TypeError, ValueError) as error:
@@ -132,15 +122,6 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
     return ""
 
 
-_PLACE: dict[str, Any] = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
-"""Source positions that `compile` requires in every node."""
-_NOTHING = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-
-
-def _call(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load(), **_PLACE), list(args), [], **_PLACE)
-
-
 @cache
 def device_fields() -> frozenset[str]:
     """The names that may follow `arch.`: the numbers of a descriptor."""
@@ -167,11 +148,9 @@ def _parse(text: str) -> Expression:
         raise KernelError(f"expression {text!r} does not parse: {e.msg}") from None
     except (ValueError, MemoryError, RecursionError) as e:
         raise KernelError(f"expression {text!r} does not parse: {str(e) or 'it is too deep'}") from None
-    names = _Names()
+    names = set[str]()
     try:
-        if any(isinstance(node, ast.Div) for node in ast.walk(tree)):
-            raise _refused(ast.Div())
-        value = _vectorised(tree.body, names)
+        value = _value(tree.body, names, _OPERATORS, {})
     except _Forbidden as why:
         raise KernelError(f"expression {text!r}: {why}") from None
     return Expression(text, frozenset(names), value)
@@ -182,84 +161,110 @@ def steps(label: str, text: str, known: tuple[tuple[str, int], ...]) -> Expressi
     """The last line of a text, before which lines such as `wide = 16 // out_bytes` each name a part of it. Parts are
     computed where they are read. `known`: numbers that have a name; `label` is what errors call it."""
     *lines, last = ast.parse(text).body
-    parts: dict[str, Any] = {name: ast.Constant(number, **_PLACE) for name, number in known}
-    parts |= {line.targets[0].id: line.value for line in lines}  # type: ignore[attr-defined]
-    names = _Names(parts)
-    trees = {name: _vectorised(tree, names) for name, tree in {**parts, "": last.value}.items()}  # type: ignore[attr-defined]
-    return Expression(label, frozenset(names), trees.pop(""), trees)
+    trees = {line.targets[0].id: line.value for line in lines} | {"": last.value}  # type: ignore[attr-defined]
+    parts: dict[str, Value] = {name: _constant(number) for name, number in known} | dict.fromkeys(trees, _constant(0))
+    names, allowed = set[str](), {**_OPERATORS, ast.Div: operator.truediv}
+    for name, tree in trees.items():
+        parts[name] = _value(tree, names, allowed, parts)
+    return Expression(label, frozenset(names), parts[""])
 
 
 class _Forbidden(Exception):
     """Why a tree is outside of the language."""
 
 
-class _Names(set[str]):
-    """The names that a tree reads besides those of its parts."""
-
-    def __init__(self, parts: Collection[str] = ()) -> None:
-        self.parts = parts
+def _constant(number: Any) -> Value:
+    return lambda _: number
 
 
-def _vectorised(node: Any, names: _Names, depth: int = 1) -> ast.expr:
-    """The tree with element-wise calls for Python's short-circuit forms, which work on one truth value. Adds the names
-    that it reads to `names`. Raises _Forbidden."""
-    kind, deeper = type(node), depth + 1
+def _called(function: Callable[..., Any], *args: Value) -> Value:
+    """A function's result for these values."""
+    if len(args) == 2:
+        first, second = args
+        return lambda known: function(first(known), second(known))
+    return lambda known: function(*[arg(known) for arg in args])
+
+
+def _part(name: str, parts: Mapping[str, Value]) -> Value:
+    def value(known: dict[str, Any]) -> Any:
+        if name not in known:
+            known[name] = parts[name](known)
+        return known[name]
+
+    return value
+
+
+def _chosen(test: Value, yes: Value, no: Value) -> Value:
+    """One side alone where a number decides."""
+
+    def value(known: dict[str, Any]) -> Any:
+        found = test(known)
+        if np.ndim(found):
+            return np.where(found, yes(known), no(known))
+        return yes(known) if found else no(known)
+
+    return value
+
+
+def _value(
+    node: Any, names: set[str], allowed: Mapping[type, Callable[..., Any]], parts: Mapping[str, Value], depth: int = 1
+) -> Value:
+    """What computes a tree: element by element, where Python's short-circuit forms work on one truth value. Adds the
+    names that it reads, but for those of parts, to `names`. Raises _Forbidden."""
+
+    def inner(one: Any) -> Value:
+        return _value(one, names, allowed, parts, depth + 1)
+
+    def operation(op: Any) -> Callable[..., Any]:
+        if type(op) not in allowed:
+            raise _refused(op)
+        return allowed[type(op)]
+
+    kind = type(node)
     if depth > MAX_DEPTH:
         raise _Forbidden(f"more than {MAX_DEPTH} operations within each other")
     if kind is ast.Name:
         if node.id.startswith("_"):
             raise _Forbidden(f"name {node.id!r} is not allowed")
-        if node.id in names.parts:
-            return _call("_part", ast.Constant(node.id, **_PLACE))
-        if node.id not in FUNCTIONS:
-            names.add(node.id)
-    elif kind is ast.Constant and isinstance(node.value, int | float):
+        if node.id in parts:
+            return _part(node.id, parts)
+        names.add(node.id)
+        return operator.itemgetter(node.id)
+    if kind is ast.Constant and isinstance(node.value, int | float):
         if not abs(node.value) <= MAX_INTEGER:
             raise _Forbidden("a number is at most 2^53")
-    elif kind is ast.BinOp:
-        power = node.right if type(_allowed(node.op)) is ast.Pow else None
+        return _constant(node.value)
+    if kind is ast.BinOp:
+        function, power = operation(node.op), node.right if type(node.op) is ast.Pow else None
         small = isinstance(power, ast.Constant) and isinstance(power.value, int | float)
         if power and not (small and 0 <= power.value <= MAX_POWER):
             raise _Forbidden(f"a power is a number from 0 to {MAX_POWER}")
-        node.left, node.right = _vectorised(node.left, names, deeper), _vectorised(node.right, names, deeper)
-    elif kind is ast.Attribute and type(node.value) is ast.Name and node.value.id == "arch" and node.attr[0] != "_":
+        return _called(function, inner(node.left), inner(node.right))
+    if kind is ast.Attribute and type(node.value) is ast.Name and node.value.id == "arch" and node.attr[0] != "_":
         if node.attr not in device_fields():
             raise _Forbidden(f"a device has no number {node.attr!r}; {nearest(node.attr, device_fields())}")
         names.add("arch")
-    elif kind is ast.Compare:
-        ends = [_vectorised(end, names, deeper) for end in (node.left, *node.comparators)]
-        pairs = [
-            ast.Compare(left, [_allowed(op)], [right], **_PLACE)
-            for left, op, right in zip(ends, node.ops, ends[1:], strict=False)
-        ]
-        return pairs[0] if len(pairs) == 1 else _call("_and", *pairs)
-    elif kind is ast.BoolOp:
-        values = [_vectorised(value, names, deeper) for value in node.values]
-        return _call("_and" if type(node.op) is ast.And else "_or", *values)
-    elif kind is ast.UnaryOp:
-        node.operand = _vectorised(node.operand, names, deeper)
-        return _call("_not", node.operand) if type(_allowed(node.op)) is ast.Not else node
-    elif kind is ast.IfExp:
-        sides = (ast.Lambda(_NOTHING, _vectorised(side, names, deeper), **_PLACE) for side in (node.body, node.orelse))
-        return _call("_where", _vectorised(node.test, names, deeper), *sides)
-    elif kind is ast.Call and type(node.func) is ast.Name and node.func.id not in FUNCTIONS:
+        return _called(operator.attrgetter(node.attr), operator.itemgetter("arch"))
+    if kind is ast.Compare:
+        ends = [inner(end) for end in (node.left, *node.comparators)]
+        pairs = [_called(operation(op), left, right) for left, op, right in zip(ends, node.ops, ends[1:], strict=False)]
+        return pairs[0] if len(pairs) == 1 else _called(_all, *pairs)
+    if kind is ast.BoolOp:
+        return _called(_all if type(node.op) is ast.And else _any, *map(inner, node.values))
+    if kind is ast.UnaryOp:
+        return _called(operation(node.op), inner(node.operand))
+    if kind is ast.IfExp:
+        return _chosen(inner(node.test), inner(node.body), inner(node.orelse))
+    if kind is ast.Call and type(node.func) is ast.Name and node.func.id not in FUNCTIONS:
         has = ", ".join(FUNCTIONS)
         raise _Forbidden(f"there is no function {node.func.id!r}, only {has}; ceil(a, b) is a / b rounded up")
-    elif kind is ast.Call and type(node.func) is ast.Name and node.args and not node.keywords:
+    if kind is ast.Call and type(node.func) is ast.Name and node.args and not node.keywords:
         name, count = node.func.id, len(node.args)
         if FUNCTIONS[name] not in (0, count):
             wanted = f"{FUNCTIONS[name]} value{'s' if FUNCTIONS[name] > 1 else ''}"
             raise _Forbidden(f"{name} takes {wanted}, got {count}")
-        node.args = [_vectorised(each, names, deeper) for each in node.args]
-    else:
-        raise _refused(node)
-    return node  # type: ignore[no-any-return]
-
-
-def _allowed(op: Any) -> Any:
-    if type(op) not in _OPERATORS:
-        raise _refused(op)
-    return op
+        return _called(_FUNCTIONS[name], *map(inner, node.args))
+    raise _refused(node)
 
 
 def _refused(node: ast.AST) -> _Forbidden:
