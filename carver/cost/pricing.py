@@ -36,6 +36,8 @@ MANY = 32
 FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
 """Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
 the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
+ONCE = 10_000
+"""Up to this many candidates of the first problem are priced as they are: tracing formulas takes as long as so many."""
 REACH, FAR = 1.1, 1.15
 """The first pass prices candidates whose lower bound is within this factor of the least bound. The second is Python's,
 where another pass takes as long as hundreds of rows."""
@@ -119,7 +121,6 @@ class Traced:
             self._k = {name: tables.stacked([each[name] for each in every]) for name in every[0]}
             self._made = _, found = _demands(tables, self._k)
         self.times = Code(tables.trace, found.seconds)
-        self.nbytes = 2 * self.times.nbytes
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy is traced again
         return Traced, (self._tables,)
@@ -134,6 +135,8 @@ class Traced:
         return bound and Code(self._tables.trace, bound(self._tables, self._k))
 
 
+Pass: TypeAlias = "tuple[int, int, Traced | Fixed]"
+"""Rows of a catalogue that are priced together: the first one, that after the last, and what prices them."""
 Found: TypeAlias = tuple[IntArray, FloatArray, int]
 """Rows of the fastest candidates, their times, and the number that can run."""
 
@@ -192,22 +195,20 @@ class Catalogue:
 
     def __init__(self, kernels: Sequence[Kernel], arch: Arch, sizeless: Problem) -> None:
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
-        self._passes: list[tuple[int, int, Traced | Fixed]] = []
-        """The first row, and that after the last."""
-        end = 0
+        starts = self.tables.starts
+        self._apart = [*zip(starts, starts[1:], self.tables.tables, strict=False)]
+        self._asked = False
+        self.nbytes = 2 * sum(table.nbytes for table in self.tables.tables)  # columns of traced formulas take as much
+
+    @cached_property
+    def _together(self) -> list[Pass]:
+        """What is priced in one pass each: alike kernels that follow each other, where formulas can be traced."""
+        end, out = 0, list[Pass]()
         for _, alike in groupby((table for table in self.tables.tables if len(table.index)), _alike):
             own = Tables.of(alike)
             start, end = end, end + len(own)
-            self._passes.append((start, end, Traced(own) if model_of(own.kernel).variant else own.tables[0]))
-        starts = self.tables.starts
-        self._own = [
-            (table, start, end, begin, one)
-            for table, start, end in zip(self.tables.tables, starts, starts[1:], strict=False)
-            for begin, after, one in self._passes if begin <= start < after
-        ]  # fmt: skip
-        """Each kernel's rows, and the pass that they are in with its first row."""
-        self._bounded = any(model_of(one.kernel).bound for *_, one in self._passes)
-        self.nbytes = sum(each.nbytes for each in (*self.tables.tables, *(one for *_, one in self._passes)))
+            out.append((start, end, Traced(own) if model_of(own.kernel).variant else own.tables[0]))
+        return out
 
     def fastest(self, problems: Sequence[Problem], topk: int) -> Iterator[Answer]:
         """The `topk` fastest candidates for each problem: the same as if all had been priced."""
@@ -216,30 +217,36 @@ class Catalogue:
 
     def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
         every = [size_scope(problem) for problem in problems]
+        if len(every) == 1 and not self._asked:
+            self._asked = True  # a process may ask once: then tracing would take longer than all else
+            if len(self.tables.allowed(every)[0]) <= ONCE:
+                [one] = self._in_steps(problems, every, topk, self._apart)
+                return [Answer(self, problems[0], *one)]
         found = [each for sizes in every if (each := self._at_once(sizes, topk))]
         if len(found) < len(every):
-            found = self._in_steps(problems, every, topk)
+            found = self._in_steps(problems, every, topk, self._together)
         return [Answer(self, problem, *each) for problem, each in zip(problems, found, strict=True)]
 
     def _at_once(self, sizes: Mapping[str, float], topk: int) -> Found | None:
         """What `_in_steps` finds, by one call of the extension; None where Python has a part in it."""
-        if len(self._passes) != 1 or not isinstance(one := self._passes[0][-1], Traced):
+        if len(self._together) != 1 or not isinstance(one := self._together[0][-1], Traced):
             return None
         rules, times = self.tables.rules.code.prepared(sizes), one.times.prepared(sizes)
         if not rules or not times:
             return None
-        bounds = (lambda: one.bound and one.bound.prepared(sizes)) if self._bounded else None
+        bounds = (lambda: one.bound and one.bound.prepared(sizes)) if model_of(one.kernel).bound else None
         few = FEW if "bound" in vars(one) else FEW_ALONE  # to trace the bound first takes as long as many queries
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 
     def _in_steps(
-        self, problems: Sequence[Problem], every: Sequence[Mapping[str, float]], topk: int
+        self, problems: Sequence[Problem], every: Sequence[Mapping[str, float]], topk: int, passes: Sequence[Pass]
     ) -> list[Found]:
         """The same of each problem, with steps in Python."""
         allowed = self.tables.allowed(every)
         few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
-        asking = [_search(rows, topk, self._bounded and len(rows) > few) for rows in allowed]
+        bounded = any(isinstance(one, Traced) and model_of(one.kernel).bound for *_, one in passes)
+        asking = [_search(rows, topk, bounded and len(rows) > few) for rows in allowed]
         told: dict[int, Any] = dict.fromkeys(range(len(problems)))
         out = {}
         while told:
@@ -253,19 +260,21 @@ class Catalogue:
             told = {}
             for what, some in asked.items():
                 places, rows_of_each = zip(*some, strict=True)
-                values = self._computed(what, [(problems[place], every[place]) for place in places], rows_of_each)
+                of = [(problems[place], every[place]) for place in places]
+                values = self._computed(passes, what, of, rows_of_each)
                 told |= zip(places, values, strict=True)
         return [(*out[place], len(rows)) for place, rows in enumerate(allowed)]
 
     def _computed(
-        self, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]
-    ) -> list[FloatArray]:
+        self, passes: Sequence[Pass], what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]],
+        rows: Sequence[IntArray],
+    ) -> list[FloatArray]:  # fmt: skip
         """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
-        if len(self._passes) == 1:
-            return self._of_pass(self._passes[0][-1], what, asked, rows)
+        if len(passes) == 1:
+            return self._of_pass(passes[0][-1], what, asked, rows)
         every = [
             self._of_pass(one, what, asked, [each[slice(*each.searchsorted((start, end)))] - start for each in rows])
-            for start, end, one in self._passes
+            for start, end, one in passes
         ]
         return [np.concatenate(values) for values in zip(*every, strict=True)]
 
@@ -284,12 +293,13 @@ class Catalogue:
 
     def parts(self, problem: Problem, rows: IntArray, seconds: FloatArray) -> Iterator[Priced]:
         """These rows as candidates of each kernel that has any."""
-        first, numbers = 0, rows.tolist()
-        for table, start, end, offset, one in self._own:
+        first, numbers, passes = 0, rows.tolist(), vars(self).get("_together", self._apart)
+        for start, end, table in self._apart:
             last = bisect_left(numbers, end, first)
             if first < last:
                 own = rows[first:last]
-                traced = (one, own - offset) if isinstance(one, Traced) else None
+                begin, one = next((begin, one) for begin, after, one in passes if begin <= start < after)
+                traced = (one, own - begin) if isinstance(one, Traced) else None
                 yield Priced(table.rows(problem, own - start), seconds[first:last], None, traced)
             first = last
 

@@ -235,10 +235,6 @@ class Code:
         """Of each leaf, the number of its entries for one problem, where all rows are computed."""
         return [np.size(self._registers[number]) for number, *_ in self._leaves]
 
-    @property
-    def nbytes(self) -> int:
-        return sum(self._registers[number].nbytes for number in self._columns)
-
     def prepared(self, sizes: Mapping[str, float]) -> tuple[Any, tuple[float, ...]] | None:
         """What the extension runs, and the sizes that it reads; None where Python runs the code."""
         return (self._program, tuple([sizes[name] for name in self.sizes])) if self._program else None
