@@ -45,6 +45,8 @@ COVERED, BESIDE, APART, FEW = 0.75, 64, 4, 64
 """Share of what so many neighbours load that those of an earlier load must cover; blocks that tell what all share;
 places that are looked up before all are."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
+FILLERS = 128
+"""Threads that fill tables in shared memory, with which many blocks are run."""
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
 SHARING = 8
@@ -94,7 +96,7 @@ class Execution:
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)
         picks |= {thread - thread % code.warp_size + at for thread in picks for at in (0, middle)} | {0}
-        picks = {thread for thread in picks if thread < threads}
+        picks = {thread for thread in picks | self._fillers() if thread < threads}
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
@@ -194,6 +196,10 @@ class Execution:
             all_, most = even.mean(axis=1), even.max(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(most, all_, out=np.ones(len(all_)), where=all_ > 0)
+
+    def _fillers(self) -> set[int]:
+        """Threads that fill tables in shared memory, where they are few."""
+        return self.detail.fillers if len(self.detail.fillers) <= FILLERS else set()
 
     def _evenly(self, code: Code) -> Run | None:
         """The first threads of blocks that lie evenly over the grid, where many of these end at once: runs of
@@ -364,7 +370,7 @@ class Execution:
             accesses = sum(1 for ratio in self.code.conflicts.values() if ratio > 1.0)
             where = f"{worst[1]:.3g} passes for one ({at.opcode} at {at.address:#x})"
             yield f"conflicts of banks: {accesses} accesses, at worst {where}"
-        lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.anywhere]
+        lost = [self.code.instructions[tile.index] for tile in self.tiles if tile.anywhere and not tile.start]
         if lost:
             yield f"addresses not known: {listed(Counter(each.opcode for each in lost))}"
         calls = Counter(

@@ -22,10 +22,11 @@ from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "neq": np.not_equal, "nlt": np.greater_equal, "nle": np.greater, "ngt": np.less_equal,
-    "nge": np.less, "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)), "u": lambda a, b: np.isnan(a) | np.isnan(b),
+    "nge": np.less, "class": lambda x, kinds: kinds >> float_class(x) & 1 > 0,
+    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)), "u": lambda a, b: np.isnan(a) | np.isnan(b),
 }  # fmt: skip
 NOTED = {"eq": "EQ", "ne": "NE", "lg": "NE", "neq": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "nlt": "GE",
-         "nle": "GT", "ngt": "LE", "nge": "LT", "o": "", "u": ""}  # fmt: skip
+         "nle": "GT", "ngt": "LE", "nge": "LT", "class": "", "o": "", "u": ""}  # fmt: skip
 BOOLS: dict[str, Callable[..., Array]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "andn2": lambda a, b: a & ~b,
     "and_not1": lambda a, b: a & ~b, "orn2": lambda a, b: a | ~b, "or_not1": lambda a, b: a | ~b,
@@ -231,7 +232,7 @@ def comparison(each: Instruction, o: Operands, _: set[str]) -> Op | None:
         return poison(each, o, False)
     first = 0 if scalar_ or (what == "cmpx" and len(o.parts) == 2) else 1
     other = str(_short(o.parts[1])) if what == "cmpk" and kind[0] == "i" else o.parts[first + 1]
-    a, b = o.get(o.parts[first], kind, 0), o.get(other, kind, 1)
+    a, b = o.get(o.parts[first], kind, 0), o.get(other, "u32" if how == "class" else kind, 1)
     if what == "bitcmp":
 
         def tested(thread: Thread) -> None:
@@ -262,6 +263,14 @@ def comparison(each: Instruction, o: Operands, _: set[str]) -> Op | None:
         put_mask(thread, [*names, *execs], out[0] if out else None)
 
     return made(each, o, run, [*names, *execs], masked=False)
+
+
+def float_class(x: Array) -> Array:
+    """The bit by which v_cmp_class names what a number is; of denormal ones that of normal ones."""
+    minus, plus = (
+        np.where(np.isinf(x), inf, np.where(x == 0, zero, normal)) for inf, zero, normal in ((2, 5, 3), (9, 6, 8))
+    )
+    return np.where(np.isnan(x), 1, np.where(np.signbit(x), minus, plus))
 
 
 def note(thread: Thread, each: Instruction, how: Sequence[tuple[Any, ...]], values: Sequence[Value]) -> None:
@@ -391,6 +400,8 @@ def scalar(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     sources = o.parts[1:]
     if op in ("s_addk_i32", "s_addk_co_i32", "s_mulk_i32"):
         sources = [o.parts[0], *sources]
+    if stem in ACCUMULATES:
+        sources = [*sources, o.parts[0]]
     kind = types[-1] if types else "b32"
     compute = function(op, stem, types)
     if (compute is None and stem not in BOOLS) or not names:
@@ -414,10 +425,10 @@ def scalar(each: Instruction, o: Operands, _: set[str]) -> Op | None:
                 thread.set("scc", any_of(thread, out))
             return
         values = [get(thread) for get in getters]
-        if low and any(value is None for value in values):
-            half(thread, compute, low, writes)
-        else:
-            computed(thread, each, stem, types, compute, values, names, sets)
+        word = low_word(thread, compute, low, values)
+        computed(thread, each, stem, types, compute, values, names, sets)
+        if word:
+            thread.set(names[0], word[0])
 
     return made(each, o, run, writes, masked=False)
 
@@ -432,11 +443,11 @@ def low_words(
     return [o.word(pair[0]) if len(pair) == 2 else get for pair, get in zip(several, getters, strict=True)]
 
 
-def half(thread: Thread, compute: Any, low: Sequence[Getter], names: Sequence[str]) -> None:
-    """The low word of a result of which the high one is not known."""
-    out = applied(lambda *bits: compute(*bits) & WORD, [get(thread) for get in low])
-    put_mask(thread, names[1:], None)
-    thread.set(names[0], out[0] if out else None)
+def low_word(thread: Thread, compute: Any, low: Sequence[Getter], values: Sequence[Value]) -> tuple[Value, ...]:
+    """The low word of a result, where it is known in more lanes than the high one."""
+    if not low or all(value is not None and value.known is None for value in values):
+        return ()
+    return applied(lambda *bits: compute(*bits) & WORD, [get(thread) for get in low])
 
 
 def size_of(types: Sequence[str]) -> int:
@@ -544,7 +555,7 @@ def arithmetic(each: Instruction, o: Operands) -> Op:
         return poison(each, o, True)
     sources, kind = o.parts[1:], types[-1] if types else "b32"
     more: list[str] = []
-    if stem == "mad" and types[0].endswith("64"):  # its carry is a mask
+    if stem == "div_scale" or (stem == "mad" and types[0].endswith("64")):  # a mask says which it scales, or its carry
         more, sources = lanes_of(o, o.parts[1]), o.parts[2:]
     if stem in ACCUMULATES:
         sources = [*sources, o.parts[0]]
@@ -561,10 +572,10 @@ def arithmetic(each: Instruction, o: Operands) -> Op:
 
     def run(thread: Thread) -> None:
         values = [get(thread) for get in getters]
-        if low and any(value is None for value in values):
-            half(thread, compute, low, names)
-        else:
-            computed(thread, each, stem, types, compute, values, names, False)
+        word = low_word(thread, compute, low, values)
+        computed(thread, each, stem, types, compute, values, names, False)
+        if word:
+            thread.set(names[0], word[0])
         put_mask(thread, more, None)
 
-    return made(each, o, run, [*names, *more])
+    return made(each, o, run, [*names, *more], masked=not each.opcode.startswith("v_s_"))

@@ -15,7 +15,7 @@ import numpy as np
 from ..isa.code import Instruction
 from .arithmetic import words_of
 from .gcn_operands import EXEC, Operands, put, registers
-from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
+from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number, told
 
 TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
 
@@ -24,8 +24,8 @@ def parsed(opcode: str) -> tuple[str, list[str]]:
     """The stem of an opcode and its types: v_mad_u64_u32 is "mad" of u64 and u32."""
     if opcode.startswith("v_cvt_f32_ubyte"):
         return opcode[2:], ["f32", "b32"]
-    found = TYPES.match(opcode)
-    return (found[1].removesuffix("_co"), found[2][1:].split("_")) if found else (opcode[2:], [])
+    found = TYPES.match(opcode.replace("v_s_", "v_"))
+    return (re.sub("_(co|num)$", "", found[1]), found[2][1:].split("_")) if found else (opcode[2:], [])
 
 
 def size(kind: str) -> int:
@@ -203,7 +203,11 @@ FLOAT: dict[str, Callable[..., Array]] = {
     "fract": lambda a: a - np.floor(a), "rcp": _divided, "rcp_iflag": _divided, "ldexp": lambda x, by: x * 2.0**by,
     "max3": lambda a, b, c: np.fmax(np.fmax(a, b), c), "min3": lambda a, b, c: np.fmin(np.fmin(a, b), c),
     "exp": np.exp2, "log": np.log2,
-    "sqrt": lambda a: np.sqrt(np.maximum(a, 0.0)),
+    "sqrt": lambda a: np.sqrt(np.maximum(a, 0.0)), "rsq": lambda a: _divided(np.sqrt(np.maximum(a, 0.0))),
+    "med3": _median, "maximum": np.maximum, "minimum": np.minimum, "sin": lambda a: np.sin(2 * np.pi * a),
+    "cos": lambda a: np.cos(2 * np.pi * a), "frexp_mant": lambda a: np.frexp(a)[0],
+    # a quotient in steps, of which the first and second scale what is near the ends of the range
+    "div_scale": lambda a, b, c: a, "div_fmas": lambda a, b, c: a * b + c, "div_fixup": lambda q, b, a: a / b,
 }  # fmt: skip
 """Of floating-point numbers, in float64."""
 ACCUMULATES = ("fmac", "mac")
@@ -273,7 +277,7 @@ def poison(each: Instruction, o: Operands, masked: bool) -> Op:
 
     def run(thread: Thread) -> None:
         # products of matrices are data, and so is what comes of data
-        if not MATRIX.match(each.opcode) and all(thread.get(name) is not None for name in read):
+        if not MATRIX.match(each.opcode) and all(told(thread.get(name)) for name in read):
             thread.lost(each.opcode, writes)
         for name in writes:
             thread.set(name, None)

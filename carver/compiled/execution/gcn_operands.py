@@ -15,7 +15,7 @@ import numpy as np
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
 from .arithmetic import floats
-from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair
+from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair, told
 
 Getter = Callable[[Thread], Value]
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")
@@ -278,9 +278,11 @@ def memory(each: Instruction, o: Operands, _: set[str]) -> Op | None:
         at, inside = pointed(o, 1 if gives else 0), []
     written = registers(o.parts[0]) if gives else []
     inner = into_lds(o, width_bytes(each.opcode)) if copies else None
+    counts = gives and re.fullmatch(r"(global|flat)_atomic_add(_u32)?", each.opcode)
+    deals = o.get(o.parts[2]) if counts else None
     return access_of(
         each, o, "global", written, at=at, width_bytes=width_bytes(each.opcode), mask=inside, inner=inner,
-        access="copy" if copies else access, loads=written if access == "load" else [],
+        access="copy" if copies else access, loads=written if access == "load" or deals else [], deals=deals,
     )  # fmt: skip
 
 
@@ -396,9 +398,12 @@ def local(each: Instruction, o: Operands, what: str) -> Op:
     step = width_bytes(each.opcode) // (2 if _is_pair(what) else 1)
     offset = o.offset("offset0") * step * (64 if "st64" in what else 1) if _is_pair(what) else o.offset()
     access = "load" if loads else "store" if what.startswith(("write", "store")) else "atomic"
+    held = Operands(o.parts, o.mods, o.wave)
+    data = registers(o.parts[1]) if access == "store" and not _is_pair(what) and "d16_hi" not in what else []
     return access_of(
         each, o, "shared", written, at=summed([o.get(place)], offset, WORD), width_bytes=width_bytes(each.opcode),
-        access=access,
+        access=access, loads=[] if _is_pair(what) or "d16" in what else written,
+        stored=[held.word(name) for name in data], stored_names=frozenset(held.reads),
     )  # fmt: skip
 
 
@@ -414,7 +419,7 @@ def permuted(each: Instruction, o: Operands) -> Op:
         reads = sorted(o.reads)
 
         def lost(thread: Thread) -> None:
-            if all(thread.get(name) is not None for name in reads):
+            if all(told(thread.get(name)) for name in reads):
                 thread.lost(each.opcode, names)
             thread.set(names[0], None)
 
@@ -448,7 +453,7 @@ def stack(each: Instruction, o: Operands, what: str) -> Op:
         reads = sorted(name for part in o.parts[1:] for name in registers(part))
 
         def lost(thread: Thread) -> None:
-            if all(thread.get(name) is not None for name in reads):
+            if all(told(thread.get(name)) for name in reads):
                 thread.lost(each.opcode, written)
             for name in written:
                 thread.set(name, None)

@@ -115,9 +115,7 @@ class Leaper:
 
     def _waits(self, head: int) -> bool:
         """Whether the loop that begins with a block waits for a barrier in memory."""
-        program = self.run.program
-        inside = program.ops[program.ranges[head][0] : program.ranges[self._end(head)][-1] + 1]
-        return any(op.kind == "barrier" for op in inside)
+        return any(op.kind == "barrier" for op in self.run.program.loop_ops(head))
 
     def leap(self, fiber: Lanes) -> None:
         """At the head of a loop, go on by as many passes as are sure to be alike."""
@@ -192,17 +190,13 @@ class Leaper:
 
     def _leave(self, head: int) -> None:
         """Have a loop end that waits for what another block writes: a branch on what is not known is taken there."""
-        program = self.run.program
-        inside = program.ops[program.ranges[head][0] : program.ranges[self._end(head)][-1] + 1]
-        found = {op.address for op in inside if op.kind in ("branch", "exit")} & self.run.assumed - self.run.leaves
+        program, run = self.run.program, self.run
+        ends = {op.address for op in program.loop_ops(head) if op.kind in ("branch", "exit")}
+        found = ends & run.assumed - run.leaves
         if not found:
             at = program.ops[program.ranges[head][0]].address
             raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")
-        self.run.leaves |= found
-
-    def _end(self, head: int) -> int:
-        """The last block from which control comes back to the head of a loop."""
-        return max(n for n, out in enumerate(self.run.program.after) if head in out and n >= head)
+        run.leaves |= found
 
     def _go(
         self, fiber: Lanes, names: Sequence[str], steps: Sequence[Array | None], span: Sequence[Event],

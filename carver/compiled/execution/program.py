@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -61,7 +63,9 @@ class Program:
         self.block_of = [n for n, each in enumerate(self.ranges) for _ in each]
         """Index of an instruction -> its block."""
         self.after = [self._after(n) for n in range(len(self.ranges))]
-        self.heads = {m for n, out in enumerate(self.after) for m in out if m <= n}
+        self.rank = ranked(self._within)
+        """Place of each block in the order in which they are run."""
+        self.heads = {m for n, out in enumerate(self.after) for m in out if self.rank[m] <= self.rank[n]}
         """Blocks that a loop may begin with: control comes to them from behind."""
 
     def _after(self, n: int) -> tuple[int, ...]:
@@ -80,11 +84,26 @@ class Program:
                 return (*there, *falls)
         return tuple(range(len(self.ranges))) if last.kind == "indirect" else self._returns
 
+    @property
+    def _within(self) -> list[tuple[int, ...]]:
+        """Blocks behind each, without the ways back from functions."""
+        kinds = [self.ops[each[-1]].kind for each in self.ranges]
+        return [() if kind in ("return", "indirect") else out for kind, out in zip(kinds, self.after, strict=True)]
+
+    def span(self, head: int) -> list[int]:
+        """The blocks from the head of a loop to the last from which control comes back to it."""
+        end = max(self.rank[n] for n, out in enumerate(self.after) if head in out)
+        return [n for n, at in enumerate(self.rank) if self.rank[head] <= at <= end]
+
+    def loop_ops(self, head: int) -> list[Op]:
+        """The instructions of these blocks."""
+        return [self.ops[i] for n in self.span(head) for i in self.ranges[n]]
+
     @cached_property
     def awaited(self) -> set[int]:
         """Addresses of branches out of a loop that depend on what other blocks write: these have."""
         strong = {i for i, op in enumerate(self.ops) if op.strong and op.access == "load"}
-        spans = [range(head, max(n for n, out in enumerate(self.after) if head in out) + 1) for head in self.heads]
+        spans = [self.span(head) for head in self.heads] if strong else []
         found = set()
         for n, places in enumerate(self.ranges if strong else ()):
             last, around = self.ops[places[-1]], [span for span in spans if n in span]
@@ -150,9 +169,7 @@ class Program:
         return self._needed({i: op.reads if op.kind in ENDS else op.asks for i, op in enumerate(self.ops)
                              if op.kind in ENDS or op.kind in (*ACCESSES, "shared")})  # fmt: skip
 
-    def _needed(
-        self, roots: Mapping[int, frozenset[str]], whole: str = ""
-    ) -> tuple[list[list[int]], list[int]]:
+    def _needed(self, roots: Mapping[int, frozenset[str]], whole: str = "") -> tuple[list[list[int]], list[int]]:
         """By basic block: the instructions that some need, and these; bits of what is read behind the block's start.
         `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
         lanes."""
@@ -270,6 +287,43 @@ class Program:
             for column in ([op.reads for op in self.ops], [op.writes for op in self.ops])
         )
         return names, bits, reads_of, writes_of
+
+
+def ranked(after: Sequence[Sequence[int]]) -> list[int]:
+    """Of each block its place in an order in which all of a loop comes behind its head and before what follows, and
+    blocks have the order of their addresses otherwise. Compilers put parts of loops behind them that are run less."""
+    order: list[int] = []
+
+    def lay(nodes: Collection[int], head: int) -> None:
+        """Those of a loop, or of all code, which control enters at the head."""
+        inside = {n: [m for m in after[n] if m != head and m in nodes] for n in nodes}
+        first = {n: n for n in nodes}
+        parts = {min(part): part for part in components(sorted(nodes), inside)}
+        for least, part in parts.items():
+            first |= dict.fromkeys(part, least)
+        ways = [(n, m) for n, out in inside.items() for m in out if first[n] != first[m]]
+        missing = Counter(first[m] for _, m in ways)
+        entry = {first[m]: m for _, m in sorted(ways, key=lambda way: -way[1])}
+        further = defaultdict(list)
+        for n, m in ways:
+            further[first[n]].append(first[m])
+        ready = sorted({n for n in first.values() if not missing[n]})
+        while ready:
+            n = heappop(ready)
+            if n in parts:
+                lay(parts[n], entry.get(n, n))
+            else:
+                order.append(n)
+            for m in further[n]:
+                missing[m] -= 1
+                if not missing[m]:
+                    heappush(ready, m)
+
+    lay(range(len(after)), -1)
+    rank = [0] * len(order)
+    for place, n in enumerate(order):
+        rank[n] = place
+    return rank
 
 
 def passing_by(ops: Sequence[Op]) -> list[Op]:

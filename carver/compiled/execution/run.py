@@ -1,9 +1,9 @@
 """Run the control flow and the addresses of a kernel's machine code for many threads at once.
 
-Threads are lanes of columns. Those at the same place of the code form a `Fiber`; the one at the lowest address runs
-next, and fibers that meet join, so that no stack of reconvergence is needed. Loads give what the launch was told of
-their tensor, and else make unknown what they write, lane by lane. A branch on what is not known falls through, and is
-recorded. Waits for barriers in memory succeed.
+Threads are lanes of columns. Those at the same place of the code form a `Fiber`; the one that comes first in the order
+of `Program.rank` runs next, and fibers that meet join, so that no stack of reconvergence is needed. Loads give what the
+launch was told of their tensor, and else make unknown what they write, lane by lane. A branch on what is not known
+falls through, and is recorded. Waits for barriers in memory succeed.
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ class Run:
         """Blocks that control came back to."""
         self.unknown: Counter[str] = Counter()
         self.kept = {"shared": Memory(count), "local": Memory(len(self.slot))}
+        self.fillers: set[int] = set()
+        """Threads that stored what is known in shared memory, on which addresses or branches depend."""
         self.tensor_columns = 0
         """That a block takes at a time."""
         self.kept_at = 0
@@ -165,9 +167,9 @@ class Run:
 
     def _go(self) -> None:
         fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
-        steps, behind = 0, self.program.behind
+        steps, behind, rank = 0, self.program.behind, self.program.rank
         while fibers:
-            lead = min(fibers, key=lambda fiber: (-fiber.depth, fiber.block in behind, fiber.block))
+            lead = min(fibers, key=lambda fiber: (-fiber.depth, fiber.block in behind, rank[fiber.block]))
             first = lead.block
             here = [fiber for fiber in fibers if (fiber.block, fiber.depth) == (first, lead.depth)]
             fibers = [fiber for fiber in fibers if (fiber.block, fiber.depth) != (first, lead.depth)]
@@ -178,7 +180,9 @@ class Run:
             if steps > MOST_STEPS:
                 at = self.program.ops[self.program.ranges[first][0]].address
                 raise CompileError(f"the code is not through after {MOST_STEPS:,} basic blocks; it is at {at:#x}")
-            fibers += self._step(fiber)
+            depth, out = fiber.depth, self._step(fiber)
+            self.repeated |= {each.block for each in out if each.depth == depth and rank[each.block] <= rank[first]}
+            fibers += out
 
     def _joined(self, parts: Sequence[Fiber]) -> Fiber:
         lanes = np.concatenate([part.lanes for part in parts])
@@ -225,8 +229,6 @@ class Run:
         there = self.program.block_at.get(op.target) if op.target is not None else following
         if op.kind == "call":  # functions are gone through before the code behind them
             return [*deeper(fiber.parted(goes, there), 1), *fiber.parted(~goes, following)]
-        if there is not None and there <= n and goes.any():
-            self.repeated.add(there)
         return [*fiber.parted(goes, there), *fiber.parted(~goes, following)]
 
     def _elsewhere(self, op: Op, fiber: Fiber, goes: Array) -> list[Fiber]:
@@ -313,7 +315,7 @@ class Run:
         """What a counter gives that all blocks share, where one thread of each adds to it: it is assumed that they come
         in their order, and that it begins with 0."""
         added, lanes = op.deals(fiber) if op.deals else None, np.flatnonzero(wide(active, len(fiber.lanes)))
-        sure = added is not None and added.known is None and at.known is None and (guard is None or guard.known is None)
+        sure = added is not None and surely(added, active) and surely(at, active) and surely(guard, active)
         slot = self.slot[fiber.lanes[lanes]]
         if added is None or not sure or (np.diff(slot) == 0).any():
             return self.launch.lost
@@ -330,7 +332,7 @@ class Run:
     def _kept(self, op: Op, fiber: Fiber, at: Value, active: Array, guard: Column | None) -> dict[str, Value]:
         """Words in shared memory, or of the stack, that are known: keep what is stored, or find what a load writes.
         Whatever else writes, or stores anywhere, leaves none."""
-        unsure = at is None or at.known is not None or (guard is not None and guard.known is not None)
+        unsure = at is None or not surely(at, active) or not surely(guard, active)
         if op.access != "load" and (unsure or not op.stored):
             self.forget()
         if at is None or unsure or op.kind not in self.kept:
@@ -351,6 +353,7 @@ class Run:
                 memory.store(owner, place + 4 * word, full.bits[lanes], known[lanes], min(op.width_bytes, 4))
                 if known[lanes].any():
                     self.kept_at = len(self.log)
+                    self.fillers.update(self.tid[fiber.lanes[lanes]].tolist() if op.kind == "shared" else ())
             return {}
         out: dict[str, Value] = {}
         for word, name in enumerate(op.loads):
@@ -490,6 +493,11 @@ class Fiber:
         live: Any = self.run.blocks[block].live
         values = {name: self.values[name].taken(which) for name in live if name in self.values}
         return [Fiber(self.run, self.lanes[which], block, values, self.depth)]
+
+
+def surely(value: Value, active: Array) -> bool:
+    """Whether a value is known in all lanes that take part."""
+    return value is None or value.known is None or bool((value.known | ~active).all())
 
 
 def deeper(fibers: list[Fiber], by: int) -> list[Fiber]:

@@ -208,7 +208,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
-            align_bytes=width, executions=executions / len(run.block_ids), anywhere=True,
+            align_bytes=width, start=int(address[0]), executions=executions / len(run.block_ids), anywhere=True,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     mean = sum(sizes) / len(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))

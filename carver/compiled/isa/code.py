@@ -204,7 +204,7 @@ def reachable(
     return seen
 
 
-def components(nodes: Collection[int], after: Sequence[Iterable[int]]) -> list[set[int]]:
+def components(nodes: Collection[int], after: Sequence[Iterable[int]] | Mapping[int, Iterable[int]]) -> list[set[int]]:
     """Strongly connected components with a cycle, in the subgraph of `nodes`, by Kosaraju's algorithm. networkx has
     one, but takes 0.7 s to load in each process that reads code."""
     before: dict[int, list[int]] = {n: [] for n in nodes}
