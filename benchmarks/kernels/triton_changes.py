@@ -1,4 +1,4 @@
-"""Kernels before and after a change, for `compare_changes.py`."""
+"""Kernels before and after a change, for `compare_changes.py`; those of its second list begin with `gated`."""
 
 import triton
 import triton.language as tl
@@ -130,3 +130,83 @@ def count_first(x, bins, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     counted = tl.histogram(tl.load(x + i, mask=i < n, other=0), BINS, mask=i < n)
     tl.atomic_add(bins + tl.arange(0, BINS), counted)
+
+
+@triton.jit
+def gated(x, u, g, y, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """y = (x @ u) * silu(x @ g)."""
+    rm = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rn = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    rk = tl.arange(0, BLOCK_K)
+    up = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    gate = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a = tl.load(x + rm[:, None] * K + (k + rk)[None, :])
+        up = tl.dot(a, tl.load(u + (k + rk)[:, None] * N + rn[None, :]), up)
+        gate = tl.dot(a, tl.load(g + (k + rk)[:, None] * N + rn[None, :]), gate)
+    tl.store(y + rm[:, None] * N + rn[None, :], (up * gate * tl.sigmoid(gate)).to(y.dtype.element_ty))
+
+
+@triton.jit
+def softmax(x, y, cols, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    v = tl.load(x + row * cols + i, mask=i < cols, other=-float("inf")).to(tl.float32)
+    v = tl.exp(v - tl.max(v))
+    tl.store(y + row * cols + i, (v / tl.sum(v)).to(y.dtype.element_ty), mask=i < cols)
+
+
+@triton.jit
+def padded(x, length, y, cols, BLOCK: tl.constexpr, MASKED: tl.constexpr):
+    """A smooth step of rows, as far as they are long; not MASKED: of whole rows."""
+    row, i = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < tl.load(length + row) if MASKED else tl.full((BLOCK,), True, tl.int1)
+    v = tl.load(x + row * cols + i, mask=inside, other=0.0)
+    tl.store(y + row * cols + i, v * v * (3.0 - 2.0 * v), mask=inside)
+
+
+@triton.jit
+def matvec(w, x, y, rows, cols, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, UNROLL: tl.constexpr):
+    r, c = tl.program_id(0) * BLOCK_R + tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_C)
+    acc = tl.zeros((BLOCK_R, BLOCK_C), tl.float32)
+    for start in tl.range(0, cols, BLOCK_C, loop_unroll_factor=UNROLL):
+        v = tl.load(w + r[:, None] * cols + (start + c)[None, :]).to(tl.float32)
+        acc += v * tl.load(x + start + c).to(tl.float32)[None, :]
+    tl.store(y + r, tl.sum(acc, 1).to(y.dtype.element_ty))
+
+
+@triton.jit
+def pulled(px, py, mass, out, n, BLOCK: tl.constexpr, CHUNK: tl.constexpr):
+    """The first component of gravity on points of a plane."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(px + i)[:, None], tl.load(py + i)[:, None]
+    acc = tl.zeros((BLOCK, CHUNK), tl.float32)
+    for start in range(0, n, CHUNK):
+        j = start + tl.arange(0, CHUNK)
+        dx, dy = tl.load(px + j)[None, :] - x, tl.load(py + j)[None, :] - y
+        near = tl.rsqrt(dx * dx + dy * dy + 0.01)
+        acc += tl.load(mass + j)[None, :] * dx * near * near * near
+    tl.store(out + i, tl.sum(acc, 1))
+
+
+@triton.jit
+def lengths(points, out, n, BLOCK: tl.constexpr, TOGETHER: tl.constexpr):
+    """Of vectors of three; TOGETHER: the numbers of a vector side by side, else each component for itself."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    step, apart = (3, 1) if TOGETHER else (1, n)
+    x = tl.load(points + i * step)
+    y = tl.load(points + i * step + apart)
+    z = tl.load(points + i * step + 2 * apart)
+    tl.store(out + i, tl.sqrt(x * x + y * y + z * z))
+
+
+@triton.jit
+def bias_gradient(x, y, rows, cols, EACH: tl.constexpr, BLOCK_C: tl.constexpr, ATOMIC: tl.constexpr):
+    """Sums of columns: of EACH rows a program, added to y[0]; not ATOMIC: kept in a row of y for each program."""
+    part, c = tl.program_id(1), tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    acc = tl.zeros((BLOCK_C,), tl.float32)
+    for r in range(part * EACH, part * EACH + EACH):
+        acc += tl.load(x + r * cols + c).to(tl.float32)
+    if ATOMIC:
+        tl.atomic_add(y + c, acc)
+    else:
+        tl.store(y + part * cols + c, acc)
