@@ -28,7 +28,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -283,34 +283,7 @@ def measure_case(subject: Subject, index: int, configs: list[Config], out: Path,
                 raise
 
 
-def triton_chooses(subject: Subject, index: int, configs: list[Config], out: Path) -> None:
-    """One call of `triton.autotune` over the list, whose code is compiled already: what it takes and chooses."""
-    import torch
-    import triton
-
-    problem = subject.problems[index]
-    tensors = inputs(subject, problem, configs[0]) | zeroed(subject, problem, configs[0])
-    names = set(subject.kernel.arg_names)
-    listed = [
-        triton.Config({k: v for k, v in c.items() if k in names}, num_warps=c["num_warps"], num_stages=c["num_stages"])
-        for c in configs
-    ]
-    tuned = triton.autotune(listed, key=[])(subject.kernel)
-    given = {k: v for k, v in subject.args(problem, configs[0]).items() if k in names and k not in configs[0]}
-    torch.cuda.synchronize()
-    began = time.monotonic()
-
-    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
-        return subject.grid(problem, {k: meta[k] for k in configs[0] if k in meta})
-
-    tuned[grid](**{**given, **tensors, **subject.constants(problem)})
-    torch.cuda.synchronize()
-    best = {**tuned.best_config.kwargs, "num_warps": tuned.best_config.num_warps,
-            "num_stages": tuned.best_config.num_stages}  # fmt: skip
-    record(out.with_suffix(".autotuner.jsonl"), subject.name, index, best, None, seconds=time.monotonic() - began)
-
-
-def measure_here(only: str, count: int, out: Path, limit: float, own: bool = False) -> None:
+def measure_here(only: str, count: int, out: Path, limit: float) -> None:
     """Measure what is not yet in the file, in this process: a fault of a kernel ends it."""
     import torch
     import triton
@@ -322,11 +295,6 @@ def measure_here(only: str, count: int, out: Path, limit: float, own: bool = Fal
         if left and time.monotonic() < until:
             began = time.monotonic()
             measure_case(subject, i, left, out, until)
-            if own and time.monotonic() < until:
-                try:
-                    triton_chooses(subject, i, left, out)
-                except Exception as error:  # whatever Triton's tuner raises; the table is what matters
-                    print(f"{subject.name} {i}: triton.autotune: {type(error).__name__}: {error}".splitlines()[0])
             print(f"{subject.name} {dict(subject.problems[i])}: {time.monotonic() - began:.1f} s", flush=True)
             torch.cuda.empty_cache()
 
@@ -345,7 +313,6 @@ def measure(options: argparse.Namespace) -> None:
     command = [sys.executable, str(Path(__file__).resolve()), "here", "--out", str(out)]
     while (left := until - time.monotonic()) > 5:
         more = ["--limit", str(left), "--only", options.only, "--configs", str(options.configs)]
-        more += ["--own"] if options.own else []
         try:
             code = subprocess.run([*command, *more], check=False, timeout=left).returncode
         except subprocess.TimeoutExpired:
@@ -496,7 +463,6 @@ def main() -> None:
         command.add_argument("--only", default="", help="names of kernels, with commas")
         command.add_argument("--limit", type=float, default=540.0, help="seconds for all")
         command.add_argument("--configs", type=int, default=CONFIGS)
-        command.add_argument("--own", action="store_true", help="run Triton's own autotuner over each list, too")
     scoring = commands.add_parser("score")
     scoring.add_argument("table", type=Path)
     scoring.add_argument("--only", default="", help="names of kernels, with commas")
@@ -520,7 +486,7 @@ def main() -> None:
         case "serve":
             serve()
         case "here":
-            measure_here(options.only, options.configs, options.out, options.limit, options.own)
+            measure_here(options.only, options.configs, options.out, options.limit)
         case "measure":
             measure(options)
         case "interpret":

@@ -19,9 +19,9 @@ import helion
 import helion.language as hl
 import torch
 
-from benchmarks.helion_kernels import attention, layer_norm, matmul
 from carver.integrations import helion as ours
 from carver.integrations.helion_tuner import PricedSearch, at_prices, autotuner, priced_provider
+from tests.helion_kernels import attention, layer_norm, matmul
 
 pytestmark = [pytest.mark.packages, pytest.mark.usefixtures("own_cache")]
 H100 = carver.load_arch("h100")

@@ -1,9 +1,6 @@
-"""Kernels of Helion for `benchmarks/search.py`: the products and reductions of a transformer, at two shapes each."""
+"""Kernels of Helion: a product and reductions of a transformer."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import helion
 import helion.language as hl
@@ -20,21 +17,6 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         for k in hl.tile(depth):
             total = torch.addmm(total, a[m, k], b[k, n])
         out[m, n] = total.to(a.dtype)
-    return out
-
-
-@helion.kernel(static_shapes=True)
-def matmul_silu(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """silu(a b + bias) times one factor a row."""
-    rows, depth = a.size()
-    columns = b.size(1)
-    out = torch.empty([rows, columns], dtype=a.dtype, device=a.device)
-    for m, n in hl.tile([rows, columns]):
-        total = hl.zeros([m, n], dtype=torch.float32)
-        for k in hl.tile(depth):
-            total = torch.addmm(total, a[m, k], b[k, n])
-        x = total + bias[n].to(torch.float32)[None, :]
-        out[m, n] = (x * torch.sigmoid(x) * scale[m].to(torch.float32)[:, None]).to(a.dtype)
     return out
 
 
@@ -71,21 +53,3 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
             top = higher
         out[h, m, :] = (total / weights[:, :, None]).to(out.dtype)
     return out
-
-
-CASES: dict[str, tuple[Any, list[list[tuple[int, ...]]]]] = {
-    "matmul": (matmul, [[(4096, 4096), (4096, 4096)], [(512, 8192), (8192, 2048)]]),
-    "matmul_silu": (matmul_silu, [
-        [(2048, 4096), (4096, 4096), (4096,), (2048,)], [(8192, 1024), (1024, 4096), (4096,), (8192,)],
-    ]),
-    "layer_norm": (layer_norm, [[(8192, 4096), (4096,), (4096,)], [(32768, 1024), (1024,), (1024,)]]),
-    "attention": (attention, [[(32, 4096, 128)] * 3, [(128, 1024, 64)] * 3]),
-}  # fmt: skip
-"""By name: a kernel, and the shapes of its arguments, of two launches."""
-
-
-def bound(name: str, shape: int, tensor: Callable[..., Any]) -> tuple[Any, tuple[Any, ...]]:
-    """A kernel bound to the arguments of one of its launches, and these; `tensor` makes them."""
-    kernel, shapes = CASES[name]
-    args = tuple(tensor(*each, dtype=torch.float16) for each in shapes[shape])
-    return kernel.bind(args), args
