@@ -299,8 +299,7 @@ def test_share_of_the_cpu(settings: dict[str, str], workers: int, monkeypatch: p
         ({"trials": 1.5}, "trials must be a whole"), ({"seconds": "x"}, "seconds must be a number"),
         ({"trials": 0}, "trials must be above 0"),
         ({"search": "ranked"}, "no search 'ranked'; did you mean 'rank'"), ({"slow_factor": 1}, "slow_factor"),
-        ({"search": "random", "early_stop": True}, "early_stop belongs to the search 'rank'"),
-        ({"early_stop": True}, "no candidate has a prediction"), ({"rtol": -1}, "rtol must be 0 or more"),
+        ({"rtol": -1}, "rtol must be 0 or more"),
     ],
 )  # fmt: skip
 def test_bad_settings(settings: dict[str, Any], said: str) -> None:
@@ -350,7 +349,7 @@ def test_defaults() -> None:
     s = Tuning()
     c = s.checker()
     assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
-    assert s.supply_type is TensorSupplyType.Auto and s.search == "learn" and not s.early_stop and not s.skip_check
+    assert s.supply_type is TensorSupplyType.Auto and s.search == "learn" and not s.skip_check
 
 
 @pytest.mark.gpu

@@ -285,7 +285,7 @@ def test_what_the_key_covers() -> None:
     different = [
         key(configs=[{"ways": 1}, {"ways": 2}]), key(n=101), key(rep=6), key(warmup=2), key(rtol=0.5), key(timeout=3),
         key(ref_prog=twice), key(ref_prog=lambda x: x), key(skip_check=True), key(supply_type="one"), key(seed=1),
-        key(early_stop=True), key(trials=1), key(carver.jit(out_idx=0)(scale.fn)), key(other), key(warm_cache=False),
+        key(trials=1), key(carver.jit(out_idx=0)(scale.fn)), key(other), key(warm_cache=False),
     ]  # fmt: skip
     assert len({base, *different}) == len(different) + 1
     with carver.set_autotune_inputs(X):

@@ -306,8 +306,6 @@ def test_another_objective_than_time() -> None:
         made.run(objective="power")
     with pytest.raises(RunError, match="objective gives NaN for ways=2 delay=100"):
         made.run(objective=lambda m: float("nan"))
-    with pytest.raises(ConfigError, match="early_stop asks the model, which says times"):
-        made.run(objective="energy", early_stop=True)
 
 
 def test_energy_is_of_the_packages_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,11 +402,6 @@ def test_what_stands_in_the_place_of_a_name_is_there() -> None:
 def test_settings_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
     with pytest.raises(ConfigError, match=f"a tuning has no setting '{name}': "):
         tuner(tuned.scale, [{"ways": 1}]).set_profile_args(**{name: 1})
-
-
-def test_early_stop_of_tilelang_is_explained() -> None:
-    with pytest.raises(ConfigError, match="TileLang's, which times slow candidates a few times only, is slow_factor"):
-        tuner(tuned.scale, CONFIGS).run(early_stop=True)
 
 
 def test_types_of_arrays_stay_in_a_key_that_does_not_name_them() -> None:

@@ -1,4 +1,4 @@
-"""Search strategies on tables with known answers, the early stop, and the replay of recorded tables."""
+"""Search strategies on tables with known answers, and the replay of recorded tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from carver.tune.candidates import (
     STRATEGIES,
     BudgetSpent,
     Choices,
-    Residuals,
     exhaustive,
     genetic,
     local,
@@ -90,52 +89,6 @@ def test_rank_order_is_the_order_of_predictions_then_as_given() -> None:
     table = Table(TRUE)
     rank_order(choices(predicted), table)
     assert table.asked[:5] == [3, 9, 7, 0, 1]
-
-
-def test_early_stop_ends_once_the_rest_cannot_win() -> None:
-    """A model that is off by a factor of 2 everywhere, and right otherwise, is stopped as soon as its spread allows."""
-    table = Table(2 * TRUE)
-    said = rank_order(choices(), table, early_stop=True)
-    assert len(table.asked) < 8 and table.asked[0] == BEST
-    assert "early stop" in said and "measured / predicted is 2" in said
-
-
-def test_early_stop_goes_on_while_the_model_is_bad() -> None:
-    predicted = np.linspace(1.0, 1.3, len(GRID))
-    table = Table(predicted * np.exp(0.3 * (-1.0) ** np.arange(len(GRID))))
-    rank_order(choices(predicted), table, early_stop=True)
-    assert len(table.asked) > len(GRID) / 2
-
-
-def test_early_stop_needs_predictions() -> None:
-    with pytest.raises(ConfigError, match="no candidate has a prediction"):
-        rank_order(choices(np.full(len(GRID), np.nan)), Table(TRUE), early_stop=True)
-
-
-def test_candidates_without_a_prediction_do_not_keep_a_search_going() -> None:
-    predicted = np.where(np.arange(len(GRID)) % 2, TRUE, np.nan)
-    table = Table(2 * TRUE)
-    rank_order(choices(predicted), table, early_stop=True)
-    assert len(table.asked) < 6 and all(i % 2 for i in table.asked)
-
-
-def test_the_chance_left_by_hand() -> None:
-    seen = Residuals()
-    assert seen.chance(np.array([1.0])) == 1.0
-    seen.add(1.0, 1.0)
-    assert seen.spread == pytest.approx(0.06 * math.sqrt(2)), "one measurement leaves the centre as unsure"
-    assert seen.chance(np.array([0.99])) == pytest.approx(0.5)
-    two_sigma = 0.99 * math.exp(2 * seen.spread)
-    one = 0.022750131948179195
-    assert seen.chance(np.array([two_sigma])) == pytest.approx(one)
-    assert seen.chance(np.full(3, two_sigma)) == pytest.approx(1 - (1 - one) ** 3)
-    assert seen.chance(np.array([10.0])) < 1e-9
-    assert seen.chance(np.array([])) == 0.0
-    seen.add(1.0, math.inf)
-    assert len(seen.logs) == 1, "a failure says nothing of times"
-    seen.add(1.0, math.e)
-    assert seen.centre == pytest.approx(0.5)
-    assert seen.spread == pytest.approx(math.sqrt((3 * 0.06**2 + 0.5) / 4 * 1.5))
 
 
 def test_local_search_walks_downhill_from_the_best_predicted() -> None:
@@ -201,7 +154,7 @@ def test_budget_in_seconds_and_at_least_one_trial(search: str) -> None:
     assert result.trials == 1 and "budget of 0.05 s" in result.stopped
 
 
-def test_early_stop_live_by_a_template_that_ranks() -> None:
+def test_a_template_ranks_plain_configs() -> None:
     """Predictions of plain configs come from ranking them with a template."""
     op = carver.MatmulTemplate(M=64, N=64, K=64, in_dtype="float32").with_arch("cpu")
     hints = list(reversed(op.recommend_hints(300)[::60]))
@@ -251,8 +204,8 @@ def test_rank_order_beats_the_rest_where_the_model_is_good() -> None:
     traces = simulate([case(0.02)], seeds=3)
     rows = {row["search"]: row for row in replay_summary(traces)}
     assert set(rows) == set(SEARCHES)
-    assert rows["rank order + early stop"]["trials"] < rows["random"]["trials"] < rows["exhaustive"]["trials"]
-    assert rows["rank order + early stop"]["trials_to_stop"] < rows["exhaustive"]["trials"]
+    assert rows["rank order"]["trials"] < rows["random"]["trials"] < rows["exhaustive"]["trials"]
+    assert rows["learn"]["trials_to_stop"] < rows["exhaustive"]["trials"]
     assert rows["exhaustive"]["of_exhaustive"] == pytest.approx(1)
 
 
@@ -261,7 +214,7 @@ def test_a_replay_that_stops_short_counts_as_never() -> None:
     times = table.seconds.copy()
     worst = int(np.nanargmax(times))
     times[worst] = np.nanmin(times) / 3  # the model thinks least of what is best by far
-    trace = replay(Case("made", table.problem, table.arch, "cpu", table.configs, times), "rank order + early stop")
+    trace = replay(Case("made", table.problem, table.arch, "cpu", table.configs, times), "learn")
     assert trace.to_goal is None and trace.reached < 0.5 and trace.trials < len(times)
     assert replay_summary([trace])[0]["trials"] == math.inf
 
@@ -279,7 +232,7 @@ def test_simulate_command(tmp_path: Any) -> None:
     assert {row["search"] for row in found["summary"]} == set(SEARCHES)
     assert len(found["replays"]) == len(SEARCHES)
     shown = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1"])
-    assert "rank order + early stop" in shown.output
+    assert "rank order" in shown.output
     for wrong in (("--most", "0"), ("--seeds", "0"), ("--rep", "0"), ("--compile-s", "-1")):
         assert CliRunner().invoke(main, ["simulate", str(path), *wrong]).exit_code == 2
 

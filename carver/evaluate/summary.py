@@ -336,7 +336,6 @@ class Cost:
 
 SEARCHES: Mapping[str, Callable[..., str]] = {
     "learn": learn,
-    "rank order + early stop": partial(rank_order, early_stop=True),
     "rank order": rank_order,
     "local, from the ranking": local,
     "genetic, from the ranking": genetic,

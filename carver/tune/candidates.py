@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -246,16 +246,10 @@ def check_bound(
 
 Measure: TypeAlias = Callable[[Sequence[int]], list[float]]
 
-PRIOR_SPREAD = 0.06
-"""Standard deviation of ln(measured / predicted) among candidates near the best, before anything is measured."""
-PRIOR_WEIGHT = 3.0
-"""How many measurements the prior spread counts for."""
 WORTH = 0.01
 """A gain below this share of the time is not worth another trial."""
-LEAST_TRIALS = 3
-"""Early stop: measurements before the residuals are believed at all."""
 DOUBT = 0.05
-"""Early stop: the chance left that some candidate is still faster by more than `WORTH`."""
+"""Learning: the chance left that some candidate is still faster by more than `WORTH`."""
 BATCH = 3
 """Learning: candidates that are measured before the others are ranked again."""
 _MANY = 64  # of an exhaustive search at once, so that budgets are looked at
@@ -298,65 +292,11 @@ class Choices:
         return np.array(columns, np.int64).reshape(len(columns), len(self.configs)).T
 
 
-@dataclass
-class Residuals:
-    """Measured against predicted times, as a normal distribution of ln(measured / predicted) learned on the way."""
-
-    logs: list[float] = field(default_factory=list)
-    best: float = math.inf
-
-    def add(self, predicted: float, measured: float) -> None:
-        if math.isfinite(measured) and predicted > 0:
-            self.logs.append(math.log(measured / predicted))
-            self.best = min(self.best, measured)
-
-    @property
-    def centre(self) -> float:
-        return sum(self.logs) / len(self.logs)
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation, the prior counted as further measurements, of one that is still to come.
-
-            sqrt((PRIOR_WEIGHT PRIOR_SPREAD^2 + sum (x - centre)^2) / (PRIOR_WEIGHT + n - 1)) sqrt(1 + 1/n)
-        """
-        n, squares = len(self.logs), sum((x - self.centre) ** 2 for x in self.logs)
-        return math.sqrt((PRIOR_WEIGHT * PRIOR_SPREAD**2 + squares) / (PRIOR_WEIGHT + n - 1) * (1 + 1 / n))
-
-    def chance(self, left: FloatArray) -> float:
-        """That some candidate of these predicted times [s] is faster than the best by more than `WORTH`.
-
-            1 - product over candidates of (1 - Phi((ln(best (1 - WORTH) / predicted) - centre) / spread))
-        """
-        from scipy.special import ndtr
-
-        if not self.logs or not len(left):
-            return 1.0 if len(left) else 0.0
-        z = (np.log(self.best * (1 - WORTH) / left) - self.centre) / self.spread
-        return float(1 - np.prod(ndtr(-z)))
-
-
-def rank_order(choices: Choices, measure: Measure, seed: int = 0, *, early_stop: bool = False) -> str:
-    """Best predicted first; with `early_stop`, until the model and its residuals say that nothing left can win."""
-    if early_stop and np.isnan(choices.predicted).all():
-        raise ConfigError(
-            "early_stop asks the model what the rest could still gain, and no candidate has a prediction: give hints "
-            "as configs, or a template to rank them with. TileLang's, which times slow candidates a few times only, is "
-            "slow_factor here, and on by itself"
-        )
-    seen = Residuals()
+def rank_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
+    """Best predicted first."""
     order = choices.order
     for start in range(0, len(order), choices.width):
-        batch = order[start : start + choices.width]
-        for i, seconds in zip(batch, measure(batch), strict=True):
-            seen.add(float(choices.predicted[i]), seconds)
-        left = choices.predicted[order[start + choices.width :]]
-        left = left[~np.isnan(left)]  # the others are not expected to run at all
-        if early_stop and len(left) and len(seen.logs) >= LEAST_TRIALS and seen.chance(left) < DOUBT:
-            return (
-                f"early stop after {start + len(batch)} of {len(order)}: measured / predicted is "
-                f"{math.exp(seen.centre):.3g} within {100 * seen.spread:.2g} %, nothing left is likely to win by 1 %"
-            )
+        measure(order[start : start + choices.width])
     return f"all {len(order)} candidates tried"
 
 

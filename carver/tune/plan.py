@@ -52,8 +52,9 @@ def names_of(given: Any) -> tuple[Any, ...]:
 
 ELSEWHERE = {
     "cache_input_tensors": "inputs are made once and kept for all candidates",
-    "early_stop_factor": "slow_factor is what it was, and on without early_stop: a candidate so much slower than the "
-                         "best is timed a few times only; early_stop ends the search",
+    "early_stop": "a candidate slower than the best by slow_factor is timed a few times only; the search 'learn' ends "
+                  "once nothing left is likely to win",
+    "early_stop_factor": "slow_factor is what it was",
     "do_bench": "bench= is a clock of your own",
     "use_cuda_graph": "launches are timed between events, with the host ahead of the device",
     "prune_configs_by": "template= ranks the configs, trials= says how many are tried",
@@ -105,7 +106,6 @@ class Tuning:
     isolate: bool = True
     seed: int = 0
     search: str = "learn"
-    early_stop: bool = False
     compiled: int | None = None
     """Of candidates that are one Triton function: the first so many are compiled for the device and ranked anew by what
     came out, before any is measured; what does not compile or fit falls out, and so do the others."""
@@ -134,10 +134,6 @@ class Tuning:
         if not callable(self.objective) and self.objective not in OBJECTIVES:
             raise ConfigError(f"no objective {self.objective!r}; {nearest(str(self.objective), OBJECTIVES)}, or a "
                               "function of a Measurement")  # fmt: skip
-        if self.early_stop and self.objective != "time":
-            raise ConfigError("early_stop asks the model, which says times; leave it out with objective=")
-        if self.early_stop and self.search not in ("rank", "learn"):
-            raise ConfigError(f"early_stop belongs to the search 'rank', got search={self.search!r}")
         if self.compiled is not None:
             counted("compiled", self.compiled, 1)
         for name, least in (("trials", "above 0"), ("seconds", "above 0"), ("timeout", "a time above 0 in seconds")):
@@ -531,7 +527,7 @@ def _keyed(plan: Plan) -> Plan:
     programs = [_program_identity(e.made, plan) for e in plan.entries]
     baseline = dict(s.baseline) if isinstance(s.baseline, Mapping) else s.baseline
     search = {
-        "search": s.search, "early_stop": s.early_stop, "trials": s.trials, "seconds": s.seconds, "seed": s.seed,
+        "search": s.search, "trials": s.trials, "seconds": s.seconds, "seed": s.seed,
         "baseline": baseline, "timeout": timeout_s, "objective": objective,
     }  # fmt: skip
     plan.identity, plan.notes, plan.kept = identity, notes, kept

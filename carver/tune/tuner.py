@@ -236,9 +236,8 @@ class _Attempt:
         where = f"{plan.device} ({plan.arch.title})"
         for note in (f"{plan.name}: {count} candidates on {where}, inputs: {plan.inputs.origin}", *plan.notes):
             self.log.say(note)
-        options = {"early_stop": True} if s.early_stop else {}
         try:
-            stopped = strategy("rank" if s.early_stop else s.search)(choices, self.measure, s.seed, **options)
+            stopped = strategy(s.search)(choices, self.measure, s.seed)
         except BudgetSpent as e:
             stopped = str(e)
         self._final_rounds()
