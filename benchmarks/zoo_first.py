@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -32,26 +31,6 @@ def group_starts(p: Problem) -> np.ndarray:
     return np.concatenate([[0], ends]).astype(np.int32)
 
 
-def attention_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    grouped = p["heads"] != p["kv_heads"]
-    return torch.nn.functional.scaled_dot_product_attention(
-        t["q_ptr"], t["k_ptr"], t["v_ptr"], is_causal=True, enable_gqa=grouped
-    )
-
-
-def window_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    i = torch.arange(p["seq"], device="cuda")
-    seen = (i[:, None] >= i[None, :]) & (i[:, None] - i[None, :] < p["window"])
-    attend = torch.nn.functional.scaled_dot_product_attention
-    q, k, v = (t[name][:, None, None] for name in ("q_ptr", "k_ptr", "v_ptr"))
-    heads = [attend(q[h], k[h], v[h], seen) for h in range(p["heads"])]
-    return torch.cat(heads)[:, 0]
-
-
 def decode_got(p: Problem, c: Config, t: Arrays) -> Any:
     import torch
 
@@ -59,68 +38,6 @@ def decode_got(p: Problem, c: Config, t: Arrays) -> Any:
     lse = t["lse_ptr"].view(p["batch"] * p["heads"], c["splits"], 1)
     weight = torch.exp2(lse - lse.amax(1, keepdim=True))
     return (parts * weight).sum(1) / weight.sum(1)
-
-
-def decode_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    out = []
-    group = p["heads"] // p["kv_heads"]
-    for b, n in enumerate(seq_lengths(p)):
-        rows = t["table_ptr"][b].long()
-        paged = (t[name].view(-1, p["page"], p["kv_heads"], p["head"]) for name in ("k_ptr", "v_ptr"))
-        k, v = (x[rows].flatten(0, 1)[:n] for x in paged)
-        q = t["q_ptr"][b].view(p["kv_heads"], group, p["head"]).float()
-        s = torch.einsum("hgd,nhd->hgn", q, k.float()) / p["head"] ** 0.5
-        out.append(torch.einsum("hgn,nhd->hgd", s.softmax(-1), v.float()).flatten(0, 1))
-    return torch.cat(out)
-
-
-def int4_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    shifts = torch.arange(8, device="cuda", dtype=torch.int32) * 4
-    w = ((t["w_ptr"][:, None, :] >> shifts[None, :, None]) & 15) - 8
-    w = w.reshape(p["K"], p["N"]).half() * t["scale_ptr"].repeat_interleave(p["quant"], 0)
-    return t["x_ptr"] @ w
-
-
-def grouped_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    starts = group_starts(p)
-    return torch.cat([t["x_ptr"][a:b] @ t["w_ptr"][e].T for e, (a, b) in enumerate(itertools.pairwise(starts))])
-
-
-def linear_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    out = []
-    for h in range(p["heads"]):
-        scores = torch.tril((t["q_ptr"][h].float() * p["head"] ** -0.5) @ t["k_ptr"][h].float().T)
-        out.append(scores @ t["v_ptr"][h].float())
-    return torch.stack(out)
-
-
-def conv_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, w = t["x_ptr"].permute(0, 3, 1, 2), t["w_ptr"].permute(0, 3, 1, 2)
-    return torch.nn.functional.conv2d(x, w, stride=p["stride"], padding=p["pad"]).permute(0, 2, 3, 1)
-
-
-def layer_norm_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.layer_norm(
-        t["x_ptr"].float(), (p["cols"],), t["weight_ptr"].float(), t["bias_ptr"].float(), 1e-5
-    )
-
-
-def entropy_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.cross_entropy(t["logits_ptr"].float(), t["target_ptr"].long(), reduction="none")
 
 
 def conv_out(p: Problem) -> tuple[int, int]:
@@ -152,7 +69,7 @@ SUBJECTS = [
             "stride_kh": p["seq"] * p["head"], "stride_s": p["head"]},
         grid=lambda p, c: (cdiv(p["seq"], c["BLOCK_M"]), p["heads"], p["batch"]),
         constants=lambda p: {"GROUP": p["heads"] // p["kv_heads"], "HEAD": p["head"]},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=attention_want,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
         keep=lambda p, c: c["BLOCK_N"] <= c["BLOCK_M"],
     ),
     Subject(
@@ -166,7 +83,7 @@ SUBJECTS = [
             "stride_s": p["head"]},
         grid=lambda p, c: (cdiv(p["seq"], c["BLOCK_M"]), p["heads"]),
         constants=lambda p: {"HEAD": p["head"]},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=window_want, unseen=True,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], unseen=True,
     ),
     Subject(
         "paged_decode", zoo.paged_decode,
@@ -186,7 +103,7 @@ SUBJECTS = [
         constants=lambda p: {"GROUP": p["heads"] // p["kv_heads"], "HEADS": p["kv_heads"], "HEAD": p["head"],
                              "PAGE": p["page"], "ROWS": 16},
         values=lambda p: {"length_ptr": seq_lengths(p), "table_ptr": page_table(p)},
-        outputs=("out_ptr", "lse_ptr"), got=decode_got, want=decode_want, unseen=True,
+        outputs=("out_ptr", "lse_ptr"), got=decode_got, unseen=True,
     ),
     Subject(
         "matmul_split_k", zoo.matmul_split_k,
@@ -196,7 +113,7 @@ SUBJECTS = [
         args=lambda p, c: matmul_args(p, (p["K"], p["N"]), out="float32") | {
             "stride_am": p["K"], "stride_bk": p["N"], "stride_cm": p["N"]},
         grid=lambda p, c: (tiles(p, c), c["SPLIT_K"]),
-        outputs=("c_ptr",), got=lambda p, c, t: t["c_ptr"], want=lambda p, t: t["a_ptr"] @ t["b_ptr"],
+        outputs=("c_ptr",), got=lambda p, c, t: t["c_ptr"],
         keep=lambda p, c: per_thread(c, c["BLOCK_M"] * c["BLOCK_N"])
         and stages(c, (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * 2),
     ),
@@ -207,7 +124,7 @@ SUBJECTS = [
         TILE | PIPE | {"GROUP_M": (8,)},
         args=lambda p, c: matmul_args(p, (p["N"], p["K"])),
         grid=lambda p, c: (min(SMS, tiles(p, c)),),
-        outputs=("c_ptr",), got=lambda p, c, t: t["c_ptr"], want=lambda p, t: t["a_ptr"] @ t["b_ptr"].T,
+        outputs=("c_ptr",), got=lambda p, c, t: t["c_ptr"],
         keep=lambda p, c: c["BLOCK_M"] >= 64 and per_thread(c, c["BLOCK_M"] * c["BLOCK_N"])
         and stages(c, (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * 2, c["BLOCK_M"] * c["BLOCK_N"] * 2),
     ),
@@ -223,7 +140,7 @@ SUBJECTS = [
             "M": p["M"], "N": p["N"], "K": p["K"], "stride_x": p["K"], "stride_w": p["N"], "stride_s": p["N"],
             "stride_o": p["N"]},
         grid=lambda p, c: (tiles(p, c),), constants=lambda p: {"QUANT": p["quant"]},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=int4_want,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
         keep=lambda p, c: c["BLOCK_M"] <= 128 and c["BLOCK_K"] <= p["quant"]
         and per_thread(c, c["BLOCK_M"] * c["BLOCK_N"], 128),
     ),
@@ -237,8 +154,6 @@ SUBJECTS = [
             "M": p["M"], "N": p["N"], "K": p["K"], "stride_x": p["K"], "stride_w": p["K"], "stride_o": p["N"]},
         grid=lambda p, c: (tiles(p, c),),
         outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
-        want=lambda p, t: __import__("torch").nn.functional.silu((t["x_ptr"] @ t["gate_ptr"].T).float())
-        * (t["x_ptr"] @ t["up_ptr"].T).float(),
         keep=lambda p, c: c["BLOCK_M"] >= 32 and c["BLOCK_N"] <= 128 and per_thread(c, 2 * c["BLOCK_M"] * c["BLOCK_N"])
         and stages(c, (c["BLOCK_M"] + 2 * c["BLOCK_N"]) * c["BLOCK_K"] * 2), unseen=True,
     ),
@@ -253,7 +168,7 @@ SUBJECTS = [
             "stride_o": p["N"]},
         grid=lambda p, c: (SMS * 2,), constants=lambda p: {"GROUPS": p["groups"]},
         values=lambda p: {"start_ptr": group_starts(p)},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=grouped_want,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
         keep=lambda p, c: c["BLOCK_M"] <= 128 and per_thread(c, c["BLOCK_M"] * c["BLOCK_N"])
         and stages(c, (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"] * 2),
     ),
@@ -266,7 +181,7 @@ SUBJECTS = [
             "bias_ptr": Tensor("float16", (p["cols"],)), "out_ptr": Tensor("float16", (p["rows"], p["cols"])),
             "stride": p["cols"], "cols": p["cols"], "eps": 1e-5},
         grid=lambda p, c: (p["rows"],),
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=layer_norm_want,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
         keep=lambda p, c: 1 <= c["BLOCK"] / (32 * c["num_warps"]) <= 128,
     ),
     Subject(
@@ -280,7 +195,7 @@ SUBJECTS = [
         constants=lambda p: {"GROUP": 128},
         outputs=("q_ptr", "scale_ptr"),
         got=lambda p, c, t: t["q_ptr"].float() * t["scale_ptr"].repeat_interleave(128, 1),
-        want=lambda p, t: t["x_ptr"].float(), tolerance=0.07, unseen=True,
+        tolerance=0.07, unseen=True,
         keep=lambda p, c: 4 <= c["ROWS"] * c["GROUPS"] * 128 / (32 * c["num_warps"]) <= 128,
     ),
     Subject(
@@ -292,7 +207,7 @@ SUBJECTS = [
             "loss_ptr": Tensor("float32", (p["rows"],)), "vocabulary": p["cols"], "stride": p["cols"]},
         grid=lambda p, c: (p["rows"],),
         values=lambda p: {"target_ptr": np.random.default_rng(8).integers(0, p["cols"], p["rows"])},
-        outputs=("loss_ptr",), in_place=("logits_ptr",), got=lambda p, c, t: t["loss_ptr"], want=entropy_want,
+        outputs=("loss_ptr",), in_place=("logits_ptr",), got=lambda p, c, t: t["loss_ptr"],
         unseen=True,
         keep=lambda p, c: 2 <= c["BLOCK"] / (32 * c["num_warps"]) <= 128,
     ),
@@ -305,7 +220,7 @@ SUBJECTS = [
             "seq": p["seq"], "stride_h": p["seq"] * p["head"], "stride_s": p["head"], "scale": p["head"] ** -0.5},
         grid=lambda p, c: (p["head"] // c["BLOCK_V"], p["heads"]),
         constants=lambda p: {"HEAD": p["head"]},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=linear_want,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"],
         keep=lambda p, c: c["BLOCK_V"] <= p["head"] and per_thread(c, p["head"] * c["BLOCK_V"], 128),
     ),
     Subject(
@@ -320,7 +235,7 @@ SUBJECTS = [
             "N": p["n"], "H": p["h"], "W": p["w"], "C": p["c"], "F": p["f"], "P": conv_out(p)[0], "Q": conv_out(p)[1]},
         grid=lambda p, c: (cdiv(p["n"] * math.prod(conv_out(p)), c["BLOCK_M"]), cdiv(p["f"], c["BLOCK_N"])),
         constants=lambda p: {"R": p["r"], "S": p["r"], "STRIDE": p["stride"], "PAD": p["pad"]},
-        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], want=conv_want, unseen=True,
+        outputs=("out_ptr",), got=lambda p, c, t: t["out_ptr"], unseen=True,
         keep=lambda p, c: per_thread(c, c["BLOCK_M"] * c["BLOCK_N"], 128),
     ),
 ]  # fmt: skip

@@ -7,7 +7,6 @@ measured or ranked.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -56,21 +55,8 @@ def depthwise_args(p: Problem) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def depthwise_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    w = t["w_ptr"].float().reshape(p["channels"], 1, p["side"], p["side"])
-    return torch.nn.functional.conv2d(t["x_ptr"].float(), w, None, p["step"], p["pad"], 1, p["channels"])
-
-
 def pool_out(p: Problem) -> list[int]:
     return [(p[n] + 2 * p["pad"] - p["side"]) // p["step"] + 1 for n in ("depth", "high", "wide")]
-
-
-def pool_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.avg_pool3d(t["x_ptr"].float(), p["side"], p["step"], p["pad"], count_include_pad=False)
 
 
 def conv3d_out(p: Problem) -> list[int]:
@@ -88,30 +74,6 @@ def conv3d_args(p: Problem) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def conv3d_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    side = p["side"]
-    w = t["w_ptr"].float().permute(2, 1, 0).reshape(p["out_channels"], p["channels"], side, side, side)
-    y = torch.nn.functional.conv3d(t["x_ptr"].float().permute(0, 4, 1, 2, 3), w)
-    return y.permute(0, 2, 3, 4, 1).reshape(-1, p["out_channels"])
-
-
-def update_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    window = torch.cat((t["state_ptr"].float(), t["x_ptr"].float()[:, :, None]), 2)
-    y = (window * t["w_ptr"].float()).sum(2) + t["bias_ptr"].float()
-    return torch.nn.functional.silu(y), window[:, :, 1:]
-
-
-def upsample_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    size = (p["high"] * p["times"], p["wide"] * p["times"])
-    return torch.nn.functional.interpolate(t["x_ptr"].float()[None], size, mode="bilinear")[0]
-
-
 WINDOWS = [
     subject(
         "windows", zoo.depthwise_strided,
@@ -119,7 +81,7 @@ WINDOWS = [
         {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128), "num_warps": (1, 2, 4)}, depthwise_args,
         lambda p, c: (cdiv(outside(p)["wide"], c["BLOCK_C"]), cdiv(outside(p)["high"], c["BLOCK_R"]),
                       p["images"] * p["channels"]),
-        depthwise_want, constants="side",
+        constants="side",
     ),
     subject(
         "windows", zoo.pool_3d,
@@ -129,7 +91,7 @@ WINDOWS = [
         lambda p: {"x_ptr": Tensor(p["dtype"], (p["planes"], p["depth"], p["high"], p["wide"])),
                    "y_ptr": Tensor(p["dtype"], (p["planes"], *pool_out(p))), "depth": p["depth"], "high": p["high"],
                    "wide": p["wide"], **dict(zip(("out_depth", "out_high", "out_wide"), pool_out(p), strict=True))},
-        lambda p, c: (cdiv(math.prod(pool_out(p)), c["BLOCK"]), p["planes"]), pool_want, constants="side step pad",
+        lambda p, c: (cdiv(math.prod(pool_out(p)), c["BLOCK"]), p["planes"]), constants="side step pad",
         most=8,
     ),
     subject(
@@ -138,7 +100,7 @@ WINDOWS = [
                (2, 10, 34, 66, 3, 192, 256)),
         MATMUL, conv3d_args,
         lambda p, c: (p["images"] * math.prod(conv3d_out(p)) // c["BLOCK_M"], p["out_channels"] // c["BLOCK_N"]),
-        conv3d_want, constants="side", keep=lambda p, c: walks(p, c) and c["BLOCK_N"] <= p["out_channels"],
+        constants="side", keep=lambda p, c: walks(p, c) and c["BLOCK_N"] <= p["out_channels"],
     ),
     replace(
         subject(
@@ -150,7 +112,7 @@ WINDOWS = [
                        **floats("y_ptr")("float16", p["batch"], p["dim"]),
                        **floats("out_state_ptr")("float16", p["batch"], p["dim"], p["width"] - 1), "dim": p["dim"],
                        "stride_sb": p["dim"] * (p["width"] - 1), "stride_sd": p["width"] - 1},
-            lambda p, c: (p["batch"], cdiv(p["dim"], c["BLOCK"])), update_want, constants="width",
+            lambda p, c: (p["batch"], cdiv(p["dim"], c["BLOCK"])), constants="width",
             keep=lambda p, c: elements(c, c["BLOCK"], 16),
         ),
         outputs=("y_ptr", "out_state_ptr"), got=lambda p, c, t: (t["y_ptr"], t["out_state_ptr"]),
@@ -162,46 +124,11 @@ WINDOWS = [
                    "y_ptr": Tensor(p["dtype"], (p["planes"], p["high"] * p["times"], p["wide"] * p["times"])),
                    "high": p["high"], "wide": p["wide"], "out_high": p["high"] * p["times"],
                    "out_wide": p["wide"] * p["times"], "ratio_h": 1 / p["times"], "ratio_w": 1 / p["times"]},
-        lambda p, c: (cdiv(p["high"] * p["wide"] * p["times"] ** 2, c["BLOCK"]), p["planes"]), upsample_want, most=16,
+        lambda p, c: (cdiv(p["high"] * p["wide"] * p["times"] ** 2, c["BLOCK"]), p["planes"]), most=16,
     ),
 ]  # fmt: skip
 
 # -- atomics
-
-
-def norm_want(p: Problem, t: Arrays) -> Any:
-    x, g, w = (t[n].float() for n in ("x_ptr", "g_ptr", "w_ptr"))
-    xhat = (x - t["mean_ptr"][:, None]) * t["rstd_ptr"][:, None]
-    wg = w * g
-    dx = (wg - ((xhat * wg).sum(1, True) * xhat + wg.sum(1, True)) / p["cols"]) * t["rstd_ptr"][:, None]
-    return dx, (g * xhat).sum(0), g.sum(0)
-
-
-def scattered_want(p: Problem, t: Arrays) -> Any:
-    index, x = t["index_ptr"], t["x_ptr"]
-    return x.new_zeros(p["out_rows"], p["cols"]).scatter_add_(0, index, x)
-
-
-def bytes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].reshape(p["images"], -1).int()
-    return torch.stack([torch.bincount(row, minlength=256) for row in x])
-
-
-def bag_want(p: Problem, t: Arrays) -> Any:
-    g = t["g_ptr"]
-    return g.new_zeros(p["words"], p["width"]).index_add_(
-        0, t["key_ptr"].flatten(), g.repeat_interleave(p["count"], 0))  # fmt: skip
-
-
-def cells(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = (t["point_ptr"] * p["side"]).int().long()
-    cell = (x[:, 2] * p["side"] + x[:, 1]) * p["side"] + x[:, 0]
-    total = t["value_ptr"].new_zeros(p["side"] ** 3, p["channels"]).index_add_(0, cell, t["value_ptr"])
-    return total, torch.bincount(cell, minlength=p["side"] ** 3)
 
 
 ATOMICS = [
@@ -213,7 +140,7 @@ ATOMICS = [
                    "c_ptr": Tensor("float16", (p["M"], p["N"])), **{n: p[n] for n in "MNK"}, "stride_am": p["K"],
                    "stride_ak": 1, "stride_bk": 1, "stride_bn": p["K"], "stride_cm": p["N"], "stride_cn": 1},
         lambda p, c: (cdiv(p["M"], c["BLOCK_M"]) * cdiv(p["N"], c["BLOCK_N"]), c["SPLIT"]),
-        lambda p, t: t["a_ptr"].float() @ t["b_ptr"].float().T, constants="group", output="c_ptr",
+        constants="group", output="c_ptr",
         keep=lambda p, c: stages(c, 2 * (c["BLOCK_M"] + c["BLOCK_N"]) * c["BLOCK_K"])
         and (c["BLOCK_M"] == 16 or p["M"] > 16),
     ),
@@ -227,7 +154,7 @@ ATOMICS = [
                        "dx_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])),
                        **floats("dw_ptr", "db_ptr")("float32", p["cols"]), "stride": p["cols"], "rows": p["rows"],
                        "cols": p["cols"], "BLOCK": power(p["cols"])},
-            lambda p, c: (cdiv(p["rows"], c["EACH"]),), norm_want, keep=lambda p, c: True,
+            lambda p, c: (cdiv(p["rows"], c["EACH"]),), keep=lambda p, c: True,
         ),
         outputs=("dx_ptr", "dw_ptr", "db_ptr"), got=lambda p, c, t: (t["dx_ptr"], t["dw_ptr"], t["db_ptr"]),
     ),
@@ -238,7 +165,7 @@ ATOMICS = [
                    "y_ptr": Tensor("float32", (p["out_rows"], p["cols"])), "rows": p["rows"], "cols": p["cols"],
                    "out_rows": p["out_rows"], "stride_xr": p["cols"], "stride_xc": 1, "stride_ir": p["cols"],
                    "stride_ic": 1, "stride_yr": p["cols"], "stride_yc": 1},
-        plane, scattered_want,
+        plane,
         values=lambda p: {"index_ptr": drawn(41).integers(0, p["out_rows"], (p["rows"], p["cols"]))},
     ),
     subject(
@@ -246,7 +173,7 @@ ATOMICS = [
         {"BLOCK": (512, 1024, 2048, 4096), "STEPS": (1, 4, 16), "num_warps": (2, 4, 8)},
         lambda p: {"x_ptr": Tensor("uint8", (p["images"] * p["each"],)),
                    "count_ptr": Tensor("int32", (p["images"], 256)), "each": p["each"]},
-        lambda p, c: (cdiv(p["each"], c["BLOCK"] * c["STEPS"]), p["images"]), bytes_want, output="count_ptr",
+        lambda p, c: (cdiv(p["each"], c["BLOCK"] * c["STEPS"]), p["images"]), output="count_ptr",
         tolerance=0.0, keep=lambda p, c: elements(c, c["BLOCK"], 32),
         values=lambda p: {"x_ptr": drawn(42).normal(120, 40, p["images"] * p["each"]).clip(0, 255).astype(np.uint8)},
     ),
@@ -256,7 +183,7 @@ ATOMICS = [
         {"BLOCK": (32, 64, 128, 256, 512, 1024), "num_warps": WARPS},
         lambda p: {"g_ptr": Tensor("float32", (p["bags"], p["width"])), "key_ptr": wide_ints(p["bags"], p["count"]),
                    "y_ptr": Tensor("float32", (p["words"], p["width"])), "width": p["width"]},
-        lambda p, c: (p["bags"], cdiv(p["width"], c["BLOCK"])), bag_want, constants="count",
+        lambda p, c: (p["bags"], cdiv(p["width"], c["BLOCK"])), constants="count",
         keep=lambda p, c: elements(c, c["BLOCK"], 16) and c["BLOCK"] < 2 * p["width"],
         values=lambda p: {"key_ptr": longs(drawn(43).random((p["bags"], p["count"])) ** 2 * p["words"])},
     ),
@@ -267,7 +194,7 @@ ATOMICS = [
                        "value_ptr": Tensor("float32", (p["n"], p["channels"])),
                        "sum_ptr": Tensor("float32", (p["side"] ** 3, p["channels"])), "count_ptr": ints(p["side"] ** 3),
                        "n": p["n"], "side": p["side"]},
-            line, cells, constants="channels", most=8,
+            line, constants="channels", most=8,
             values=lambda p: {"point_ptr": drawn(44).random((p["n"], 3)).astype(np.float32)},
         ),
         outputs=("sum_ptr", "count_ptr"), got=lambda p, c, t: (t["sum_ptr"], t["count_ptr"]),
@@ -295,44 +222,8 @@ def paged_args(p: Problem) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def paged_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    out = []
-    for b, length in enumerate(t["length_ptr"].tolist()):
-        rows = t["table_ptr"][b].long()
-        k, v = (t[n][rows].reshape(-1, p["kv"], p["dim"])[:length].float() for n in ("k_ptr", "v_ptr"))
-        q = t["q_ptr"][b].float().reshape(p["kv"], p["group"], p["dim"])
-        s = torch.softmax(torch.einsum("kgd,tkd->kgt", q, k) * p["dim"] ** -0.5, -1)
-        out.append(torch.einsum("kgt,tkd->kgd", s, v).reshape(-1, p["dim"]))
-    return torch.stack(out)
-
-
 def paged_got(p: Problem, c: Any, t: Arrays) -> Any:
     return (t["part_ptr"] * t["lse_ptr"].softmax(-1)[..., None]).sum(2)
-
-
-def pairs_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    where = t["position_ptr"]
-    c, s = (t[n][where][:, None] for n in ("cos_ptr", "sin_ptr"))
-
-    def turned(x: Any) -> Any:
-        a, b = x.float()[..., 0::2], x.float()[..., 1::2]
-        return torch.stack((a * c - b * s, b * c + a * s), -1).flatten(-2)
-
-    return turned(t["q_ptr"]), turned(t["k_ptr"])
-
-
-def written(p: Problem, t: Arrays) -> Any:
-    out = []
-    for n in ("k_ptr", "v_ptr"):
-        cache = t[n].new_zeros(p["pages"] * p["page"], p["width"])
-        slot = t["slot_ptr"]
-        cache[slot[slot >= 0]] = t[n][slot >= 0]
-        out.append(cache)
-    return tuple(out)
 
 
 def slots(p: Problem) -> np.ndarray:
@@ -348,7 +239,7 @@ GATHERS = [
             shapes("batch kv group dim longest page parts", (64, 8, 4, 128, 4096, 16, 4),
                    (8, 2, 8, 128, 20_000, 64, 16)),
             {"BLOCK": (16, 32, 64, 128), "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4)}, paged_args,
-            lambda p, c: (p["batch"], p["kv"], p["parts"]), paged_want, constants="page group dim parts",
+            lambda p, c: (p["batch"], p["kv"], p["parts"]), constants="page group dim parts",
             keep=lambda p, c: stages(c, 4 * c["BLOCK"] * p["dim"], 2 * 16 * p["dim"]),
             values=lambda p: {"length_ptr": paged_lengths(p),
                               "table_ptr": drawn(47).permutation(p["batch"] * cdiv(p["longest"], p["page"]))
@@ -365,7 +256,7 @@ GATHERS = [
                        "slot_ptr": wide_ints(p["tokens"]),
                        **floats("kc_ptr", "vc_ptr")("float16", p["pages"] * p["page"], p["width"]),
                        "stride_k": p["width"], "stride_v": p["width"], "width": p["width"]},
-            lambda p, c: (p["tokens"], cdiv(p["width"], c["BLOCK"])), written, constants="page",
+            lambda p, c: (p["tokens"], cdiv(p["width"], c["BLOCK"])), constants="page",
             values=lambda p: {"slot_ptr": slots(p)},
             keep=lambda p, c: elements(c, c["BLOCK"], 16) and c["BLOCK"] <= p["width"],
         ),
@@ -378,7 +269,7 @@ GATHERS = [
                    "y_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])), "rows": p["rows"], "cols": p["cols"],
                    "in_cols": p["in_cols"], "stride_xr": p["in_cols"], "stride_xc": 1, "stride_ir": p["cols"],
                    "stride_ic": 1},
-        plane, lambda p, t: t["x_ptr"].gather(1, t["index_ptr"]),
+        plane,
         values=lambda p: {"index_ptr": drawn(48).integers(0, p["in_cols"], (p["rows"], p["cols"]))},
     ),
     replace(
@@ -391,7 +282,7 @@ GATHERS = [
                        **floats("cos_ptr", "sin_ptr")("float32", p["places"], p["dim"] // 2),
                        "position_ptr": wide_ints(p["tokens"]), "stride_q": p["heads"] * p["dim"],
                        "stride_k": p["kv"] * p["dim"], "tokens": p["tokens"]},
-            lambda p, c: (p["tokens"], cdiv(p["heads"], c["BLOCK_H"])), pairs_want, constants="heads kv dim",
+            lambda p, c: (p["tokens"], cdiv(p["heads"], c["BLOCK_H"])), constants="heads kv dim",
             keep=lambda p, c: elements(c, c["BLOCK_H"] * p["dim"] // 2, 32),
             values=lambda p: {"position_ptr": longs(np.arange(p["tokens"]) % 3000)},
         ),
@@ -402,43 +293,10 @@ GATHERS = [
 # -- products
 
 
-def jagged_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start = t["start_ptr"].tolist()
-    return torch.cat([t["a_ptr"][a:b].float() @ t["b_ptr"][e].float().T for e, (a, b) in
-                      enumerate(itertools.pairwise(start))])  # fmt: skip
-
-
-def unpacked(packed: Any) -> Any:
-    import torch
-
-    shift = torch.arange(0, 32, 4, device=packed.device, dtype=torch.int32)
-    return ((packed[:, :, None] >> shift) & 15).flatten(1)
-
-
-def weights(p: Problem, t: Arrays) -> Any:
-    q, z = unpacked(t["b_ptr"]), unpacked(t["zero_ptr"]).repeat_interleave(p["group"], 0)
-    return (q - z).half() * t["scale_ptr"].repeat_interleave(p["group"], 0)
-
-
 def packed_args(p: Problem) -> dict[str, Tensor]:
     groups = p["K"] // p["group"]
     return {"b_ptr": Tensor("int32", (p["K"], p["N"] // 8)), "zero_ptr": Tensor("int32", (groups, p["N"] // 8)),
             "scale_ptr": Tensor("float16", (groups, p["N"]))}  # fmt: skip
-
-
-def gqa_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    q, k, v = (t[n].float().transpose(1, 2) for n in ("q_ptr", "k_ptr", "v_ptr"))
-    k, v = (x.repeat_interleave(p["group"], 1) for x in (k, v))
-    back = torch.arange(p["length"], device=q.device)
-    back = back[:, None] - back[None, :]
-    seen = (back >= 0) & (back < p["window"])
-    y = [torch.softmax((a @ b.mT * p["dim"] ** -0.5).masked_fill(~seen, float("-inf")), -1) @ c
-         for a, b, c in zip(q, k, v, strict=True)]  # fmt: skip
-    return torch.stack(y).transpose(1, 2)
 
 
 def gqa_args(p: Problem) -> dict[str, Any]:
@@ -450,15 +308,6 @@ def gqa_args(p: Problem) -> dict[str, Any]:
         "stride_kb": math.prod(k[1:]), "stride_kt": p["kv"] * p["dim"], "stride_kh": p["dim"], "heads": heads,
         "length": p["length"], "window": p["window"],
     }  # fmt: skip
-
-
-def states_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    split = (p["batch"], p["T"] // p["chunk"], p["chunk"], p["heads"])
-    k, v = (t[n].float().reshape(*split, -1) for n in ("k_ptr", "v_ptr"))
-    g = t["g_ptr"].reshape(*split, 1)
-    return torch.einsum("bcthk,bcthv->bchkv", k, v * torch.exp(g[:, :, -1:] - g))
 
 
 def places(p: Problem) -> np.ndarray:
@@ -474,7 +323,7 @@ PRODUCTS = [
                    "N": p["N"], "K": p["K"], "stride_am": p["K"], "stride_be": p["N"] * p["K"], "stride_bn": p["K"],
                    "stride_cm": p["N"]},
         lambda p, c: (cdiv(int(np.diff(places(p)).max()), c["BLOCK_M"]), cdiv(p["N"], c["BLOCK_N"]), p["groups"]),
-        jagged_want, output="c_ptr", keep=walks, values=lambda p: {"start_ptr": places(p)},
+        output="c_ptr", keep=walks, values=lambda p: {"start_ptr": places(p)},
     ),
     subject(
         "products", zoo.int4_zeros_split, shapes("M N K group", (8, 8192, 4096, 128), (64, 4096, 11008, 128)),
@@ -483,14 +332,14 @@ PRODUCTS = [
         lambda p: {"a_ptr": Tensor("float16", (p["M"], p["K"])), **packed_args(p),
                    "part_ptr": Tensor("float16", (8, p["M"], p["N"])), **{n: p[n] for n in "MNK"}},
         lambda p, c: (cdiv(p["M"], c["BLOCK_M"]), p["N"] // c["BLOCK_N"], c["SPLIT"]),
-        lambda p, t: t["a_ptr"].float() @ weights(p, t).float(), constants="group", output="part_ptr",
+        constants="group", output="part_ptr",
         keep=lambda p, c: (c["BLOCK_M"] == 16 or p["M"] > 16),
     ),
     subject(
         "products", zoo.window_gqa,
         shapes("batch length kv group dim window", (4, 4096, 8, 4, 128, 1024), (8, 3000, 4, 7, 64, 512)),
         {"BLOCK_M": (64, 128), "BLOCK_N": (32, 64, 128), "num_warps": (4, 8), "num_stages": (1, 2, 3, 4)}, gqa_args,
-        lambda p, c: (cdiv(p["length"], c["BLOCK_M"]), p["batch"] * p["kv"] * p["group"]), gqa_want,
+        lambda p, c: (cdiv(p["length"], c["BLOCK_M"]), p["batch"] * p["kv"] * p["group"]),
         constants="group dim",
         keep=lambda p, c: stages(c, 4 * c["BLOCK_N"] * p["dim"], 2 * c["BLOCK_M"] * p["dim"]),
     ),
@@ -506,7 +355,7 @@ PRODUCTS = [
                    "T": p["T"], "heads": p["heads"]},
         lambda p, c: (p["dim_k"] // c["BLOCK_K"] * (p["dim_v"] // c["BLOCK_V"]), p["T"] // p["chunk"],
                       p["batch"] * p["heads"]),
-        states_want, constants="chunk dim_k dim_v",
+        constants="chunk dim_k dim_v",
         keep=lambda p, c: 4 <= c["BLOCK_K"] * c["BLOCK_V"] / (32 * c["num_warps"]) <= 128,
         values=lambda p: {"g_ptr": (-0.01 * drawn(49).random((p["batch"], p["T"], p["heads"]))).astype(np.float32)},
     ),
@@ -516,26 +365,10 @@ PRODUCTS[1] = replace(PRODUCTS[1], got=lambda p, c, t: t["part_ptr"][: c["SPLIT"
 # -- scans
 
 
-def scan_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, u, delta, b, c = (t[n].float() for n in ("a_ptr", "u_ptr", "delta_ptr", "b_ptr", "c_ptr"))
-    state, out = u.new_zeros(p["batch"], p["dim"], p["state"]), []
-    for i in range(p["length"]):
-        d = delta[:, i, :, None]
-        state = state * torch.exp(d * a) + d * u[:, i, :, None] * b[:, i, None]
-        out.append((state * c[:, i, None]).sum(-1))
-    return torch.stack(out, 1) + u * t["d_ptr"]
-
-
 def scan_values(p: Problem) -> dict[str, Any]:
     g = drawn(50)
     return {"a_ptr": (-g.random((p["dim"], p["state"]))).astype(np.float32),
             "delta_ptr": g.random((p["batch"], p["length"], p["dim"])).astype(np.float16)}  # fmt: skip
-
-
-def chunked(p: Problem, t: Arrays) -> Any:
-    return t["x_ptr"].float().reshape(p["batch"], -1, p["chunk"], p["heads"]).cumsum(2).reshape(t["x_ptr"].shape)
 
 
 SCANS = [
@@ -548,7 +381,7 @@ SCANS = [
                    "d_ptr": Tensor("float32", (p["dim"],)),
                    "y_ptr": Tensor("float16", (p["batch"], p["length"], p["dim"])), "length": p["length"],
                    "dim": p["dim"]},
-        lambda p, c: (p["dim"] // c["BLOCK"], p["batch"]), scan_want, constants="state", values=scan_values,
+        lambda p, c: (p["dim"] // c["BLOCK"], p["batch"]), constants="state", values=scan_values,
         keep=lambda p, c: elements(c, c["BLOCK"] * p["state"], 32),
     ),
     subject(
@@ -557,7 +390,7 @@ SCANS = [
         {"BLOCK_H": (1, 2, 4, 8, 16, 32, 64), "num_warps": WARPS},
         lambda p: {"x_ptr": Tensor(p["dtype"], (p["batch"], p["T"], p["heads"])),
                    "y_ptr": Tensor("float32", (p["batch"], p["T"], p["heads"])), "T": p["T"], "heads": p["heads"]},
-        lambda p, c: (cdiv(p["heads"], c["BLOCK_H"]), p["T"] // p["chunk"], p["batch"]), chunked, constants="chunk",
+        lambda p, c: (cdiv(p["heads"], c["BLOCK_H"]), p["T"] // p["chunk"], p["batch"]), constants="chunk",
         keep=lambda p, c: elements(c, c["BLOCK_H"] * p["chunk"], 64),
     ),
 ]  # fmt: skip
@@ -565,42 +398,9 @@ SCANS = [
 # -- rows
 
 
-def entropy_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float()
-    target = t["target_ptr"]
-    gradient = torch.softmax(x, 1)
-    gradient[torch.arange(p["rows"]), target] -= 1.0
-    return torch.nn.functional.cross_entropy(x, target, reduction="none"), gradient
-
-
-def sampled(p: Problem, t: Arrays) -> Any:
-    return (t["x_ptr"].float() / 0.7 + t["noise_ptr"].float()).max(1).values
-
-
 def sampled_got(p: Problem, c: Any, t: Arrays) -> Any:
     at = t["y_ptr"].long()[:, None]
     return t["x_ptr"].gather(1, at)[:, 0].float() / 0.7 + t["noise_ptr"].gather(1, at)[:, 0].float()
-
-
-def grouped(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.group_norm(t["x_ptr"].float(), p["groups"], t["w_ptr"], t["b_ptr"])
-
-
-def moments(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float()
-    return x.mean((0, 2)), x.var((0, 2), correction=0)
-
-
-def groups_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float().reshape(p["rows"], -1, p["group"])
-    scale = torch.exp2(torch.ceil(torch.log2(x.abs().amax(-1).clamp(min=1e-4) / 448)))
-    return x, scale.T
 
 
 def groups_got(p: Problem, c: Any, t: Arrays) -> Any:
@@ -617,7 +417,7 @@ ROWS = [
             lambda p: {"x_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])), "target_ptr": wide_ints(p["rows"]),
                        "loss_ptr": Tensor("float32", (p["rows"],)), "y_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])),
                        "stride": p["cols"], "cols": p["cols"], "ignored": -100, "scale": 1.0},
-            lambda p, c: (p["rows"],), entropy_want, keep=lambda p, c: elements(c, c["BLOCK"], 64),
+            lambda p, c: (p["rows"],), keep=lambda p, c: elements(c, c["BLOCK"], 64),
             values=lambda p: {"target_ptr": drawn(51).integers(0, p["cols"], p["rows"])},
         ),
         outputs=("loss_ptr", "y_ptr"), got=lambda p, c, t: (t["loss_ptr"], t["y_ptr"]),
@@ -628,7 +428,7 @@ ROWS = [
         lambda p: {"x_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])),
                    "noise_ptr": Tensor("float32", (p["rows"], p["cols"])), "y_ptr": ints(p["rows"]), "cols": p["cols"],
                    "temperature": 0.7},
-        lambda p, c: (p["rows"],), sampled, keep=lambda p, c: elements(c, c["BLOCK"], 32), got=sampled_got,
+        lambda p, c: (p["rows"],), keep=lambda p, c: elements(c, c["BLOCK"], 32), got=sampled_got,
     ),
     subject(
         "rows", zoo.group_norm, shapes("images channels area groups dtype", (16, 512, 64 * 64, 32, "float16"),
@@ -639,7 +439,7 @@ ROWS = [
                    "y_ptr": Tensor(p["dtype"], (p["images"], p["channels"], p["area"])),
                    "each": p["channels"] // p["groups"] * p["area"], "area": p["area"], "groups": p["groups"],
                    "per_group": p["channels"] // p["groups"], "eps": 1e-5},
-        lambda p, c: (p["images"] * p["groups"],), grouped, keep=lambda p, c: elements(c, c["BLOCK"], 32),
+        lambda p, c: (p["images"] * p["groups"],), keep=lambda p, c: elements(c, c["BLOCK"], 32),
     ),
     replace(
         subject(
@@ -649,7 +449,7 @@ ROWS = [
             lambda p: {"x_ptr": Tensor(p["dtype"], (p["images"], p["channels"], p["area"])),
                        **floats("mean_ptr", "var_ptr")("float32", p["channels"]), "images": p["images"],
                        "channels": p["channels"], "area": p["area"]},
-            lambda p, c: (p["channels"],), moments, most=16,
+            lambda p, c: (p["channels"],), most=16,
         ),
         outputs=("mean_ptr", "var_ptr"), got=lambda p, c, t: (t["mean_ptr"], t["var_ptr"]), tolerance=0.05,
     ),
@@ -662,7 +462,7 @@ ROWS = [
                        "q_ptr": Tensor("float8_e4m3", (p["rows"], p["cols"])),
                        "scale_ptr": Tensor("float32", (p["cols"] // p["group"], p["rows"])), "rows": p["rows"],
                        "cols": p["cols"], "stride_x": p["cols"], "stride_sr": 1, "stride_sg": p["rows"], "eps": 1e-4},
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]), cdiv(p["cols"] // p["group"], c["BLOCK_G"])), groups_want,
+            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]), cdiv(p["cols"] // p["group"], c["BLOCK_G"])),
             constants="group", keep=lambda p, c: elements(c, c["BLOCK_R"] * c["BLOCK_G"] * p["group"], 32),
         ),
         outputs=("q_ptr", "scale_ptr"), got=groups_got, tolerance=0.05,
@@ -676,10 +476,6 @@ def whole(p: Problem) -> list[int]:
     return [p["batch"], p["tokens"], p["heads"], p["dim"]]
 
 
-def copied_want(p: Problem, t: Arrays) -> Any:
-    return t["x_ptr"].permute(p["order"]).contiguous()
-
-
 def copied_args(p: Problem) -> dict[str, Any]:
     """y is dense, x is read in another order of its dimensions."""
     strides = [math.prod(p["shape"][i + 1 :]) for i in range(3)]
@@ -690,30 +486,12 @@ def copied_args(p: Problem) -> dict[str, Any]:
             "stride_y0": out[1] * out[2], "stride_y1": out[2], "stride_y2": 1}  # fmt: skip
 
 
-def adam_want(p: Problem, t: Arrays) -> Any:
-    x, g = t["p_ptr"].float(), t["g_ptr"].float()
-    m, v = 0.9 * t["m_ptr"] + 0.1 * g, 0.99 * t["v_ptr"] + 0.01 * g * g
-    return x * (1 - 1e-3 * 0.1) - 1e-3 * m / (v.abs().sqrt() + 1e-2), m, v
-
-
-def options_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    s, k, years = t["price_ptr"].exp(), t["strike_ptr"].exp(), t["years_ptr"].abs() + 0.1
-    spread = 0.3 * years.sqrt()
-    first = (torch.log(s / k) + (0.02 + 0.5 * 0.3**2) * years) / spread
-    later = k * torch.exp(-0.02 * years)
-    below = torch.special.ndtr
-    call = s * below(first) - later * below(first - spread)
-    return call, call - s + later
-
-
 FLAT = [
     subject(
         "copies", zoo.dequantise_words, shapes("K N group", (8192, 8192, 128), (4096, 11008, 64)),
         {"BLOCK_R": (1, 2, 4, 8, 16, 32), "BLOCK_C": (16, 32, 64, 128), "num_warps": WARPS},
         lambda p: {**packed_args(p), "y_ptr": Tensor("float16", (p["K"], p["N"])), "K": p["K"], "N": p["N"]},
-        lambda p, c: (cdiv(p["N"] // 8, c["BLOCK_C"]), cdiv(p["K"], c["BLOCK_R"])), weights, constants="group",
+        lambda p, c: (cdiv(p["N"] // 8, c["BLOCK_C"]), cdiv(p["K"], c["BLOCK_R"])), constants="group",
         keep=lambda p, c: elements(c, 8 * c["BLOCK_R"] * c["BLOCK_C"], 64),
     ),
     subject(
@@ -726,20 +504,20 @@ FLAT = [
                    "stride_xh": p["dim"], "stride_yb": p["tokens"] * p["heads"] * p["dim"],
                    "stride_yh": p["dim"] * p["tokens"], "stride_yt": p["tokens"], "heads": p["heads"]},
         lambda p, c: (cdiv(p["tokens"], c["BLOCK_T"]), p["batch"] * p["heads"]),
-        lambda p, t: t["x_ptr"].permute(0, 2, 3, 1), constants="dim",
+        constants="dim",
         keep=lambda p, c: elements(c, c["BLOCK_T"] * p["dim"], 128),
     ),
     subject(
         "copies", zoo.copy_strided, shapes("shape order dtype", ((512, 300, 400), (1, 0, 2), "float16"),
                                            ((200, 512, 512), (2, 0, 1), "float32")),
-        LINE, copied_args, lambda p, c: (cdiv(math.prod(p["shape"]), c["BLOCK"]),), copied_want,
+        LINE, copied_args, lambda p, c: (cdiv(math.prod(p["shape"]), c["BLOCK"]),),
     ),
     replace(
         subject(
             "copies", zoo.adam_step, shapes("n", (50_000_000,), (1 << 20,)), LINE,
             lambda p: {**floats("p_ptr", "g_ptr")("bfloat16", p["n"]), **floats("m_ptr", "v_ptr")("float32", p["n"]),
                        "n": p["n"], "rate": 1e-3, "beta_1": 0.9, "beta_2": 0.99, "eps": 1e-2, "decay": 0.1},
-            line, adam_want,
+            line,
         ),
         outputs=(), in_place=("p_ptr", "m_ptr", "v_ptr"), got=lambda p, c, t: (t["p_ptr"], t["m_ptr"], t["v_ptr"]),
     ),
@@ -748,7 +526,7 @@ FLAT = [
             "copies", zoo.black_scholes, shapes("n", (1 << 25,), (1_000_000,)), LINE,
             lambda p: {**floats("price_ptr", "strike_ptr", "years_ptr", "call_ptr", "put_ptr")("float32", p["n"]),
                        "n": p["n"], "rate": 0.02, "volatility": 0.3},
-            line, options_want,
+            line,
         ),
         outputs=("call_ptr", "put_ptr"), got=lambda p, c, t: (t["call_ptr"], t["put_ptr"]),
     ),
@@ -756,38 +534,3 @@ FLAT = [
 
 LISTED: list[Subject] = [*WINDOWS, *ATOMICS, *GATHERS, *PRODUCTS, *SCANS, *ROWS, *FLAT]
 SUBJECTS = [replace(each, unseen=i % 2 == 1) for i, each in enumerate(LISTED)]
-
-SMALL = {
-    "depthwise_strided": shapes("images channels high wide side step pad", (1, 2, 13, 15, 3, 2, 1)),
-    "pool_3d": shapes("planes depth high wide side step pad dtype", (2, 5, 9, 11, 3, 2, 1, "float32")),
-    "conv3d_dense": shapes("images depth high wide side channels out_channels", (2, 6, 10, 10, 3, 32, 64)),
-    "conv_update": shapes("batch dim width", (3, 300, 4)),
-    "upsample": shapes("planes high wide times dtype", (2, 9, 11, 2, "float32")),
-    "split_k_half": shapes("M N K group", (50, 128, 512, 4)),
-    "norm_backward": shapes("rows cols dtype", (21, 100, "float32")),
-    "scatter_dim": shapes("rows cols out_rows", (50, 40, 9)),
-    "histogram_bytes": shapes("images each", (2, 5000)),
-    "bag_backward": shapes("bags count words width", (10, 4, 20, 70)),
-    "voxels": shapes("n side channels", (1000, 4, 4)),
-    "paged_split": shapes("batch kv group dim longest page parts", (2, 2, 4, 64, 300, 16, 2)),
-    "cache_write": shapes("tokens width page pages", (60, 128, 16, 8)),
-    "gather_dim": shapes("rows cols in_cols dtype", (20, 50, 70, "float32")),
-    "rope_pairs": shapes("tokens heads kv dim places", (20, 6, 2, 64, 3000)),
-    "jagged_matmul": shapes("groups most N K", (3, 200, 256, 128)),
-    "int4_zeros_split": shapes("M N K group", (8, 128, 256, 128)),
-    "window_gqa": shapes("batch length kv group dim window", (1, 300, 2, 2, 64, 100)),
-    "chunk_states": shapes("batch T heads chunk dim_k dim_v", (1, 256, 2, 64, 128, 128)),
-    "selective_scan": shapes("batch length dim state", (2, 20, 128, 16)),
-    "chunk_cumsum": shapes("batch T heads chunk dtype", (2, 128, 12, 64, "float32")),
-    "entropy_backward": shapes("rows cols dtype", (5, 3000, "float32")),
-    "sample_rows": shapes("rows cols dtype", (5, 3000, "float32")),
-    "group_norm": shapes("images channels area groups dtype", (2, 16, 100, 4, "float32")),
-    "batch_moments": shapes("images channels area dtype", (5, 3, 100, "float32")),
-    "dequantise_words": shapes("K N group", (128, 256, 64)),
-    "permute_heads": shapes("batch tokens heads dim dtype", (2, 100, 3, 64, "float32")),
-    "copy_strided": shapes(
-        "shape order dtype", ((5, 20, 30), (1, 0, 2), "float16"), ((5, 20, 30), (2, 0, 1), "float32")
-    ),
-    "adam_step": shapes("n", (1000,)),
-}
-"""A problem of each kernel for Triton's interpreter, which has neither float8 as the GPU's nor CUDA's functions."""

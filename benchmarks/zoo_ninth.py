@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_ninth as zoo
-from zoo_blind import TOKENS, along, args, counts, of, picked
+from zoo_blind import TOKENS, along, args, of, picked
 from zoo_edges import LINE, TILE, line, subject
 from zoo_eighth import by_tokens
 from zoo_forms import drawn
@@ -16,33 +16,6 @@ from zoo_more import shapes
 from zoo_subject import Arrays, Config, Problem, cdiv
 
 from carver.compiled.binary import Tensor
-
-
-def atrous_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    w, apart = t["w_ptr"].reshape(-1, 1, 3, 3), p["apart"]
-    return torch.nn.functional.conv2d(t["x_ptr"].float(), w, padding=apart, dilation=apart, groups=p["channels"])
-
-
-def resample_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    i = torch.arange(p["out"], device=t["x_ptr"].device) * p["down"]
-    x = torch.nn.functional.pad(t["x_ptr"], (0, p["taps"]))
-    return sum(x[:, i // p["up"] + k] * t["h_ptr"][i % p["up"], k] for k in range(p["taps"]))
-
-
-def butterfly_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, b = t["x_ptr"].reshape(-1, 2, p["apart"]).float().unbind(1)
-    return torch.stack((a + b, a - b), 1).flatten()
-
-
-def mean_want(p: Problem, t: Arrays) -> Any:
-    to = t["to_ptr"]
-    return counts(to, (p["groups"], p["width"]), t["x_ptr"].float()), counts(to, (p["groups"],))
 
 
 def keys(p: Problem) -> dict[str, Any]:
@@ -53,22 +26,6 @@ def keys(p: Problem) -> dict[str, Any]:
     many = np.stack([(digits.reshape(-1, p["each"]) == d).sum(1) for d in range(4)])
     first = np.cumsum(many.ravel()) - many.ravel()
     return {"key_ptr": key, "first_ptr": np.ascontiguousarray(first.reshape(many.shape).T, np.int32)}
-
-
-def sort_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return t["key_ptr"][torch.sort(t["key_ptr"] >> p["shift"] & 3, stable=True).indices]
-
-
-def lines_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, b = t["x_ptr"].reshape(2, -1)
-    third = p["distances"] // 3
-    away = (a[None] * t["cos_ptr"][:, None] + b[None] * t["sin_ptr"][:, None]) * third + third
-    at = away.int() + torch.arange(p["angles"], device=a.device)[:, None] * p["distances"]
-    return counts(at, (p["angles"] * p["distances"],))
 
 
 def points(p: Problem) -> dict[str, Any]:
@@ -84,25 +41,12 @@ def ends(p: Problem) -> dict[str, Any]:
     return {"from_ptr": begin, "to_ptr": (drawn(73).random(p["n"]) ** 2 * p["nodes"]).astype(np.int32)}
 
 
-def bias_want(p: Problem, t: Arrays) -> Any:
-    bias = t["table_ptr"][t["at_ptr"].flatten().long()].T.reshape(p["heads"], p["cells"], p["cells"])
-    return t["x_ptr"].float() + bias.float()
-
-
 def relative(p: Problem) -> dict[str, Any]:
     """Of each pair of cells of a square window, where the one lies from the other."""
     side = round(p["cells"] ** 0.5)
     row, col = np.divmod(np.arange(p["cells"]), side)
     at = (row[:, None] - row + side - 1) * (2 * side - 1) + col[:, None] - col + side - 1
     return {"at_ptr": at.astype(np.int32)}
-
-
-def gemv_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    bits = torch.arange(16, device=t["w_ptr"].device, dtype=torch.int32) * 2
-    w = (t["w_ptr"][:, :, None] >> bits & 3) - 1
-    return w.flatten(1).float() @ t["x_ptr"].float() * t["s_ptr"]
 
 
 def chunks(p: Problem) -> dict[str, Any]:
@@ -121,12 +65,6 @@ def adam_args(p: Problem) -> dict[str, Any]:
     return {**wide, "g_ptr": Tensor("bfloat16", (n,)), **{name: Tensor("int32", parts) for name in held}}
 
 
-def adam_want(p: Problem, t: Arrays) -> Any:
-    g = t["g_ptr"].float()
-    m, v = 0.9 * t["m_ptr"] + 0.1 * g, 0.999 * t["v_ptr"] + 0.001 * g * g
-    return t["p_ptr"] - 1e-3 * m / (v.abs().sqrt() + 1e-3)
-
-
 def kept(p: Problem, c: Config, t: Arrays) -> Any:
     """Before the residual; where an element was dropped, what it would have been."""
     import torch
@@ -141,79 +79,67 @@ SUBJECTS = [
             args("channels high wide", x=of("float16", "images", "channels", "high", "wide"),
                  w=of("float32", "channels", 9), y=of("float16", "images", "channels", "high", "wide")),
             lambda p, c: (cdiv(p["wide"], c["BLOCK_C"]), cdiv(p["high"], c["BLOCK_R"]), p["images"] * p["channels"]),
-            atrous_want, constants="apart"),
+            constants="apart"),
     subject("windows", zoo.resample, shapes("sounds length out up down taps", (64, 1 << 19, 570_653, 160, 147, 16),
                                             (400, 100_000, 50_000, 1, 2, 24)), LINE,
             args("length out", x=of("float32", "sounds", "length"), h=of("float32", "up", "taps"),
-                 y=of("float32", "sounds", "out")), along("out", "sounds"), resample_want, constants="up down taps"),
+                 y=of("float32", "sounds", "out")), along("out", "sounds"), constants="up down taps"),
     subject("windows", zoo.butterfly, shapes("n apart", (1 << 26, 16), (1 << 25, 1 << 14)), LINE,
-            args("n", x=of("float16", "n"), y=of("float16", "n")), line, butterfly_want, constants="apart"),
+            args("n", x=of("float16", "n"), y=of("float16", "n")), line, constants="apart"),
     subject("atomics", zoo.scatter_mean, shapes("n groups width", (300_000, 20_000, 64), (60_000, 1000, 300)), TOKENS,
             args("n width", x=of("float16", "n", "width"), to=of("int32", "n"), sum=of("float32", "groups", "width"),
-                 count=of("float32", "groups")), by_tokens("n", "width"), mean_want, output="sum_ptr count_ptr",
+                 count=of("float32", "groups")), by_tokens("n", "width"), output="sum_ptr count_ptr",
             values=lambda p: {"to_ptr": picked(83, "groups", "n", skew=2.0)(p)}),
     subject("atomics", zoo.sort_pass, shapes("n shift each", (1 << 24, 22, 4096), (5_000_000, 0, 2048)),
             {"BLOCK": (128, 256, 512, 1024, 2048), "num_warps": (1, 2, 4, 8)},
             args("n", key=of("int32", "n"), first=lambda p: Tensor("int32", (cdiv(p["n"], p["each"]), 4)),
-                 y=of("int32", "n")), lambda p, c: (cdiv(p["n"], p["each"]),), sort_want, constants="shift each",
+                 y=of("int32", "n")), lambda p, c: (cdiv(p["n"], p["each"]),), constants="shift each",
             tolerance=0.0, values=keys),
     subject("atomics", zoo.vote_lines, shapes("n distances angles", (1 << 20, 900, 32), (200_000, 3000, 90)), LINE,
             args("n", x=lambda p: Tensor("float32", (2 * p["n"],)), cos=of("float32", "angles"),
                  sin=of("float32", "angles"), y=lambda p: Tensor("int32", (p["angles"] * p["distances"],))),
-            line, lines_want, constants="distances angles", values=points),
+            line, constants="distances angles", values=points),
     subject("gathers", zoo.score_edges, shapes("n nodes width", (1_000_000, 50_000, 64), (300_000, 100_000, 256)),
             {"BLOCK_T": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4, 8)},
             args("n", x=of("float16", "nodes", "width"), to=of("int32", "n"), y=of("float32", "n"),
                  **{"from": of("int32", "n")}),
             lambda p, c: (cdiv(p["n"], c["BLOCK_T"]),),
-            lambda p, t: (t["x_ptr"][t["from_ptr"].long()].float() * t["x_ptr"][t["to_ptr"].long()].float()).sum(1),
             constants="width", values=ends,
             keep=lambda p, c: 2 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64),
     subject("gathers", zoo.sparse_ell, shapes("rows cols each", (500_000, 500_000, 16), (2_000_000, 20_000, 7)), LINE,
             args("rows", value=of("float32", "each", "rows"), col=of("int32", "each", "rows"),
                  x=of("float32", "cols"), y=of("float32", "rows")), lambda p, c: (cdiv(p["rows"], c["BLOCK"]),),
-            lambda p, t: (t["value_ptr"] * t["x_ptr"][t["col_ptr"].long()]).sum(0), constants="each",
+            constants="each",
             values=lambda p: {"col_ptr": picked(89, "cols", "each", "rows")(p)}),
     subject("gathers", zoo.add_position_bias, shapes("windows heads cells", (512, 16, 49), (64, 24, 256)), LINE,
             args("cells", x=of("float16", "windows", "heads", "cells", "cells"),
                  table=lambda p: Tensor("float32", ((2 * round(p["cells"] ** 0.5) - 1) ** 2, p["heads"])),
                  at=of("int32", "cells", "cells"), y=of("float16", "windows", "heads", "cells", "cells")),
-            lambda p, c: (cdiv(p["cells"] ** 2, c["BLOCK"]), p["windows"] * p["heads"]), bias_want, constants="heads",
+            lambda p, c: (cdiv(p["cells"] ** 2, c["BLOCK"]), p["windows"] * p["heads"]), constants="heads",
             values=relative),
     subject("rows", zoo.top_of_rows, shapes("rows cols top", (32768, 256, 8), (4000, 1000, 4)),
             {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK": (256, 1024), "num_warps": (1, 2, 4, 8)},
             args("rows cols", x=of("float32", "rows", "cols"), y=of("float32", "rows", "top")),
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), lambda p, t: t["x_ptr"].topk(p["top"], 1).values,
+            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),),
             constants="top", keep=lambda p, c: p["cols"] <= c["BLOCK"] < 2 * p["cols"]
             and 2 <= c["BLOCK_R"] * c["BLOCK"] / c["num_warps"] / 32 <= 64),
     subject("rows", zoo.pack_bits, shapes("n", (1 << 22,), (3_000_000,)),
             {"BLOCK": (16, 32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
             args("n", x=of("float16", "n", 32), y=of("int32", "n")), line,
-            lambda p, t: sum(((t["x_ptr"][:, k] > 0).int() << k) for k in range(32)),
             keep=lambda p, c: 2 <= c["BLOCK"] / c["num_warps"] <= 64),
     subject("rows", zoo.dropout, shapes("n seed", (1 << 26, 7), (20_000_000, 11)), LINE,
             args("n seed", x=of("bfloat16", "n"), r=of("bfloat16", "n"), y=of("bfloat16", "n")), line,
-            lambda p, t: t["x_ptr"].float() / 0.9, got=kept),
+            got=kept),
     subject("products", zoo.ternary_gemv, shapes("rows cols", (14336, 4096), (4096, 14336)),
             {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_K": (16, 32, 64, 128), "num_warps": (1, 2, 4, 8)},
             lambda p: {"w_ptr": Tensor("int32", (p["rows"], p["cols"] // 16)), "x_ptr": Tensor("float16", (p["cols"],)),
                        "s_ptr": Tensor("float32", (p["rows"],)), "y_ptr": Tensor("float32", (p["rows"],)),
                        "rows": p["rows"]},
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), gemv_want, constants="cols",
+            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), constants="cols",
             keep=lambda p, c: p["cols"] // 16 % c["BLOCK_K"] == 0
             and 1 <= c["BLOCK_R"] * c["BLOCK_K"] / c["num_warps"] / 32 <= 16),
     subject("rows", zoo.adam_chunks, shapes("tensors most chunk", (400, 1_000_000, 65536), (3000, 20_000, 4096)),
             {"BLOCK": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)}, adam_args,
-            lambda p, c: (len(chunks(p)["size_ptr"]),), adam_want, constants="chunk", values=chunks,
+            lambda p, c: (len(chunks(p)["size_ptr"]),), constants="chunk", values=chunks,
             in_place=("m_ptr", "v_ptr")),
 ]  # fmt: skip
-SMALL = {name: shapes(names, row) for name, names, row in (
-    ("atrous", "images channels high wide apart", (2, 3, 9, 12, 2)),
-    ("resample", "sounds length out up down taps", (2, 300, 200, 3, 4, 5)), ("butterfly", "n apart", (512, 16)),
-    ("scatter_mean", "n groups width", (50, 7, 40)), ("sort_pass", "n shift each", (9000, 22, 4096)),
-    ("vote_lines", "n distances angles", (300, 90, 4)), ("score_edges", "n nodes width", (50, 20, 64)),
-    ("sparse_ell", "rows cols each", (300, 40, 3)), ("add_position_bias", "windows heads cells", (2, 3, 16)),
-    ("top_of_rows", "rows cols top", (9, 250, 3)), ("pack_bits", "n", (300,)), ("dropout", "n seed", (300, 7)),
-    ("ternary_gemv", "rows cols", (9, 2048)), ("adam_chunks", "tensors most chunk", (5, 9000, 4096)),
-)}  # fmt: skip
-"""A problem of each kernel for Triton's interpreter."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_places as zoo
-from zoo_edges import LINE, TILE, floats, framed, ints, line, plane, space_3d, subject, tokens
+from zoo_edges import LINE, TILE, floats, ints, line, plane, space_3d, subject, tokens
 from zoo_forms import drawn, starts
 from zoo_library import longs, wide_ints
 from zoo_more import elements, shapes
@@ -38,107 +38,8 @@ def sizes(p: Problem, *names: str) -> dict[str, int]:
 # -- windows
 
 
-def seismic_want(p: Problem, t: Arrays) -> Any:
-    x, n = t["now_ptr"], p["reach"]
-    inner = tuple(slice(n, size - n) for size in x.shape)
-    acc = -3.0 * x[inner]
-    for k in range(1, n + 1):
-        for axis in range(3):
-            acc = acc + (x.roll(k, axis)[inner] + x.roll(-k, axis)[inner]) / (2 * k * k)
-    y = 2.0 * x[inner] - t["old_ptr"][inner] + t["speed_ptr"][inner] * acc
-    return framed(y, x.shape, (n, n, n))
-
-
-def scott_want(p: Problem, t: Arrays) -> Any:
-    def around(x: Any) -> Any:
-        sides = x.roll(1, 0) + x.roll(-1, 0) + x.roll(1, 1) + x.roll(-1, 1)
-        corners = sum(x.roll((a, b), (0, 1)) for a in (1, -1) for b in (1, -1))
-        return 0.2 * sides + 0.05 * corners - x
-
-    u, v = t["u_ptr"], t["v_ptr"]
-    both = u * v * v
-    return u + around(u) - both + 0.04 * (1.0 - u), v + 0.5 * around(v) + both - 0.1 * v
-
-
-def median_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = torch.nn.functional.pad(t["x_ptr"].float()[None], (1, 1, 1, 1), mode="replicate")[0]
-    y = [x[:, a : a + p["rows"], b : b + p["cols"]] for a in range(3) for b in range(3)]
-    return torch.stack(y).median(0).values
-
-
-def input_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    w = t["w_ptr"].float().reshape(p["channels"], 1, p["side"], p["side"])
-    left = [p[n] - (p["side"] + p["step"] * (out - 1) - 2 * p["pad"]) for n, out in
-            zip(("high", "wide"), outer(p), strict=True)]  # fmt: skip
-    return torch.nn.functional.conv_transpose2d(
-        t["g_ptr"].float(), w, None, p["step"], p["pad"], left, p["channels"])  # fmt: skip
-
-
 def outer(p: Problem) -> list[int]:
     return [(p[n] + 2 * p["pad"] - p["side"]) // p["step"] + 1 for n in ("high", "wide")]
-
-
-def sequence_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = torch.nn.functional.pad(t["x_ptr"].float(), (0, 0, 3, 0))
-    y = t["bias_ptr"].float() + sum(x[:, k : k + p["length"]] * t["w_ptr"].float()[:, k] for k in range(4))
-    return torch.nn.functional.silu(y)
-
-
-def places_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.max_pool2d(t["x_ptr"].float(), p["side"], p["step"], p["pad"], return_indices=True)
-
-
-def adaptive_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.adaptive_avg_pool2d(t["x_ptr"].float(), (p["out_high"], p["out_wide"]))
-
-
-def response_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float()
-    squares = torch.nn.functional.pad(x * x, (0, 0, p["reach"], p["reach"]))
-    return x / (1.0 + 0.1 * sum(squares[:, k : k + p["channels"]] for k in range(2 * p["reach"] + 1))) ** 0.75
-
-
-def fold_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float().reshape(1, p["planes"] * p["side"] ** 2, -1)
-    return torch.nn.functional.fold(x, (p["high"], p["wide"]), p["side"], 1, p["pad"], p["step"])[0]
-
-
-def bilateral_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, n = t["x_ptr"], p["reach"]
-    wide = torch.nn.functional.pad(x, (n, n, n, n), value=float("nan"))
-    total, norm = torch.zeros_like(x), torch.zeros_like(x)
-    for i in range(-n, n + 1):
-        for j in range(-n, n + 1):
-            y = wide[n + i : n + i + p["rows"], n + j : n + j + p["cols"]]
-            w = torch.exp(-(i * i + j * j) * 0.1 - (y - x) ** 2 * 0.5).nan_to_num(0.0)
-            total += w * y.nan_to_num(0.0)
-            norm += w
-    return total / norm
-
-
-def correlation_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, b = t["a_ptr"].float(), t["b_ptr"].float()
-    moved = torch.nn.functional.pad(b, (p["apart"] - 1, 0))
-    last = p["apart"] - 1
-    return torch.stack([(a * moved[..., last - d : last - d + p["wide"]]).mean(0) for d in range(p["apart"])])
 
 
 WINDOWS = [
@@ -146,18 +47,18 @@ WINDOWS = [
         "windows", zoo.seismic_3d, shapes("planes rows cols reach", (160, 256, 256, 4), (64, 500, 500, 2)), TILE,
         lambda p: {**floats("now_ptr", "old_ptr", "speed_ptr", "next_ptr")("float32", *sizes(p, *AXES).values()),
                    **sizes(p, *AXES)},
-        space_3d, seismic_want, constants="reach", output="next_ptr", most=8,
+        space_3d, constants="reach", output="next_ptr", most=8,
     ),
     subject(
         "windows", zoo.gray_scott, shapes("rows cols", (2048, 2048), (1000, 3000)), TILE,
         lambda p: {**floats("u_ptr", "v_ptr", "next_u_ptr", "next_v_ptr")("float32", p["rows"], p["cols"]),
                    **sizes(p, "rows", "cols"), "feed": 0.04, "kill": 0.06},
-        plane, scott_want, output="next_u_ptr next_v_ptr", most=8,
+        plane, output="next_u_ptr next_v_ptr", most=8,
     ),
     subject(
         "windows", zoo.median_3x3, shapes("planes rows cols", (16, 1080, 1920), (512, 256, 256)), TILE,
         lambda p: {**floats("x_ptr", "y_ptr")("uint8", p["planes"], p["rows"], p["cols"]), **sizes(p, "rows", "cols")},
-        space_3d, median_want, tolerance=0.0,
+        space_3d, tolerance=0.0,
     ),
     subject(
         "windows", zoo.depthwise_gradient,
@@ -167,7 +68,7 @@ WINDOWS = [
                    "x_ptr": Tensor("float16", (p["images"], p["channels"], p["high"], p["wide"])),
                    **sizes(p, "channels", "high", "wide"), "out_high": outer(p)[0], "out_wide": outer(p)[1]},
         lambda p, c: (cdiv(p["wide"], c["BLOCK_C"]), cdiv(p["high"], c["BLOCK_R"]), p["images"] * p["channels"]),
-        input_want, constants="side step pad", output="x_ptr",
+        constants="side step pad", output="x_ptr",
         keep=lambda p, c: elements(c, c["BLOCK_R"] * c["BLOCK_C"], 16) and c["BLOCK_C"] < 2 * p["wide"],
     ),
     subject(
@@ -177,7 +78,7 @@ WINDOWS = [
                    "w_ptr": Tensor("bfloat16", (p["dim"], 4)), "bias_ptr": Tensor("bfloat16", (p["dim"],)),
                    "y_ptr": Tensor("bfloat16", (p["batch"], p["length"], p["dim"])), **sizes(p, "length", "dim"),
                    "stride_b": p["length"] * p["dim"], "stride_t": p["dim"]},
-        lambda p, c: (cdiv(p["length"], c["BLOCK_T"]), cdiv(p["dim"], c["BLOCK_C"]), p["batch"]), sequence_want,
+        lambda p, c: (cdiv(p["length"], c["BLOCK_T"]), cdiv(p["dim"], c["BLOCK_C"]), p["batch"]),
         keep=lambda p, c: elements(c, c["BLOCK_C"], 8),
     ),
     subject(
@@ -188,7 +89,7 @@ WINDOWS = [
                    "y_ptr": Tensor(p["dtype"], (p["planes"], *outer(p))),
                    "place_ptr": wide_ints(p["planes"], *outer(p)),
                    **sizes(p, "high", "wide"), "out_high": outer(p)[0], "out_wide": outer(p)[1]},
-        lambda p, c: (cdiv(math.prod(outer(p)), c["BLOCK"]), p["planes"]), places_want, constants="side step pad",
+        lambda p, c: (cdiv(math.prod(outer(p)), c["BLOCK"]), p["planes"]), constants="side step pad",
         output="y_ptr place_ptr", most=8,
     ),
     subject(
@@ -198,14 +99,14 @@ WINDOWS = [
         lambda p: {"x_ptr": Tensor(p["dtype"], (p["planes"], p["high"], p["wide"])),
                    "y_ptr": Tensor(p["dtype"], (p["planes"], p["out_high"], p["out_wide"])),
                    **sizes(p, "high", "wide", "out_high", "out_wide")},
-        lambda p, c: (cdiv(p["out_high"] * p["out_wide"], c["BLOCK"]), p["planes"]), adaptive_want, most=8,
+        lambda p, c: (cdiv(p["out_high"] * p["out_wide"], c["BLOCK"]), p["planes"]), most=8,
     ),
     subject(
         "windows", zoo.response_norm,
         shapes("images channels area reach dtype", (64, 96, 3025, 2, "float32"), (16, 256, 4096, 3, "float16")), LINE,
         lambda p: {**floats("x_ptr", "y_ptr")(p["dtype"], p["images"], p["channels"], p["area"]),
                    **sizes(p, "channels", "area"), "alpha": 0.1},
-        lambda p, c: (cdiv(p["area"], c["BLOCK"]), p["channels"], p["images"]), response_want, constants="reach",
+        lambda p, c: (cdiv(p["area"], c["BLOCK"]), p["channels"], p["images"]), constants="reach",
         most=16,
     ),
     subject(
@@ -214,20 +115,20 @@ WINDOWS = [
         lambda p: {"x_ptr": Tensor("float16", (p["planes"] * p["side"] ** 2, *outer(p))),
                    "y_ptr": Tensor("float16", (p["planes"], p["high"], p["wide"])), **sizes(p, "high", "wide"),
                    "steps_h": outer(p)[0], "steps_w": outer(p)[1]},
-        images, fold_want, constants="side step pad", most=8,
+        images, constants="side step pad", most=8,
     ),
     subject(
         "windows", zoo.bilateral, shapes("rows cols reach", (2160, 3840, 2), (1024, 1024, 3)), TILE,
         lambda p: {**floats("x_ptr", "y_ptr")("float32", p["rows"], p["cols"]), **sizes(p, "rows", "cols"),
                    "near": 0.1, "alike": 0.5},
-        plane, bilateral_want, constants="reach", most=8,
+        plane, constants="reach", most=8,
     ),
     subject(
         "windows", zoo.correlation, shapes("channels high wide apart", (32, 135, 240, 48), (96, 64, 200, 24)), LINE,
         lambda p: {**floats("a_ptr", "b_ptr")("float16", p["channels"], p["high"], p["wide"]),
                    "y_ptr": Tensor("float32", (p["apart"], p["high"], p["wide"])),
                    **sizes(p, "channels", "high", "wide")},
-        lambda p, c: (cdiv(p["high"] * p["wide"], c["BLOCK"]), p["apart"]), correlation_want, constants="apart", most=8,
+        lambda p, c: (cdiv(p["high"] * p["wide"], c["BLOCK"]), p["apart"]), constants="apart", most=8,
     ),
 ]  # fmt: skip
 
@@ -240,29 +141,8 @@ def graph(p: Problem) -> dict[str, np.ndarray]:
     return {n: longs(x * p["nodes"]) for n, x in ends.items()}
 
 
-def neighbours_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y = t["x_ptr"].new_zeros(p["nodes"], p["width"]).index_add_(0, t["to_ptr"], t["x_ptr"][t["from_ptr"]])
-    return y, torch.bincount(t["to_ptr"], minlength=p["nodes"])
-
-
-def largest_want(p: Problem, t: Arrays) -> Any:
-    y = t["score_ptr"].new_zeros(p["nodes"], p["heads"])
-    return y.index_reduce_(0, t["to_ptr"], t["score_ptr"], "amax")
-
-
 def slots_got(p: Problem, c: Config, t: Arrays) -> Any:
     return t["count_ptr"], (t["expert_ptr"].long() * p["n"] + t["slot_ptr"]).sort().values
-
-
-def slots_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    count = torch.bincount(t["expert_ptr"], minlength=p["experts"])
-    expert = torch.arange(p["experts"], device=count.device).repeat_interleave(count)
-    first = (count.cumsum(0) - count)[expert]
-    return count, expert * p["n"] + torch.arange(p["n"], device=count.device) - first
 
 
 def flow(p: Problem) -> np.ndarray:
@@ -270,52 +150,9 @@ def flow(p: Problem) -> np.ndarray:
     return np.stack((p["bend"] * np.sin(r / 50 + c / 90), p["bend"] * np.cos(c / 40))).astype(np.float32)
 
 
-def splat_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    high, wide, x = p["high"], p["wide"], t["x_ptr"]
-    r, c = torch.meshgrid(torch.arange(high, device=x.device), torch.arange(wide, device=x.device), indexing="ij")
-    v, h = c + t["flow_ptr"][0], r + t["flow_ptr"][1]
-    y = x.new_zeros(p["planes"], high * wide)
-    for a in (0, 1):
-        for b in (0, 1):
-            row, col = h.floor().long() + a, v.floor().long() + b
-            part = (1 - (h - row).abs()) * (1 - (v - col).abs())
-            inside = (row >= 0) & (row < high) & (col >= 0) & (col < wide)
-            y.index_add_(1, (row * wide + col)[inside], (x * part)[:, inside])
-    return y.reshape(x.shape)
-
-
-def taps_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    n, side = p["side"] // 2, p["side"]
-    x, g = torch.nn.functional.pad(t["x_ptr"].float(), (n, n, n, n)), t["g_ptr"].float()
-    each = [(x[..., a : a + p["high"], b : b + p["wide"]] * g).sum((0, 2, 3)) for a in range(side) for b in range(side)]
-    return torch.stack(each, 1)
-
-
 def bits(words: Any) -> Any:
     """The bits of each word, as numbers that are sums of few powers of two."""
     return words.long() & 0xFFFF, words.long() >> 16 & 0xFFFF
-
-
-def bloom_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    h = t["key_ptr"].long() & 0xFFFFFFFF
-    whole = torch.zeros(p["words"] * 32, dtype=torch.bool, device=h.device)
-    for _ in range(p["hashes"]):
-        h = (h ^ (h >> 16)) * 0x45D9F3B & 0xFFFFFFFF
-        h = (h ^ (h >> 15)) * 0x2C1B3C6D & 0xFFFFFFFF
-        whole[(h >> 5) % p["words"] * 32 + (h & 31)] = True
-    powers = 2 ** torch.arange(32, device=h.device)
-    return bits((whole.reshape(-1, 32) * powers).sum(1))
-
-
-def embed_want(p: Problem, t: Arrays) -> Any:
-    word, g = t["word_ptr"], t["g_ptr"].float()
-    return g.new_zeros(p["words"], p["width"]).index_add_(0, word[word != 0], g[word != 0])
 
 
 def skewed(seed: int, n: int, below: int, power: int = 3) -> np.ndarray:
@@ -329,7 +166,7 @@ ATOMICS = [
         lambda p: {"x_ptr": Tensor("float32", (p["nodes"], p["width"])), "from_ptr": wide_ints(p["edges"]),
                    "to_ptr": wide_ints(p["edges"]), "y_ptr": Tensor("float32", (p["nodes"], p["width"])),
                    "degree_ptr": ints(p["nodes"]), **sizes(p, "edges", "width")},
-        lambda p, c: (cdiv(p["edges"], c["BLOCK_E"]), cdiv(p["width"], c["BLOCK_C"])), neighbours_want, values=graph,
+        lambda p, c: (cdiv(p["edges"], c["BLOCK_E"]), cdiv(p["width"], c["BLOCK_C"])), values=graph,
         output="y_ptr degree_ptr",
         keep=lambda p, c: elements(c, c["BLOCK_E"] * c["BLOCK_C"], 32) and c["BLOCK_C"] <= p["width"],
     ),
@@ -338,13 +175,13 @@ ATOMICS = [
         lambda p: {"score_ptr": Tensor("float32", (p["edges"], p["heads"])), "to_ptr": wide_ints(p["edges"]),
                    "y_ptr": Tensor("float32", (p["nodes"], p["heads"])), "n": p["edges"] * p["heads"],
                    "heads": p["heads"]},
-        lambda p, c: (cdiv(p["edges"] * p["heads"], c["BLOCK"]),), largest_want, most=16,
+        lambda p, c: (cdiv(p["edges"] * p["heads"], c["BLOCK"]),), most=16,
         values=lambda p: {"to_ptr": graph(p)["to_ptr"]},
     ),
     subject(
         "atomics", zoo.expert_slots, shapes("n experts", (131_072, 64), (1 << 20, 256)), LINE,
         lambda p: {"expert_ptr": ints(p["n"]), "count_ptr": ints(p["experts"]), "slot_ptr": ints(p["n"]), "n": p["n"]},
-        line, slots_want, output="count_ptr slot_ptr", got=slots_got, tolerance=0.0, most=16,
+        line, output="count_ptr slot_ptr", got=slots_got, tolerance=0.0, most=16,
         values=lambda p: {"expert_ptr": skewed(53, p["n"], p["experts"], 2).astype(np.int32)},
     ),
     subject(
@@ -352,7 +189,7 @@ ATOMICS = [
         lambda p: {"x_ptr": Tensor("float32", (p["planes"], p["high"], p["wide"])),
                    "flow_ptr": Tensor("float32", (2, p["high"], p["wide"])),
                    "y_ptr": Tensor("float32", (p["planes"], p["high"], p["wide"])), **sizes(p, "high", "wide")},
-        images, splat_want, values=lambda p: {"flow_ptr": flow(p)}, most=8,
+        images, values=lambda p: {"flow_ptr": flow(p)}, most=8,
     ),
     subject(
         "atomics", zoo.tap_gradient, shapes("images channels high wide side", (32, 96, 56, 56, 3), (8, 256, 64, 64, 5)),
@@ -360,13 +197,13 @@ ATOMICS = [
         lambda p: {**floats("x_ptr", "g_ptr")("float16", p["images"], p["channels"], p["high"], p["wide"]),
                    "w_ptr": Tensor("float32", (p["channels"], p["side"] ** 2)),
                    **sizes(p, "channels", "high", "wide")},
-        lambda p, c: (cdiv(p["high"] * p["wide"], c["BLOCK"]), p["images"] * p["channels"]), taps_want,
+        lambda p, c: (cdiv(p["high"] * p["wide"], c["BLOCK"]), p["images"] * p["channels"]),
         constants="side", output="w_ptr", most=16,
     ),
     subject(
         "atomics", zoo.bloom, shapes("n words hashes", (4_000_000, 1 << 20, 3), (1 << 20, 30_000_000, 4)), LINE,
         lambda p: {"key_ptr": ints(p["n"]), "word_ptr": ints(p["words"]), "n": p["n"], "words": p["words"]}, line,
-        bloom_want, constants="hashes", output="word_ptr", got=lambda p, c, t: bits(t["word_ptr"]), tolerance=0.0,
+        constants="hashes", output="word_ptr", got=lambda p, c, t: bits(t["word_ptr"]), tolerance=0.0,
         most=8, values=lambda p: {"key_ptr": np.arange(p["n"], dtype=np.int32)},
     ),
     subject(
@@ -374,14 +211,14 @@ ATOMICS = [
         {"BLOCK_T": (1, 2, 4, 8), "BLOCK_C": (64, 128, 256, 512), "num_warps": (1, 2, 4)},
         lambda p: {"g_ptr": Tensor("float16", (p["tokens"], p["width"])), "word_ptr": wide_ints(p["tokens"]),
                    "y_ptr": Tensor("float16", (p["words"], p["width"])), **sizes(p, "tokens", "width"), "padding": 0},
-        tokens, embed_want, values=lambda p: {"word_ptr": skewed(54, p["tokens"], p["words"])}, tolerance=0.05,
+        tokens, values=lambda p: {"word_ptr": skewed(54, p["tokens"], p["words"])}, tolerance=0.05,
         keep=lambda p, c: elements(c, c["BLOCK_T"] * c["BLOCK_C"], 16) and c["BLOCK_C"] <= p["width"],
     ),
     subject(
         "atomics", zoo.weighted_count, shapes("n bins", (1 << 22, 1000), (20_000_000, 1_000_000)), LINE,
         lambda p: {"key_ptr": wide_ints(p["n"]), "weight_ptr": Tensor("float32", (p["n"],)),
                    "y_ptr": Tensor("float32", (p["bins"],)), "n": p["n"]},
-        line, lambda p, t: t["weight_ptr"].new_zeros(p["bins"]).index_add_(0, t["key_ptr"], t["weight_ptr"]), most=16,
+        line, most=16,
         values=lambda p: {"key_ptr": skewed(55, p["n"], p["bins"], 2)},
     ),
 ]  # fmt: skip
@@ -389,20 +226,9 @@ ATOMICS = [
 # -- gathers
 
 
-def three_want(p: Problem, t: Arrays) -> Any:
-    return sum(t[f"{n}s_ptr"].float()[t[f"{n}_ptr"]] for n in ("word", "place", "kind"))
-
-
 def three_values(p: Problem) -> dict[str, np.ndarray]:
     t = longs(np.arange(p["tokens"]))
     return {"word_ptr": skewed(61, p["tokens"], p["words"]), "place_ptr": t % 512, "kind_ptr": t // 300 % 2}
-
-
-def sampled_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    grid = t["grid_ptr"].reshape(p["images"], p["out"], p["out"], 2)
-    return torch.nn.functional.grid_sample(t["x_ptr"], grid, align_corners=False)
 
 
 def turns(p: Problem) -> np.ndarray:
@@ -414,86 +240,18 @@ def turns(p: Problem) -> np.ndarray:
     return grid.astype(np.float32).reshape(p["images"], -1, 2)
 
 
-def sparse_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row = torch.arange(p["rows"], device=t["v_ptr"].device).repeat_interleave(t["start_ptr"].diff())
-    x = t["x_ptr"].float()[t["col_ptr"].long()] * t["v_ptr"][:, None]
-    return x.new_zeros(p["rows"], p["width"]).index_add_(0, row, x)
-
-
 def sparse_values(p: Problem) -> dict[str, np.ndarray]:
     start = starts(p, "rows", "most")
     return {"start_ptr": start, "col_ptr": drawn(63).integers(0, p["cols"], start[-1]).astype(np.int32)}
-
-
-def grid_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    levels, slots = p["levels"], p["slots"]
-    out = []
-    for level in range(levels):
-        x = t["point_ptr"] * (2.0 ** (level * p["growth"]) * 16.0)
-        k, f = x.floor().long(), x - x.floor()
-        y = 0.0
-        for corner in range(8):
-            at = torch.tensor([corner >> 2 & 1, corner >> 1 & 1, corner & 1], device=x.device)
-            a, b, c = ((k + at) * torch.tensor([1, 2654435761, 805459861], device=x.device)).unbind(1)
-            w = torch.where(at > 0, f, 1 - f).prod(1)
-            y = y + w[:, None] * t["table_ptr"][level].float()[(a ^ b ^ c) & (slots - 1)]
-        out.append(y)
-    return torch.stack(out, 1)
-
-
-def codes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    code = t["code_ptr"].long()
-    y = t["table_ptr"][torch.stack((code >> 4, code & 15), 1).flatten()]
-    return y * t["scale_ptr"].repeat_interleave(p["each"])[: p["n"]]
-
-
-def align_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, box, side = t["x_ptr"], t["box_ptr"], p["side"]
-    half = (torch.arange(side, device=x.device) + 0.5) / side
-    v = box[:, :1] + half * (box[:, 2:3] - box[:, :1])
-    h = box[:, 1:2] + half * (box[:, 3:] - box[:, 1:2])
-    kh, kv = h.long().clamp(max=p["high"] - 2), v.long().clamp(max=p["wide"] - 2)
-    fh, fv = (h - kh)[:, None, :, None], (v - kv)[:, None, None, :]
-
-    def at(a: int, b: int) -> Any:
-        return x[:, (kh + a)[:, :, None], (kv + b)[:, None, :]].transpose(0, 1)
-
-    return (at(0, 0) * (1 - fv) + at(0, 1) * fv) * (1 - fh) + (at(1, 0) * (1 - fv) + at(1, 1) * fv) * fh
 
 
 def shuffled(p: Problem) -> int:
     return int(math.prod(p[n] for n in ("images", "channels", "high", "wide")) * p["times"] ** 2)
 
 
-def shuffle_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.pixel_shuffle(t["x_ptr"], p["times"])
-
-
-def bucket_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.bucketize(t["x_ptr"], t["edge_ptr"])
-
-
 def boxes(p: Problem) -> np.ndarray:
     x, y, w, h = drawn(64).random((4, p["boxes"])) * 0.5
     return np.stack((x * p["wide"], y * p["high"], (x + w) * p["wide"], (y + h) * p["high"]), 1).astype(np.float32)
-
-
-def windows_want(p: Problem, t: Arrays) -> Any:
-    side, x = p["side"], t["x_ptr"].roll((-p["shift"], -p["shift"]), (1, 2))
-    split = x.reshape(p["images"], p["high"] // side, side, p["wide"] // side, side, p["width"])
-    return split.permute(0, 1, 3, 2, 4, 5).reshape(x.shape)
 
 
 GATHERS = [
@@ -506,14 +264,14 @@ GATHERS = [
                    "places_ptr": Tensor(p["dtype"], (512, p["width"])),
                    "kinds_ptr": Tensor(p["dtype"], (2, p["width"])),
                    "y_ptr": Tensor(p["dtype"], (p["tokens"], p["width"])), **sizes(p, "tokens", "width")},
-        tokens, three_want, values=three_values,
+        tokens, values=three_values,
     ),
     subject(
         "gathers", zoo.take_columns, shapes("rows cols in_cols dtype", (8192, 1000, 4096, "float32"),
                                             (50_000, 64, 512, "float16")), TILE,
         lambda p: {"x_ptr": Tensor(p["dtype"], (p["rows"], p["in_cols"])), "index_ptr": wide_ints(p["cols"]),
                    "y_ptr": Tensor(p["dtype"], (p["rows"], p["cols"])), **sizes(p, "rows", "cols", "in_cols")},
-        plane, lambda p, t: t["x_ptr"][:, t["index_ptr"]],
+        plane,
         values=lambda p: {"index_ptr": drawn(65).integers(0, p["in_cols"], p["cols"])},
         keep=lambda p, c: elements(c, c["BLOCK_R"] * c["BLOCK_C"], 32) and c["BLOCK_C"] < 2 * p["cols"],
     ),
@@ -522,7 +280,7 @@ GATHERS = [
         TILE,
         lambda p: {"x_ptr": Tensor("float32", (p["in_rows"], p["cols"])), "index_ptr": wide_ints(p["rows"], p["cols"]),
                    "y_ptr": Tensor("float32", (p["rows"], p["cols"])), **sizes(p, "rows", "cols")},
-        plane, lambda p, t: t["x_ptr"].gather(0, t["index_ptr"]),
+        plane,
         values=lambda p: {"index_ptr": drawn(66).integers(0, p["in_rows"], (p["rows"], p["cols"]))},
         keep=lambda p, c: elements(c, c["BLOCK_R"] * c["BLOCK_C"], 32) and c["BLOCK_C"] < 2 * p["cols"],
     ),
@@ -533,7 +291,7 @@ GATHERS = [
                    "grid_ptr": Tensor("float32", (p["images"], p["out"] ** 2, 2)),
                    "y_ptr": Tensor("float32", (p["images"], p["channels"], p["out"], p["out"])),
                    **sizes(p, "channels", "high", "wide"), "out_area": p["out"] ** 2},
-        lambda p, c: (cdiv(p["out"] ** 2, c["BLOCK"]), p["images"]), sampled_want,
+        lambda p, c: (cdiv(p["out"] ** 2, c["BLOCK"]), p["images"]),
         values=lambda p: {"grid_ptr": turns(p)}, most=8,
     ),
     subject(
@@ -543,7 +301,7 @@ GATHERS = [
                    "v_ptr": Tensor("float32", (int(starts(p, "rows", "most")[-1]),)),
                    "x_ptr": Tensor("float16", (p["cols"], p["width"])),
                    "y_ptr": Tensor("float16", (p["rows"], p["width"])), "width": p["width"]},
-        lambda p, c: (p["rows"], cdiv(p["width"], c["BLOCK"])), sparse_want, values=sparse_values,
+        lambda p, c: (p["rows"], cdiv(p["width"], c["BLOCK"])), values=sparse_values,
         keep=lambda p, c: elements(c, c["BLOCK"], 16) and c["BLOCK"] <= p["width"],
     ),
     subject(
@@ -552,7 +310,7 @@ GATHERS = [
         lambda p: {"point_ptr": Tensor("float32", (p["n"], 3)),
                    "table_ptr": Tensor("float16", (p["levels"], p["slots"], 2)),
                    "y_ptr": Tensor("float16", (p["n"], p["levels"], 2)), **sizes(p, "n", "slots", "growth")},
-        lambda p, c: (cdiv(p["n"], c["BLOCK"]), p["levels"]), grid_want, constants="levels", most=8,
+        lambda p, c: (cdiv(p["n"], c["BLOCK"]), p["levels"]), constants="levels", most=8,
         values=lambda p: {"point_ptr": drawn(67).random((p["n"], 3)).astype(np.float32)},
     ),
     subject(
@@ -560,7 +318,7 @@ GATHERS = [
         lambda p: {"code_ptr": Tensor("uint8", (p["n"] // 2,)), "table_ptr": Tensor("float32", (16,)),
                    "scale_ptr": Tensor("float32", (cdiv(p["n"], p["each"]),)), "y_ptr": Tensor("bfloat16", (p["n"],)),
                    "n": p["n"]},
-        line, codes_want, constants="each",
+        line, constants="each",
     ),
     subject(
         "gathers", zoo.pixel_shuffle, shapes("images channels high wide times dtype", (4, 64, 180, 320, 2, "float16"),
@@ -569,13 +327,13 @@ GATHERS = [
                    "y_ptr": Tensor(p["dtype"], (p["images"], p["channels"], p["high"] * p["times"],
                                                 p["wide"] * p["times"])),
                    **sizes(p, "high", "wide"), "n": shuffled(p)},
-        lambda p, c: (cdiv(shuffled(p), c["BLOCK"]),), shuffle_want, constants="times",
+        lambda p, c: (cdiv(shuffled(p), c["BLOCK"]),), constants="times",
     ),
     subject(
         "gathers", zoo.bucketise, shapes("n edges steps", (1 << 24, 255, 8), (4_000_000, 100_000, 17)), LINE,
         lambda p: {"x_ptr": Tensor("float32", (p["n"],)), "edge_ptr": Tensor("float32", (p["edges"],)),
                    "y_ptr": ints(p["n"]), **sizes(p, "n", "edges")},
-        line, bucket_want, constants="steps", most=16, tolerance=1e-6,
+        line, constants="steps", most=16, tolerance=1e-6,
         values=lambda p: {"edge_ptr": np.sort(drawn(68).normal(0, 0.5, p["edges"])).astype(np.float32),
                           "x_ptr": drawn(69).normal(0, 0.5, p["n"]).astype(np.float32)},
     ),
@@ -587,7 +345,7 @@ GATHERS = [
                    "box_ptr": Tensor("float32", (p["boxes"], 4)),
                    "y_ptr": Tensor("float32", (p["boxes"], p["channels"], p["side"], p["side"])),
                    **sizes(p, "channels", "high", "wide")},
-        lambda p, c: (p["boxes"], cdiv(p["channels"] * p["side"] ** 2, c["BLOCK"])), align_want, constants="side",
+        lambda p, c: (p["boxes"], cdiv(p["channels"] * p["side"] ** 2, c["BLOCK"])), constants="side",
         values=lambda p: {"box_ptr": boxes(p)}, most=8,
     ),
     subject(
@@ -597,45 +355,9 @@ GATHERS = [
         lambda p: {**floats("x_ptr", "y_ptr")("float16", p["images"], p["high"], p["wide"], p["width"]),
                    **sizes(p, "high", "wide", "width", "shift")},
         lambda p, c: (cdiv(p["high"] * p["wide"], c["BLOCK_T"]), cdiv(p["width"], c["BLOCK_C"]), p["images"]),
-        windows_want, constants="side",
+        constants="side",
     ),
 ]  # fmt: skip
 
 LISTED: list[Subject] = [*WINDOWS, *ATOMICS, *GATHERS]
 SUBJECTS = [replace(each, unseen=i % 2 == 1) for i, each in enumerate(LISTED)]
-
-SMALL = {
-    "seismic_3d": shapes("planes rows cols reach", (9, 11, 40, 2)),
-    "gray_scott": shapes("rows cols", (9, 40)),
-    "median_3x3": shapes("planes rows cols", (2, 9, 40)),
-    "depthwise_gradient": shapes(
-        "images channels high wide side step pad", (2, 3, 14, 20, 3, 2, 1), (1, 2, 9, 19, 5, 1, 2)
-    ),
-    "conv_sequence": shapes("batch length dim", (2, 20, 70)),
-    "max_pool_places": shapes("planes high wide side step pad dtype", (3, 12, 14, 3, 2, 1, "float32")),
-    "adaptive_mean": shapes("planes high wide out_high out_wide dtype", (3, 20, 31, 5, 4, "float32")),
-    "response_norm": shapes("images channels area reach dtype", (2, 6, 50, 2, "float32")),
-    "fold": shapes("planes high wide side step pad", (3, 12, 12, 4, 2, 1)),
-    "bilateral": shapes("rows cols reach", (10, 40, 2)),
-    "correlation": shapes("channels high wide apart", (4, 6, 30, 5)),
-    "neighbour_sum": shapes("edges nodes width", (100, 20, 64)),
-    "edge_largest": shapes("edges nodes heads", (300, 20, 4)),
-    "expert_slots": shapes("n experts", (500, 8)),
-    "splat": shapes("planes high wide bend", (2, 20, 30, 2.0)),
-    "tap_gradient": shapes("images channels high wide side", (2, 3, 12, 14, 3)),
-    "bloom": shapes("n words hashes", (300, 64, 3)),
-    "embed_gradient": shapes("tokens words width", (40, 9, 96)),
-    "weighted_count": shapes("n bins", (500, 20)),
-    "embed_three": shapes("tokens words width dtype", (30, 50, 70, "float32")),
-    "take_columns": shapes("rows cols in_cols dtype", (20, 40, 60, "float32")),
-    "take_along_rows": shapes("in_rows rows cols", (50, 20, 40)),
-    "grid_sample": shapes("images channels high wide out turn", (2, 3, 12, 14, 10, 0.5)),
-    "sparse_times_rows": shapes("rows cols most width", (10, 30, 8, 70)),
-    "hash_grid": shapes("n slots levels growth", (100, 64, 3, 0.5)),
-    "nf4": shapes("n each", (1000, 64)),
-    "pixel_shuffle": shapes("images channels high wide times dtype", (2, 3, 5, 6, 2, "float32")),
-    "bucketise": shapes("n edges steps", (300, 50, 6)),
-    "roi_align": shapes("boxes channels high wide side", (5, 4, 20, 24, 7)),
-    "shifted_windows": shapes("images high wide width shift side", (2, 14, 14, 40, 3, 7)),
-}
-"""A problem of each kernel for Triton's interpreter."""
