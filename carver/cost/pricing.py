@@ -31,7 +31,7 @@ from .model import model_of, resolve
 
 MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
-MANY = 32
+MANY = 128
 """Problems of many that are looked at together."""
 FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
 """Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;

@@ -192,8 +192,9 @@ class Leaf(Record):
 
 
 _TYPES = (np.bool_, np.int64, np.float64)
-_BLOCK = 192
-"""Rows that the extension computes at once: then intermediate values stay in a core's cache."""
+_BLOCK, _ROWS = 192, 8192
+"""Rows that the extension computes at once, and Python, where each operation is a call: then intermediate values stay
+in a core's cache."""
 
 
 class Code:
@@ -268,16 +269,23 @@ class Code:
     def _run(self, sizes: list[Any], rows: IntArray | None) -> list[np.ndarray]:
         found: Any = self._program.run(tuple(sizes), rows) if self._program else None
         if found is None:
-            run, tables = self._python
-            taken = [] if rows is None else [np.ascontiguousarray(table.take(rows, 0).T) for table in tables]
-            found = run(sizes, taken)
-            for at, value in enumerate(found):
-                if not (shape := np.shape(value)) or (rows is not None and shape != rows.shape):
-                    found[at] = np.broadcast_to(value, 1 if rows is None else rows.shape)
+            found = self._in_python(sizes, rows)
         if len(found) == len(self._leaves):
             return list(found)
         rest = iter(found)
         return [next(rest) if len(each) == 1 else np.stack(list(islice(rest, len(each)))) for each in self._leaves]
+
+    def _in_python(self, sizes: list[Any], rows: IntArray | None) -> list[np.ndarray]:
+        if rows is not None and len(rows) > _ROWS:
+            parts = [slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS)]
+            some = [self._in_python([n[part] if np.ndim(n) else n for n in sizes], rows[part]) for part in parts]
+            return [np.concatenate(values) for values in zip(*some, strict=True)]
+        run, tables = self._python
+        found = run(sizes, [] if rows is None else [np.ascontiguousarray(table.take(rows, 0).T) for table in tables])
+        for at, value in enumerate(found):
+            if not (shape := np.shape(value)) or (rows is not None and shape != rows.shape):
+                found[at] = np.broadcast_to(value, 1 if rows is None else rows.shape)
+        return found
 
     def _of(self, value: Any) -> list[int]:
         key = id(value) if isinstance(value, _TRACED) else (type(value), value)
