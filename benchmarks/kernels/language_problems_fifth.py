@@ -12,62 +12,6 @@ SIGNAL = 1 << 24
 KIB = 1 << 10
 
 
-def _digits(t: dict[str, Any]) -> Any:
-    import torch
-
-    return torch.stack([torch.bincount((t["x"].long() >> s) & 255, minlength=256) for s in (0, 8, 16, 24)])
-
-
-def _spmm(t: dict[str, Any]) -> Any:
-    import torch
-
-    starts = t["starts"].long()
-    rows = torch.repeat_interleave(torch.arange(ROWS, device=starts.device), starts.diff())
-    out = torch.zeros_like(t["x"])
-    for part in range(0, len(rows), 1 << 19):
-        s = slice(part, min(part + (1 << 19), len(rows)))
-        out.index_add_(0, rows[s], t["held"][s, None] * t["x"][t["cols"][s].long()])
-    return out
-
-
-def _layered(t: dict[str, Any]) -> dict[str, Any]:
-    import torch
-
-    kept = t["x"] + t["y"]
-    return {"kept": kept, "out": torch.nn.functional.layer_norm(kept, (4096,), t["gamma"], t["beta"])}
-
-
-def _timed(t: dict[str, Any], steps: int, c: float) -> Any:
-    x = t["x"]
-    for _ in range(steps):
-        p = __import__("torch").nn.functional.pad(x, (1, 1, 1, 1))
-        x = x + c * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * x)
-    return x
-
-
-def _cell(t: dict[str, Any]) -> dict[str, Any]:
-    z = (t["gates"].reshape(-1, 4, 2048) + t["bias"].reshape(4, 2048)).unbind(1)
-    fresh = z[1].sigmoid() * t["state"] + z[0].sigmoid() * z[2].tanh()
-    return {"next": fresh, "hidden": z[3].sigmoid() * fresh.tanh()}
-
-
-def _aligned(t: dict[str, Any]) -> Any:
-    import torch
-
-    left, right = t["left"].int() & 255, t["right"].int() & 255
-    j = torch.arange(left.shape[1] + 1, device=left.device, dtype=torch.int32)
-    d = j.expand(len(left), -1)
-    for row in range(right.shape[1]):
-        near = torch.minimum(d[:, 1:] + 1, d[:, :-1] + (left != right[:, row, None]).int())
-        d = torch.cat([torch.full_like(d[:, :1], row + 1), near], 1)
-        d = (d - j).cummin(1).values + j
-    return d[:, -1]
-
-
-def _best4(t: dict[str, Any]) -> Any:
-    return t["x"].softmax(-1).topk(4, -1).values
-
-
 def fifth_problems() -> list[Problem]:
     def problem(name: str, tensors: Any, *rest: Any, **more: Any) -> Problem:
         outs = tuple(each for each, (_, _, init) in tensors.items() if init in ("poison", "zero"))
@@ -89,53 +33,50 @@ def fifth_problems() -> list[Problem]:
                 lambda c: ["out", "x", "taps", SIGNAL // c["TILE"] // c["GRID"]],
                 {"TILE": [1024, 2048, 4096], "STAGES": [2, 3, 4], "CONSUMERS": [2, 4, 8], "GRID": [256, 512, 1024]},
                 lambda c: (c["GRID"], 32 + c["CONSUMERS"] * 32, 0),
-                lambda t: {"out": __import__("torch").nn.functional.conv1d(t["x"][None, None], t["taps"][None, None])},
                 produced_fits),
         problem("lookback_16m", {"out": ("int32", (SIGNAL,), "poison"), "x": ("int32", (SIGNAL,), "small"),
                                  "state": ("int64", (SIGNAL // 256 + 8,), "zero")},
                 lambda c: ["out", "x", "state", SIGNAL // (c["BLOCK"] * c["ITEMS"])],
                 {"BLOCK": [64, 128, 256, 512], "ITEMS": [4, 8, 16], "LOOK": [1, 8, 32]},
                 lambda c: (SIGNAL // (c["BLOCK"] * c["ITEMS"]), c["BLOCK"], 0),
-                lambda t: {"out": t["x"].cumsum(0)}, tolerance=0.0),
+                tolerance=0.0),
         problem("digits_16m", {"out": ("int32", (4, 256), "zero"), "x": ("int32", (SIGNAL,), "bits")},
                 ("out", "x", SIGNAL // 4),
                 {"BLOCK": [128, 256, 512, 1024], "DEEP": [1, 2, 4], "COPIES": [1, 2, 4, 8], "GRID": [132, 264, 1024]},
-                lambda c: (c["GRID"], c["BLOCK"], 0), lambda t: {"out": _digits(t)}, tolerance=0.0),
+                lambda c: (c["GRID"], c["BLOCK"], 0), tolerance=0.0),
         problem("spmm_64kx64", {"out": (F32, (ROWS, 64), "poison"), "starts": ("int32", (ROWS + 1,), "starts"),
                                 "cols": ("int32", (NZ,), "cols"), "held": (F32, (NZ,), "randn"),
                                 "x": (F32, (ROWS, 64), "randn")},
                 ("out", "starts", "cols", "held", "x", ROWS),
                 {"BX": [8, 16, 32, 64], "BY": [1, 2, 4, 8, 16], "VEC": [1, 2, 4], "UNROLL": [1, 4]},
-                lambda c: (ROWS // c["BY"], (c["BX"], c["BY"]), 0), lambda t: {"out": _spmm(t)},
+                lambda c: (ROWS // c["BY"], (c["BX"], c["BY"]), 0),
                 lambda c: c["BX"] * c["VEC"] <= 64 and 32 <= c["BX"] * c["BY"] <= 1024, values=("starts",)),
         problem("tiny_16kx32", {name: (F32, (16_384, 32, 32), init)
                                 for name, init in (("C", "poison"), ("A", "randn"), ("B", "randn"))},
                 ("C", "A", "B"), {"TM": [1, 2, 4, 8], "TN": [1, 2, 4, 8], "PER": [1, 2, 4], "PAD": [0, 1, 4]},
                 lambda c: (16_384 // c["PER"], (1024 // (c["TM"] * c["TN"]), c["PER"]), 0),
-                lambda t: {"C": t["A"] @ t["B"]},
                 lambda c: 32 <= 1024 // (c["TM"] * c["TN"]) * c["PER"] <= 1024),
         problem("layered_8kx4096", {**{name: (F16, (8192, 4096), init) for name, init in
                                        (("out", "poison"), ("kept", "poison"), ("x", "randn"), ("y", "randn"))},
                                     "gamma": (F16, (4096,), "randn"), "beta": (F16, (4096,), "randn")},
                 ("out", "kept", "x", "y", "gamma", "beta"), {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4, 8]},
-                lambda c: (8192, c["BLOCK"], 0), _layered,
+                lambda c: (8192, c["BLOCK"], 0),
                 lambda c: 1 <= 4096 // (c["BLOCK"] * c["VEC"]) <= 16, defines={"COLS": 4096}),
         problem("upconv_16x64x56", {"out": (F32, (16, 32, 112, 112), "poison"), "x": (F32, (16, 64, 56, 56), "randn"),
                                     "w": (F32, (64, 32, 4, 4), "randn")},
                 ("out", "x", "w", 64, 32, 56, 56),
                 {"BX": [16, 32, 64], "BY": [2, 4, 8, 16], "CO": [1, 2, 4, 8, 16], "STAGED": [0, 4, 16]},
                 lambda c: ((-(-112 // c["BX"]), 112 // c["BY"], 16 * 32 // c["CO"]), (c["BX"], c["BY"]), 0),
-                lambda t: {"out": __import__("torch").nn.functional.conv_transpose2d(t["x"], t["w"], None, 2, 1)},
                 lambda c: 64 <= c["BX"] * c["BY"] <= 1024 and c["CO"] * c["STAGED"] <= 256),
         problem("best4_8kx4096", {"weights": (F32, (8192, 4), "poison"), "ids": ("int32", (8192, 4), "poison"),
                                   "x": (F32, (8192, 4096), "randn")},
                 ("weights", "ids", "x", 4096), {"ROWS": [1, 2, 4, 8, 16], "VEC": [1, 2, 4]},
-                lambda c: (8192 // c["ROWS"], (32, c["ROWS"]), 0), lambda t: {"weights": _best4(t)}),
+                lambda c: (8192 // c["ROWS"], (32, c["ROWS"]), 0)),
         problem("timed_6000", {"out": (F32, (6000, 6000), "poison"), "x": (F32, (6000, 6000), "randn")},
                 ("out", "x", 6000, 6000, f32(0.2)),
                 {"BX": [32, 64, 128], "BY": [2, 4, 8, 16, 32], "PER": [1, 2, 4, 8, 16]},
                 lambda c: ((-(-6000 // (c["BX"] - 8)), -(-6000 // (c["BY"] * c["PER"] - 8))), (c["BX"], c["BY"]), 0),
-                lambda t: {"out": _timed(t, 4, 0.2)}, timed_fits, defines={"STEPS": 4}),
+                timed_fits, defines={"STEPS": 4}),
         problem("imma_4096", {"C": ("int32", (4096, 4096), "poison"), "A": ("int8", (4096, 4096), "small"),
                               "B": ("int8", (4096, 4096), "small")},
                 ("C", "A", "B", 4096, 4096),
@@ -143,7 +84,6 @@ def fifth_problems() -> list[Problem]:
                  "STAGES": [2, 3, 4]},
                 lambda c: ((4096 // (c["WN"] * c["FN"] * 16), 4096 // (c["WM"] * c["FM"] * 16)),
                            c["WM"] * c["WN"] * 32, imma_room(c)),
-                lambda t: {"C": t["A"].double() @ t["B"].double().mT},
                 lambda c: 2 <= c["WM"] * c["WN"] <= 8 and c["FM"] * c["FN"] >= 2 and imma_room(c) <= 160 * KIB,
                 tolerance=0.0),
         problem("cell_8kx2048", {"hidden": (F16, (8192, 2048), "poison"), "next": (F32, (8192, 2048), "poison"),
@@ -151,18 +91,17 @@ def fifth_problems() -> list[Problem]:
                                  "bias": (F32, (8192,), "randn")},
                 ("hidden", "next", "gates", "state", "bias", 2048, SIGNAL),
                 {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4, 8], "GRID": [264, 1056, 8192]},
-                lambda c: (c["GRID"], c["BLOCK"], 0), _cell),
+                lambda c: (c["GRID"], c["BLOCK"], 0)),
         problem("across_32x256x4096", {"out": (F32, (32, 256, 4096), "poison"), "x": (F32, (32, 256, 4096), "randn")},
                 ("out", "x", 256, 4096), {"BX": [16, 32, 64, 128], "BY": [1, 2, 4, 8, 16], "ONLINE": [0, 1]},
-                lambda c: ((4096 // c["BX"], 32), (c["BX"], c["BY"]), 0), lambda t: {"out": t["x"].softmax(1)},
+                lambda c: ((4096 // c["BX"], 32), (c["BX"], c["BY"]), 0),
                 lambda c: 64 <= c["BX"] * c["BY"] <= 1024),
         problem("aligned_8kx512", {"out": ("int32", (8192,), "poison"), "left": ("uint8", (8192, 512), "small"),
                                    "right": ("uint8", (8192, 512), "small")},
                 ("out", "left", "right"), {"THREADS": [32, 64, 128, 256], "PAIRS": [1, 2, 4, 8]},
-                lambda c: (8192 // c["PAIRS"], (c["THREADS"], c["PAIRS"]), 0), lambda t: {"out": _aligned(t)},
+                lambda c: (8192 // c["PAIRS"], (c["THREADS"], c["PAIRS"]), 0),
                 lambda c: c["THREADS"] * c["PAIRS"] <= 1024, tolerance=0.0, defines={"LENGTH": 512}),
         problem("clustered_512x64k", {"out": (F32, (512, 1 << 16), "poison"), "x": (F32, (512, 1 << 16), "randn")},
                 ("out", "x", 1 << 16), {"PARTS": [2, 4, 8], "BLOCK": [128, 256, 512, 1024]},
-                lambda c: ((c["PARTS"], 512), c["BLOCK"], (1 << 18) // c["PARTS"]),
-                lambda t: {"out": t["x"] * (t["x"].square().mean(-1, keepdim=True) + 1e-6).rsqrt()}),
+                lambda c: ((c["PARTS"], 512), c["BLOCK"], (1 << 18) // c["PARTS"])),
     ]  # fmt: skip

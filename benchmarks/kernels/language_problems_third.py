@@ -12,135 +12,6 @@ SOURCE = "languages_third.cu"
 F32, F16 = "float32", "float16"
 
 
-def _box27(t: dict[str, Any]) -> Any:
-    import torch
-
-    x = torch.nn.functional.pad(t["x"][None], (1,) * 6, mode="replicate")
-    return torch.nn.functional.avg_pool3d(x, 3, stride=1)[0]
-
-
-def _radix4(t: dict[str, Any], p: int) -> Any:
-    import torch
-
-    x = torch.view_as_complex(t["x"]).reshape(4, -1)
-    k = torch.arange(x.shape[1], device=x.device) & (p - 1)
-    u = [x[q] * torch.exp(-1j * torch.pi * q * k / (2 * p)) for q in range(4)]
-    a, b, d, e = u[0] + u[2], u[0] - u[2], u[1] + u[3], -1j * (u[1] - u[3])
-    at = (torch.arange(x.shape[1], device=x.device) - k) * 4 + k
-    out = torch.empty(x.numel(), dtype=x.dtype, device=x.device)
-    for q, y in enumerate((a + d, b + e, a - d, b - e)):
-        out[at + q * p] = y
-    return torch.view_as_real(out)
-
-
-def _options(t: dict[str, Any], r: float, vol: float) -> dict[str, Any]:
-    import torch
-
-    s, x, y = t["price"] + 5, t["strike"] * 100 + 1, t["years"] * 10 + 0.25
-    d1 = ((s / x).log() + (r + vol * vol / 2) * y) / (vol * y.sqrt())
-    c1, c2 = (torch.special.ndtr(d) for d in (d1, d1 - vol * y.sqrt()))
-    e = (-r * y).exp()
-    return {"call": s * c1 - x * e * c2, "put": x * e * (1 - c2) - s * (1 - c1)}
-
-
-def _rope(t: dict[str, Any]) -> Any:
-    import torch
-
-    c, s = t["cosine"][:, None], t["sine"][:, None]
-    a, b = t["x"].chunk(2, -1)
-    return torch.cat([a * c - b * s, b * c + a * s], -1)
-
-
-def _w4(t: dict[str, Any]) -> Any:
-    import torch
-
-    words = t["W"][..., None] >> torch.arange(0, 32, 4, device=t["W"].device)
-    w = ((words & 15) - 8).double().reshape(len(t["W"]), -1, 128)
-    return ((w * t["scales"][..., None]).reshape(len(w), -1) * t["x"]).sum(-1)
-
-
-def _lattice(t: dict[str, Any], omega: float) -> Any:
-    import torch
-
-    cx, cy = (0, 1, 0, -1, 0, 1, -1, -1, 1), (0, 0, 1, 0, -1, 1, 1, -1, -1)
-    weight = [4 / 9] + [1 / 9] * 4 + [1 / 36] * 4
-    f = [torch.roll(t["x"][i], (cy[i], cx[i]), (0, 1)) + 0.5 for i in range(9)]
-    rho = sum(f)
-    ux, uy = (sum(c * g for c, g in zip(cs, f, strict=True)) / rho for cs in (cx, cy))
-    out = []
-    for i in range(9):
-        cu = 3 * (cx[i] * ux + cy[i] * uy)
-        level = weight[i] * rho * (1 + cu + cu * cu / 2 - 1.5 * (ux * ux + uy * uy))
-        out.append(f[i] + omega * (level - f[i]))
-    return torch.stack(out)
-
-
-def _nearest(t: dict[str, Any]) -> Any:
-    import torch
-
-    return torch.cat([torch.cdist(part.T, t["centres"]).argmin(-1) for part in t["points"].split(1 << 16, 1)])
-
-
-def _bilateral(t: dict[str, Any], near: float, like: float) -> Any:
-    import torch
-
-    x, r = t["x"], 3
-    wide = torch.nn.functional.pad(x[None, None], (r,) * 4, mode="replicate")[0, 0]
-    total, weights = torch.zeros_like(x), torch.zeros_like(x)
-    for dy in range(2 * r + 1):
-        for dx in range(2 * r + 1):
-            v = wide[dy : dy + x.shape[0], dx : dx + x.shape[1]]
-            k = torch.exp(-((dx - r) ** 2 + (dy - r) ** 2) * near - (v - x) ** 2 * like)
-            total += k * v
-            weights += k
-    return total / weights
-
-
-def _attention(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
-    import torch
-
-    out = []
-    for a, b, c in zip(q.flatten(0, -3), k.flatten(0, -3), v.flatten(0, -3), strict=True):
-        s = a @ b.mT * q.shape[-1] ** -0.5
-        out.append((s if mask is None else s.masked_fill(~mask, -torch.inf)).softmax(-1) @ c)
-    return torch.stack(out).reshape(q.shape)
-
-
-def _causal(t: dict[str, Any]) -> Any:
-    import torch
-
-    k, v = (t[name].repeat_interleave(4, 0) for name in "KV")
-    return _attention(t["Q"], k, v, torch.ones(2048, 2048, dtype=torch.bool, device=k.device).tril())
-
-
-def _depthwise(t: dict[str, Any]) -> Any:
-    return sum(t["w"][:, u, v, None, None] * t["x"][:, u : u + 128, v : v + 128] for u in range(3) for v in range(3))
-
-
-def _prices(t: dict[str, Any]) -> Any:
-    s = t["start"] + 1
-    top = s
-    for draw in t["draws"]:
-        s = s * (0.01 * draw - 0.00005).exp()
-        top = top.maximum(s)
-    return top - s
-
-
-def _sampled(t: dict[str, Any], angle: float) -> Any:
-    import torch
-
-    x = t["x"]
-    i = torch.arange(3000, device=x.device)[:, None] - 1500.0
-    j = torch.arange(4000, device=x.device)[None] - 2000.0
-    c, s = np.cos(angle), np.sin(angle)
-    p, q = c * i - s * j + 1500, s * i + c * j + 2000
-    u, v = p.floor().long(), q.floor().long()
-    inside = (u >= 0) & (v >= 0) & (u < 2999) & (v < 3999)
-    a, b, u, v = p - u, q - v, u.clamp(0, 2998), v.clamp(0, 3998)
-    value = (1 - a) * ((1 - b) * x[u, v] + b * x[u, v + 1]) + a * ((1 - b) * x[u + 1, v] + b * x[u + 1, v + 1])
-    return torch.where(inside, value, 0)
-
-
 def whole(c: dict[str, Any]) -> tuple[Any, Any, int]:
     """A program that launches itself."""
     return None, None, 0
@@ -185,7 +56,6 @@ def third_problems() -> list[Problem]:
                 "TN": [4, 8],
             },
             lambda c: ((m // c["BN"], 2048 // c["BM"]), c["BM"] // c["WM"] * (c["BN"] // c["WN"]) * 32, 0),
-            lambda t: {"C": 0.5 * t["A"] @ t["B"]},
             sgemm_fits,
         ),
         problem(
@@ -205,7 +75,6 @@ def third_problems() -> list[Problem]:
                 c["WM"] * c["WN"] * 32,
                 hgemm_room(c),
             ),
-            lambda t: {"C": t["A"] @ t["B"]},
             lambda c: 2 <= c["WM"] * c["WN"] <= 8 and c["FM"] * c["FN"] >= 4 and hgemm_room(c) < 110_000,
         ),
         problem(
@@ -214,7 +83,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 512, 256, 200),
             {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "BZ": [1, 2, 4, 8]},
             lambda c: ((512 // c["BX"], 256 // c["BY"], 200 // c["BZ"]), (c["BX"], c["BY"], c["BZ"]), 0),
-            lambda t: {"out": _box27(t)},
             lambda c: 128 <= c["BX"] * c["BY"] * c["BZ"] <= 1024,
         ),
         problem(
@@ -223,7 +91,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 49_999, 768),
             {"WARPS": [1, 2, 4, 8, 16], "ROWS_PER_WARP": [1, 2, 4], "VEC": [1, 2, 4, 8]},
             lambda c: (-(-49_999 // (c["WARPS"] * c["ROWS_PER_WARP"])), (32, c["WARPS"]), 0),
-            lambda t: {"out": t["x"].softmax(-1)},
             defines={"COLS": 768},
         ),
         problem(
@@ -232,7 +99,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 3136, 256),
             {"TC": [16, 32, 64], "TH": [16, 32, 64], "PAD": [0, 2, 8], "VEC": [1, 2, 4, 8], "BLOCK": [64, 128, 256]},
             lambda c: ((256 // c["TC"], 3136 // c["TH"], 32), c["BLOCK"], 0),
-            lambda t: {"out": t["x"].mT},
             lambda c: c["TC"] * c["TH"] // c["VEC"] >= c["BLOCK"],
         ),
         problem(
@@ -245,13 +111,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", "w", 96, 112, 112),
             {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "OX": [1, 2, 4, 8], "UNROLL": [1, 5]},
             lambda c: ((-(-112 // (c["BX"] * c["OX"])), -(-112 // c["BY"]), 32 * 96), (c["BX"], c["BY"]), 0),
-            lambda t: {
-                "out": __import__("torch")
-                .nn.functional.conv2d(
-                    t["x"].reshape(32, 96, 112, 112), t["w"].reshape(96, 1, 5, 5), padding=2, groups=96
-                )
-                .reshape(32 * 96, 112, 112)
-            },
             lambda c: 64 <= c["BX"] * c["BY"] <= 512 and c["BX"] * c["OX"] <= 128,
         ),
         problem(
@@ -260,7 +119,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 1 << 24, 16),
             {"BLOCK": [64, 128, 256, 512, 1024], "PER": [1, 2, 4], "FAST": [0, 1]},
             lambda c: ((1 << 22) // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
-            lambda t: {"out": _radix4(t, 16)},
         ),
         problem(
             "cuda_ell_256kx24",
@@ -273,7 +131,6 @@ def third_problems() -> list[Problem]:
             ("y", "values", "cols", "x", 1 << 18, 24),
             {"BLOCK": [32, 64, 128, 256, 512, 1024], "UNROLL": [1, 2, 4, 8], "GRID": [264, 2048]},
             lambda c: (c["GRID"], c["BLOCK"], 0),
-            lambda t: {"y": (t["values"] * t["x"][t["cols"].long()].reshape(24, -1)).sum(0)},
         ),
         problem(
             "cuda_copy_48m",
@@ -286,7 +143,6 @@ def third_problems() -> list[Problem]:
                 "GRID": [132, 264, 1056, 8192],
             },
             lambda c: (c["GRID"], c["BLOCK"], 0),
-            lambda t: {"out": t["x"]},
             tolerance=2e-4,
         ),
         problem(
@@ -299,7 +155,6 @@ def third_problems() -> list[Problem]:
             ("call", "put", "price", "strike", "years", f32(0.02), f32(0.3), 1 << 24),
             {"BLOCK": [64, 128, 256, 512, 1024], "PER": [1, 2, 4, 8], "GRID": [264, 1056, 4096]},
             lambda c: (c["GRID"], c["BLOCK"], 0),
-            lambda t: _options(t, 0.02, 0.3),
         ),
         problem(
             "cuda_rope_16kx32x128",
@@ -312,7 +167,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", "cosine", "sine", 32, 128),
             {"BLOCK": [64, 128, 256, 512, 1024], "TOKENS": [1, 2, 4], "VEC": [1, 2, 4]},
             lambda c: (16_384 // c["TOKENS"], c["BLOCK"], 0),
-            lambda t: {"out": _rope(t)},
         ),
         problem(
             "cuda_quantised_8kx11008",
@@ -324,10 +178,6 @@ def third_problems() -> list[Problem]:
             ("out", "scales", "x", 11_008),
             {"BLOCK": [64, 128, 256, 512, 1024], "UNROLL": [1, 2, 4, 8]},
             lambda c: (8192, c["BLOCK"], 0),
-            lambda t: {
-                "out": (t["x"] / t["x"].abs().amax(-1, keepdim=True) * 127).round(),
-                "scales": t["x"].abs().amax(-1) / 127,
-            },
         ),
         problem(
             "cuda_w4gemv_16384x8192",
@@ -340,7 +190,6 @@ def third_problems() -> list[Problem]:
             ("y", "W", "scales", "x", 16_384, 8192),
             {"WARPS": [1, 2, 4, 8, 16], "ROWS": [1, 2, 4, 8]},
             lambda c: (16_384 // (c["WARPS"] * c["ROWS"]), (32, c["WARPS"]), 0),
-            lambda t: {"y": _w4(t)},
         ),
         problem(
             "cuda_flash_32x2048x64",
@@ -348,7 +197,6 @@ def third_problems() -> list[Problem]:
             ("O", "Q", "K", "V", 2048, f32(0.125)),
             {"BR": [32, 64, 128, 256], "BC": [16, 32, 64], "STEP": [1, 2, 4, 8, 16]},
             lambda c: ((2048 // c["BR"], 32), c["BR"], c["BC"] * 512),
-            lambda t: {"O": _attention(t["Q"], t["K"], t["V"])},
         ),
         problem(
             "cuda_lattice_2048",
@@ -356,7 +204,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 2048, 2048, f32(1.2)),
             {"BX": [16, 32, 64, 128, 256], "BY": [1, 2, 4, 8], "PER": [1, 2, 4]},
             lambda c: ((2048 // c["BX"], 2048 // (c["BY"] * c["PER"])), (c["BX"], c["BY"]), 0),
-            lambda t: {"out": _lattice(t, 1.2)},
             lambda c: 64 <= c["BX"] * c["BY"] <= 1024,
         ),
         problem(
@@ -369,7 +216,6 @@ def third_problems() -> list[Problem]:
             ("out", "points", "centres", 1 << 20, 256),
             {"BLOCK": [64, 128, 256, 512], "PER": [1, 2, 4], "CHUNK": [32, 64, 128, 256]},
             lambda c: ((1 << 20) // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
-            lambda t: {"out": _nearest(t)},
         ),
         problem(
             "cuda_adam_24m",
@@ -377,7 +223,6 @@ def third_problems() -> list[Problem]:
             ("p", "m", "v", "w", "g", f32(1e-3), f32(0.9), f32(0.999), f32(1e-8), 24 << 20),
             {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4], "GRID": [132, 528, 2112, 24_576]},
             lambda c: (c["GRID"], c["BLOCK"], 0),
-            lambda t: {"p": t["w"] - 1e-3 * t["g"].sign(), "m": 0.1 * t["g"], "v": 1e-3 * t["g"] ** 2},
         ),
         problem(
             "cuda_bilateral_4000x3000",
@@ -385,7 +230,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 4000, 3000, f32(0.06), f32(8.0)),
             {"BX": [8, 16, 32, 64], "BY": [2, 4, 8, 16], "SHARED": [0, 1], "UNROLL": [1, 7]},
             lambda c: ((-(-4000 // c["BX"]), -(-3000 // c["BY"])), (c["BX"], c["BY"]), 0),
-            lambda t: {"out": _bilateral(t, 0.06, 8.0)},
             lambda c: 64 <= c["BX"] * c["BY"] <= 512,
         ),
         problem(
@@ -394,7 +238,6 @@ def third_problems() -> list[Problem]:
             ("out", "x", 50_304),
             {"BLOCK": [64, 128, 256, 512, 1024], "VEC": [1, 2, 4, 8]},
             lambda c: (4096, c["BLOCK"], 0),
-            lambda t: {"out": t["x"].logsumexp(-1)},
         ),
         problem(
             "tilelang_causal_32x2048x128",
@@ -407,7 +250,6 @@ def third_problems() -> list[Problem]:
             (),
             {"block_M": [64, 128], "block_N": [32, 64, 128], "num_stages": [1, 2, 3], "threads": [128, 256]},
             whole,
-            lambda t: {"Out": _causal(t)},
             made="tilelang_causal",
             defines={"heads": 32, "seq": 2048, "dim": 128, "groups": 4},
         ),
@@ -428,7 +270,6 @@ def third_problems() -> list[Problem]:
                 "threads": [128, 256],
             },
             whole,
-            lambda t: {"C": (t["A"] @ t["B"].double().T * t["scales"])},
             made="tilelang_low",
             defines={"M": 1024, "N": 4096, "K": 4096},
             tolerance=5e-3,
@@ -443,7 +284,6 @@ def third_problems() -> list[Problem]:
             (),
             {"block_H": [2, 4, 8, 16, 32], "block_W": [16, 32, 64, 128], "threads": [128, 256, 512]},
             whole,
-            lambda t: {"out": _depthwise(t)},
             made="tilelang_depthwise",
             defines={"planes": 2048, "height": 130, "width": 130},
         ),
@@ -453,7 +293,6 @@ def third_problems() -> list[Problem]:
             (),
             {"block": [1, 2, 4, 8], "threads": [128, 256, 512]},
             whole,
-            lambda t: {"out": t["x"] / (t["x"].pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()},
             made="tilelang_rms",
             defines={"rows": 16_384, "cols": 4096},
         ),
@@ -463,7 +302,6 @@ def third_problems() -> list[Problem]:
             {"a": None, "b": None, "c": None},
             {"TR": [1, 2, 4, 8], "TC": [16, 32, 64, 128], "VR": [1, 2, 4], "VC": [1, 2, 4, 8]},
             whole,
-            lambda t: {"c": (t["a"] + t["b"]).clamp_min(0)},
             lambda c: 64 <= c["TR"] * c["TC"] <= 512,
             made="cute_fused",
         ),
@@ -473,7 +311,6 @@ def third_problems() -> list[Problem]:
             {"A": None, "B": None, "C": None},
             {"BM": [32, 64, 128], "BN": [32, 64, 128], "BK": [8, 16], "TM": [4, 8], "TN": [4, 8]},
             whole,
-            lambda t: {"C": t["A"] @ t["B"].T},
             lambda c: 64 <= c["BM"] // c["TM"] * (c["BN"] // c["TN"]) <= 256,
             made="cute_product",
         ),
@@ -483,7 +320,6 @@ def third_problems() -> list[Problem]:
             {"x": None, "out": None},
             {"rows": [1, 2, 4, 8], "cols": [2048], "occupancy": [1, 2, 4, 8]},
             lambda c: (32_768 // c["rows"], None, 0),
-            lambda t: {"out": t["x"].softmax(-1)},
             made="cutile_softmaxed",
         ),
         problem(
@@ -492,7 +328,6 @@ def third_problems() -> list[Problem]:
             {"a": None, "b": None, "c": None},
             {"rows": [64, 128, 256], "cols": [64, 128, 256], "depth": [32, 64, 128], "occupancy": [1, 2]},
             lambda c: ((2048 // c["rows"], 4096 // c["cols"]), None, 0),
-            lambda t: {"c": t["a"] @ t["b"]},
             lambda c: c["rows"] * c["cols"] < 65_536,
             made="cutile_matmul",
         ),
@@ -502,7 +337,6 @@ def third_problems() -> list[Problem]:
             {"x": None, "out": None},
             {"rows": [16, 32, 64, 128], "cols": [16, 32, 64, 128], "occupancy": [1, 2, 4]},
             lambda c: ((8192 // c["rows"], 6144 // c["cols"]), None, 0),
-            lambda t: {"out": t["x"].T},
             lambda c: c["rows"] * c["cols"] <= 8192,
             made="cutile_turned",
         ),
@@ -512,7 +346,6 @@ def third_problems() -> list[Problem]:
             lambda c: {"a": [c["BM"], c["BK"]], "b": [c["BK"], c["BN"]], "c": [c["BM"], c["BN"]], "K": 2048},
             {"BM": [64, 128], "BN": [64, 128, 256], "BK": [32, 64, 128], "STAGES": [2, 3, 4], "num_warps": [4, 8]},
             lambda c: ((4096 // c["BM"], 2048 // c["BN"]), None, 0),
-            lambda t: {"c": t["a"] @ t["b"]},
             lambda c: (c["BM"] + c["BN"]) * c["BK"] * c["STAGES"] + c["BM"] * c["BN"] < 110_000,
             made="gluon_wgmma",
         ),
@@ -527,7 +360,6 @@ def third_problems() -> list[Problem]:
                 "GRID": [132, 264, 528, 1056],
             },
             lambda c: (c["GRID"], None, 0),
-            lambda t: {"out": t["x"] * (1.702 * t["x"]).sigmoid()},
             made="gluon_gelu",
         ),
         problem(
@@ -536,7 +368,6 @@ def third_problems() -> list[Problem]:
             ("A", "B", "C"),
             {"TPB": [8, 16, 32], "PER": [1, 2, 4, 8]},
             lambda c: ((2048 // c["TPB"], 2048 // (c["TPB"] * c["PER"])), (c["TPB"], c["TPB"]), 0),
-            lambda t: {"C": t["A"] @ t["B"]},
             made="numba_product",
         ),
         problem(
@@ -549,7 +380,6 @@ def third_problems() -> list[Problem]:
             ("draws", "start", "out"),
             {"BLOCK": [32, 64, 128, 256, 512, 1024], "GRID": [132, 264, 512, 1024]},
             lambda c: (c["GRID"], c["BLOCK"], 0),
-            lambda t: {"out": _prices(t)},
             made="numba_prices",
         ),
         problem(
@@ -558,7 +388,6 @@ def third_problems() -> list[Problem]:
             ("x", "out", 0.3),
             {"BLOCK": [32, 64, 128, 256, 512, 1024]},
             lambda c: ((3000, 4000), c["BLOCK"], 0),
-            lambda t: {"out": _sampled(t, 0.3)},
             made="warp_sampled",
             tolerance=0.05,
         ),
