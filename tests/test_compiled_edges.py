@@ -37,7 +37,7 @@ from carver.compiled.values import (
     selected,
     unknown,
 )
-from carver.cost.models.l1 import cached_share, lines_at_once
+from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
 
 # -- the union of tiles
@@ -168,7 +168,7 @@ def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: in
     assert dealt == [[4], [32], [1]]
     added = LAID_OUT.replace("load %at", "atomic_rmw add, %at").replace("tensor", "(tensor")
     assert dealt_of(added) == {"atomic 64": dealt}
-    assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]]) == wanted
+    assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]])[:3] == wanted
     assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
 
 
@@ -178,7 +178,7 @@ def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:
     floors = (Floor(1024.0, (0.0, 1.0)), Floor(1.0, (1.0, 0.001)))
     access = replace(tiles(np.arange(4) * 32768.0, (32, 32), (1, 1024)), floors=floors)
     assert access.turned
-    wanted = [lines(access, [[1, 1], threads, [1, 1]]) for threads in ([1, 32], [32, 1])]
+    wanted = [lines(access, [[1, 1], threads, [1, 1]])[:3] for threads in ([1, 32], [32, 1])]
     assert wanted == [(32.0, 32.0, 32.0), (1.0, 128.0, 1.0)]
 
 
@@ -306,9 +306,10 @@ GRID = np.array([8 * PITCH + r * PITCH + c for r in ROWS for c in range(64, 576,
         [tiles(GRID + PITCH * i + j, (4, 64), (PITCH, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)],
         [tiles(GRID + d, (4, 64), (PITCH, 1)) for d in (0, -1, 1, -PITCH, PITCH)],
         [tiles(GRID, (4, 64), (PITCH, 1), count=3, step=PITCH)],
+        [tiles(GRID, (4, 64), (PITCH, 1)), tiles(GRID - 1, (4, 64), (PITCH, 1), count=3, step=1)],
         [tiles(GRID + 1, (2, 4, 16), (16 * PITCH, PITCH, 1)), tiles(GRID, (2, 4, 16), (16 * PITCH, PITCH, 1))],
     ],
-    ids=["shifted", "walked", "windows", "box", "cross", "rows", "planes"],
+    ids=["shifted", "walked", "windows", "box", "cross", "rows", "taps of a loop", "planes"],
 )
 def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
     found = rectangles(accesses, 8.0, 1.0)
@@ -332,6 +333,24 @@ def test_walks_along_planes_meet_the_same_neighbours_in_each() -> None:
     assert along.touched(np.zeros(6 * len(GRID), np.int64)).sum() == pytest.approx(70 * touched)
     apart = [replace(a, start=a.start + np.arange(len(GRID)) % 2 * 35 * PITCH**2) for a in walked]
     assert rectangles(apart, 8.0, 1.0) is None  # half of the walks are elsewhere
+
+
+def test_an_sm_keeps_a_small_table_that_all_programs_look_up() -> None:
+    """Of 4,096 programs that each read a row of their own and 64 sectors anywhere in 64 KiB, those of an SM read the
+    table once, if L1 keeps 128 KiB; if it keeps 16, three in four look-ups miss."""
+    rows = tiles(np.arange(4096) * 64, (64,), (1,))
+    table = replace(tiles(np.full(4096, np.nan), (64,), (1,)), coef=(np.nan,), argument="table")
+    loads = Footprint(Trace((4096, 1, 1), 4096, ((0, 4096),), accesses=[rows, table]), ("load",), {"table": 65536.0})
+    held, read = zip(*loads.on_sm(8, 8 * 128)[:-1], strict=True)
+    alone, once = 4096 * (256 + 64 * 32), 4096 * 256 + 128 * 65536
+    assert read[0] == pytest.approx(alone, rel=0.05)
+    assert np.interp(131072, held, read) < 1.5 * once
+    assert np.interp(16384, held, read) > 0.7 * alone
+
+
+def test_a_sweep_that_fits_stays_and_one_of_twice_the_room_is_gone() -> None:
+    assert [swept(n, 100.0) for n in (50, 100)] == [1.0, 1.0]
+    assert swept(200.0, 100.0) == pytest.approx(0.203, abs=0.01)  # h = exp(-2 (1 - h))
 
 
 def test_tiles_side_by_side_are_only_counted() -> None:

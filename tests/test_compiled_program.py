@@ -268,8 +268,28 @@ KEPT = module(
 def test_running_counts_of_what_a_mask_keeps_lie_side_by_side() -> None:
     stored = evaluate(KEPT.replace("ONE", "%one"), [("x", None), ("y", None)], (4, 1, 1)).accesses[-1]
     assert stored.coef == (1.0,) and math.isnan(stored.start[0])
+    there = "%there = tt.addptr %out, "
+    before = f"%place = arith.subi %count, %one : tensor<64xi32>\n    {there}%place"
+    before = KEPT.replace("ONE", "%one").replace(f"{there}%count", before)
+    assert evaluate(before, [("x", None), ("y", None)], (4, 1, 1)).accesses[-1].coef == (1.0,)
     lengths = evaluate(KEPT.replace("ONE", "%key"), [("x", None), ("y", None)], (4, 1, 1)).accesses[-1]
     assert math.isnan(lengths.coef[0])  # sums of any numbers do not
+
+
+def test_places_that_are_computed_without_loads_are_known_one_by_one() -> None:
+    """Of 64 squares, all lie in other sectors of eight numbers but the first."""
+    square = KEPT[: KEPT.index("%zero")] + """%range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %f = arith.sitofp %range : tensor<64xi32> to tensor<64xf32>
+    %ff = arith.mulf %f, %f : tensor<64xf32>
+    %root = math.sqrt %ff : tensor<64xf32>
+    %again = arith.mulf %root, %root : tensor<64xf32>
+    %i = arith.fptosi %again : tensor<64xf32> to tensor<64xi32>
+    %base = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+    %where = tt.addptr %base, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+    %key = tt.load %where : tensor<64x!tt.ptr<i32>>
+""" + END
+    load = evaluate(square, [("x", None), ("y", None)], (4, 1, 1)).accesses[0]
+    assert load.placed.sector_bytes == 32 * len({i * i // 8 for i in range(64)})
 
 
 def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:

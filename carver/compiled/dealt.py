@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .isa.banks import FEW_LINES
-from .stretches import neighbours, turned_places
+from .stretches import LINE_BYTES, neighbours, turned_places
 from .trace import Access
 from .values import SECTOR_BYTES
 
-LINE_BYTES, SECTORS, WIDEST, MOST_DEALT = 128, 4, 16, 1 << 14
-WORD_BYTES, LINE_WORDS = 4, 32
-"""Line of L1, which has a word in each of its banks; its sectors; bytes that an instruction loads for a thread at most;
-elements that are looked at, to tell how many lines lanes want."""
+SECTORS, WIDEST, MOST_DEALT, WORD_BYTES, LINE_WORDS = 4, 16, 1 << 14, 4, 32
+"""Of a line; bytes that an instruction loads for a thread at most; elements that are looked at, to tell how many lines
+lanes want; a line has a word in each of L1's banks."""
 
 
 def dealt_as(access: Access) -> str:
@@ -36,12 +35,23 @@ def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float =
     return np.broadcast_to(out, access.shape).ravel()
 
 
-def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float, float]:
-    """Lines of L1 that a warp's lanes want at a time, for LINE_BYTES that they ask for, of a load whose elements are
-    known, the bytes of the sectors that they want of each, and passes over the banks in which they meet. 0 where that
-    is not known."""
+class Lines(NamedTuple):
+    """What lanes of a warp want of L1 at a time, each number for LINE_BYTES that they ask for; 0 where it is not known
+    which elements they have."""
+
+    lines: float = 0.0
+    line_bytes: float = 0.0
+    """Of the sectors that they want of each line."""
+    banks: float = 0.0
+    """Passes over the banks, in which lanes meet."""
+    issued: float = 0.0
+    """Instructions."""
+
+
+def lines(access: Access, dealt: Sequence[Sequence[int]]) -> Lines:
+    """Of a load whose elements are known."""
     if access.kind != "load" or not (len(access.drawn) or access.turned) or not len(dealt):
-        return 0.0, 0.0, 0.0
+        return Lines()
     instruction = instructions(access, dealt)
     places: Any = access.drawn.reshape(-1, math.prod(access.shape))
     many = max(MOST_DEALT // math.prod(access.shape), 1)
@@ -61,7 +71,8 @@ def lines(access: Access, dealt: Sequence[Sequence[int]]) -> tuple[float, float,
     bank, met = np.unique(words // LINE_WORDS // (high - low + 1) * LINE_WORDS + words % LINE_WORDS, return_counts=True)
     passes = np.maximum.reduceat(met, np.flatnonzero(np.diff(bank // LINE_WORDS, prepend=-1))).sum() if len(met) else 0
     asked = LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0)
-    return wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked
+    issued = len(np.unique(own[known])) * asked
+    return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked, issued)
 
 
 def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:

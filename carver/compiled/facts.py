@@ -28,6 +28,7 @@ from .stretches import (
     fetched,
     filled,
     fresh,
+    held_bytes,
     lanes_bytes,
     merged,
     reached,
@@ -134,6 +135,8 @@ class AccessFacts:
     """Of the sectors that they want of each."""
     banks: float = 0.0
     """Passes over L1's banks, for as many bytes; 0 where that is not known."""
+    issued: float = 0.0
+    """Instructions that ask for as many; 0 where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,11 @@ class Facts:
     """Bytes that a program reads by one access after another one of its own, summed over the whole grid."""
     near_bytes: float
     """Distinct bytes that the programs of neighbouring SMs read, summed over all neighbourhoods of the grid."""
+    step_bytes: float = 0.0
+    """Of the lines of L1 in which the tiles are that one iteration of a loop loads; of the loop that has most."""
+    sm_reuse: tuple[tuple[float, float], ...] = ()
+    """Of one program and of ever more that an SM runs: bytes of the lines of L1 that they touch, and what all programs
+    of the grid read where L1 keeps these."""
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
     atomic_bytes: float = 0.0
@@ -275,6 +283,10 @@ def gathered(
     widest = max(widths, default=WORD_BYTES)
     stores = sum(n for span in parts for kind, n in span.accesses.items() if kind.startswith("store global "))
     behind = sum(span.stores_behind for span in parts) / max(stores, 1)
+    steps = dict.fromkeys((a.loop for a in trace.accesses), 0.0)
+    for a in trace.accesses:
+        if a.kind == "load" and a.path == "pointer" and a.loop >= 0 and len(a.kept):
+            steps[a.loop] += held_bytes(a, trace.accesses) * float(a.kept.mean())
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
@@ -289,7 +301,8 @@ def gathered(
                                behind)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        assumed=trace.assumed, idle=idle_loops(trace.loops), **footprints(touched, arch, resident, dealt, widest),
+        assumed=trace.assumed, idle=idle_loops(trace.loops), step_bytes=max(steps.values(), default=0.0),
+        **footprints(touched, arch, resident, dealt, widest),
     )  # fmt: skip
 
 
@@ -307,7 +320,7 @@ def footprints(
     `widest`: bytes of a lane of the widest atomic in the code."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots = max(int(arch.sm_count * resident), 1)
-    (alone, left, on_sm), added = loads.on_sm(max(int(resident), 1)), atomics.distinct()
+    on_sm, added = loads.on_sm(max(int(resident), 1), slots), atomics.distinct()
     changed = sum(added.values())
     turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
     together = atomics.waves(slots).live_bytes
@@ -319,7 +332,7 @@ def footprints(
         "read_bytes": sum(reads.distinct().values()),
         "written_bytes": sum(touched.writes.distinct().values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
-        "reuse": touched.reuse(slots), "sm_bytes": alone * left, "sm_live_bytes": on_sm,
+        "reuse": touched.reuse(slots), "sm_bytes": on_sm[-1][1], "sm_live_bytes": on_sm[-1][0], "sm_reuse": on_sm[:-1],
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
@@ -428,7 +441,6 @@ def _access(
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
     own = dealt.get(dealt_as(access), ())
-    wanted, line_bytes, banks = lines(access, own)
     once_asked = merged(access, unrolled) * passed_on(access, trace.accesses, own, behind)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
@@ -440,7 +452,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0),
-        lines=wanted, line_bytes=line_bytes, banks=banks,
+        **lines(access, own)._asdict(),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .stretches import Rectangles, Stretch, fetched, rectangles, scattered, tile_elements
+from .stretches import LINE_BYTES, Rectangles, Stretch, fetched, held_bytes, rectangles, scattered, tile_elements
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
 
@@ -24,8 +24,9 @@ SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
 """Shares of a set that another has."""
 MOST_PARTS = 16
 """Iterations of an inner loop that each are walks of their own."""
-APART = 4
-"""Programs far apart that say what those of an SM have in common."""
+FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
+"""Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
+have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -55,6 +56,8 @@ class _Walks:
     """Of starts that are not known: what is."""
     reach_bytes: float
     """From the first to the last byte of a tile that is not affine; else inf."""
+    in_lines: float
+    """Times its bytes that the lines of L1 have in which they are."""
 
     def bytes_by(self, group: Any, times: float = 1.0, among: float = 1.0) -> FloatArray:
         """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on. Of n
@@ -76,6 +79,13 @@ class _Walks:
                 asked = size * -np.expm1(-asked / max(size, 1.0))
             out = out + asked
         return np.minimum(out, self.size_bytes, out=out)
+
+    def lines_by(self, group: Any, among: float) -> FloatArray:
+        """Bytes of the lines of L1 that each group of walks is in."""
+        if self.overlapping is not None and not self.anywhere.any():
+            out: FloatArray = self.overlapping.touched(group, LINE_BYTES / self.item_bytes) * self.item_bytes
+            return out
+        return np.minimum(self.bytes_by(group, among=among) * self.in_lines, among * self.size_bytes)
 
     def _known_bytes(self, group: Any, count: int) -> FloatArray:
         """Of the walks whose places are known."""
@@ -186,7 +196,18 @@ class Footprint:
             )
         return _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
-            first.placed.reach_bytes)  # fmt: skip
+            first.placed.reach_bytes, self._in_lines(accesses, size))  # fmt: skip
+
+    def _in_lines(self, accesses: Sequence[Access], tile_bytes: float) -> float:
+        """Of a walk whose steps are shorter than a line, whole lines are read in the end; accesses that mostly begin in
+        the same one share it."""
+        first, line = accesses[0], LINE_BYTES / accesses[0].item_bytes
+        moving = np.abs(first.stride[first.count > 1])
+        if not tile_bytes or (len(moving) and 0 < float(moving.mean()) < line):
+            return 1.0
+        apart = (np.abs(a.start - first.start) for a in accesses if len(a.start) == len(first.start))
+        near = sum(float((each < line).mean()) > 0.5 for each in apart)
+        return max(held_bytes(first, self.trace.accesses) / tile_bytes / max(near, 1), 1.0)
 
     @property
     def scale(self) -> float:
@@ -273,16 +294,35 @@ class Footprint:
         walks = (g for groups in self.walks.values() for g in groups)
         return sum(float(g.bytes_by(group[g.program.astype(np.int64)]).sum()) for g in walks)
 
-    def on_sm(self, resident: int) -> tuple[float, float, float]:
-        """Of the bytes that programs read, each for itself: their sum over the grid, the share that is left where an
-        SM's programs fetch once what they have in common, and what these read at a time. Neighbours go to different
-        SMs, so that what programs far apart share counts."""
-        program = np.arange(count := self.trace.programs)
-        many = min(APART, count)
-        own, together = self.touched_by(program), self.touched_by(program % (count // many))
-        theirs = of_more(np.array(own), np.array(together), many, resident / many)
-        left = min(float(theirs) / max(own * resident / many, 1.0), 1.0)
-        return own * self.scale, left, own / count * resident * left
+    def on_sm(self, resident: int, slots: int) -> tuple[tuple[float, float], ...]:
+        """Of ever more programs that an SM runs: bytes of the lines of L1 that they touch, and what all programs of the
+        grid read where L1 keeps these. Where n programs touch f(n) bytes, the next one finds all but f(n + 1) - f(n),
+        as in `Touched.reuse`, though an SM reads nothing less than once. Last, bytes of the sectors that resident ones
+        touch, and what all read where each group of these reads them once. `slots`: programs that run at a time."""
+        sms, count, all_ = max(slots // resident, 1), self.trace.programs, math.prod(self.trace.grid)
+        program, group = np.arange(count), np.zeros(count, np.int64)
+        for begin, end in self.trace.ranges:  # neighbours go to different SMs
+            place = np.arange(end - begin)
+            group[begin:end] = group[:begin].max(initial=-1) + 1 + place // (sms * FOLLOWING) * sms + place % sms
+        if group.max() + 1 > count / 2:  # too few: those far apart say what an SM's have in common
+            group = program % (count // min(APART, count))
+        parts = count / (group.max() + 1)
+        many = np.geomspace(1.0, max(all_ / sms, 1.0 + STEP), POINTS)
+        many = np.concatenate([many, many * (1.0 + STEP), [float(resident)]])
+        found = touched, lines = np.zeros((2, len(many)))
+        for groups in self.walks.values():
+            among = self._share(groups, slots) if any(g.anywhere.any() for g in groups) else 1.0
+            for g in groups:
+                whose, size = g.program.astype(np.int64), among * g.size_bytes
+                for n in range(2):
+                    by = g.lines_by if n else g.bytes_by
+                    own, together = (by(each[whose], among=among).sum() for each in (program, group))
+                    found[n] += np.minimum(of_more(own, together, parts, many / parts) * parts / count, size)
+        alone, each = max(float(touched[0]), 1e-9), touched / many
+        more = np.maximum((touched[POINTS:-1] - touched[:POINTS]) / (STEP * many[:POINTS]), each[POINTS - 1])
+        left = np.concatenate([[alone], np.minimum(more[1:], alone), each[-1:]]) / alone
+        read = self.touched_by(program) * self.scale * left
+        return tuple(zip([*lines[:POINTS].tolist(), float(touched[-1])], read.tolist(), strict=True))
 
     def _by_wave(self, at_once: int, merged: int) -> Waves:
         first, wave = np.zeros((2, self.trace.programs), np.int64)

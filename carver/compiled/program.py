@@ -18,19 +18,7 @@ import numpy as np
 from ..base.errors import ProblemError
 from . import ttir
 from .carried import matters, read, staying, steps, straight, waiting, waits, wanted_by
-from .sectors import (
-    FEW_ELEMENTS,
-    FEW_LANES,
-    SAMPLED_LANES,
-    TRUTH,
-    Sectors,
-    alike,
-    drawn,
-    laid_out,
-    running,
-    sectors,
-    unmet,
-)
+from .sectors import FUNCTIONS, TRUTH, arithmetic, lies, mapped, running
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -418,7 +406,7 @@ class _Evaluator:
                 return both(given[0], given[1], out.shape) if name == "andi" else unknown(rank)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
-            return binary(name, given[0], given[1], out.shape)
+            return arithmetic(name, given[0], given[1], out.shape)
         match name:
             case "constant":
                 return constant(op.text, rank)
@@ -448,6 +436,8 @@ class _Evaluator:
             case "reduce" if len(given) == 1 and given[0].base is not None and given[0].uniform:
                 if op.combines & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
                     return Value(given[0].base, (0.0,) * rank)
+            case _ if name in FUNCTIONS and given:
+                return mapped(FUNCTIONS[name], given[0], out.shape)
             case "extui" if types[0].element == "i1" and rank:
                 return replace(given[0], root=(TRUTH, object()))
             case "scan" if len(given) == 1:
@@ -574,19 +564,11 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pieces: Any = pointer.pieces
-        if not any(pieces):
-            pieces = (None,) * len(shape) if pointer.base is None else alike(pointer, shape, frame.lanes)
-        loaded = kind == "load"
-        few = min(max(FEW_ELEMENTS // math.prod(shape), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
-        tiles = drawn(pointer, shape, frame.lanes, few) if kind != "store" else []
-        placed = sectors(tiles, mask, item) if loaded else Sectors()
-        if walked is not None and placed.sector_bytes:
-            placed = placed._replace(new=unmet(pointer, mask, shape, *walked, item))
+        pieces, placed, places = lies(kind, pointer, mask, shape, frame.lanes, walked, item)
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=laid_out(tiles, mask if loaded else None, shape), settled=sure,
+            drawn=places, settled=sure,
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import SECTOR_BYTES, Piece, Value, elements, inside
+from .values import SECTOR_BYTES, Piece, Value, binary, elements, inside
 
 SAMPLED_LANES, FEW_LANES, GOLDEN = 32, 8, (math.sqrt(5.0) - 1.0) / 2.0
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; steps that spread
@@ -17,23 +18,53 @@ evenly."""
 MOST_ELEMENTS, MOST_WALKED, FEW_ELEMENTS = 1 << 16, 16, 1 << 15
 """Elements of a tile, and steps of a walk, that are looked at; of more tiles where they have fewer elements together.
 """
+FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2, "log": np.log,
+    "log2": np.log2, "sin": np.sin, "cos": np.cos, "absf": np.abs, "absi": np.abs, "negf": np.negative,
+}  # fmt: skip
+"""Of one number, by which places may be computed."""
 TRUTH = "truth"
 """First of the root of numbers that are 1 where a mask is true, else 0."""
 QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
 """Of exponential gaps, as between places drawn at random, over the mean; what a sample may miss them by; its size."""
 
 
+def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
+    """An operation on two values; what is 1 or 0 moves neighbours that step by little, as in a count of those before.
+    """
+    out, whole = binary(op, a, b, extents), [not _counts(v) for v in (a, b)]
+    one = a if whole[0] else b
+    return replace(out, coef=one.coef) if op in ("addi", "subi") and sum(whole) == 1 and one.coef else out
+
+
+def _counts(v: Value) -> bool:
+    return isinstance(v.root, tuple) and v.root[0] == TRUTH
+
+
 def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
     """Sums of all elements up to each along a dimension. Of numbers that are 1 or 0, as places of what a mask keeps are
     computed, they step by 1 from one that is kept to the next."""
-    counts = isinstance(v.root, tuple) and v.root[0] == TRUTH
-    coef = tuple(1.0 if counts and d == axis else np.nan for d in range(len(extents)))
+    coef = tuple(1.0 if _counts(v) and d == axis else np.nan for d in range(len(extents)))
 
     def exact(lane: int) -> Any:
         every = elements(v, lane, extents)
         return None if every is None else np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
 
     return Value(None, coef, loads=v.loads, exact=exact if v.exact else None, root=object())
+
+
+def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:
+    """A function of each element."""
+    with np.errstate(all="ignore"):
+        base = None if v.base is None else by(np.asarray(v.base, np.float64))
+
+    def exact(lane: int) -> Any:
+        every = elements(v, lane, extents)
+        with np.errstate(all="ignore"):
+            return None if every is None else by(np.asarray(every, np.float64))
+
+    coef = tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in v.coef)
+    return Value(base, coef, loads=v.loads, exact=None if v.uniform else exact, root=v.root and object())
 
 
 def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
@@ -131,3 +162,20 @@ def _by_chance(gaps: Sequence[Any]) -> bool:
         return False
     ratios = np.quantile(found, (0.25, 0.5, 0.75)) / QUARTILES
     return bool(ratios.max() < LIKE * ratios.min())
+
+
+def lies(
+    kind: str, pointer: Value, mask: Value | None, extents: Sequence[int], lanes: int,
+    walked: tuple[Any, Any, Any, Any] | None, item_bytes: float,
+) -> tuple[tuple[Piece | None, ...], Sectors, FloatArray]:  # fmt: skip
+    """How the tiles of an access lie that are not affine: pieces along each dimension, of a load their sectors, and all
+    places of some of an atomic or load. `walked`: first and last lanes, trips and stride, of one that steps evenly."""
+    pieces, loaded = pointer.pieces, kind == "load"
+    if not any(pieces):
+        pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes)
+    few = min(max(FEW_ELEMENTS // math.prod(extents), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
+    tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
+    placed = sectors(tiles, mask, item_bytes) if loaded else Sectors()
+    if walked is not None and placed.sector_bytes:
+        placed = placed._replace(new=unmet(pointer, mask, extents, *walked, item_bytes))
+    return pieces, placed, laid_out(tiles, mask if loaded else None, extents)

@@ -4,6 +4,7 @@ tiles touch together where they overlap in part, as in windows, stencils and con
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -52,13 +53,14 @@ class Rectangles:
     """Share that masks let through; 1 where rectangles end where their masks do. Of a sample as many as it stands for.
     """
 
-    def touched(self, group: Any) -> FloatArray:
-        """Elements of whole sectors that the walks of each group touch together; groups are whole numbers from 0 on.
-        Rows are cut where a rectangle begins or ends. Within a strip of rows each is an interval, and a union of
-        intervals is what they add in order, each beyond those before it."""
+    def touched(self, group: Any, sector: float = 0.0) -> FloatArray:
+        """Elements of whole sectors, or of pieces of so many elements, that the walks of each group touch together;
+        groups are whole numbers from 0 on. Rows are cut where a rectangle begins or ends. Within a strip of rows each
+        is an interval, and a union of intervals is what they add in order, each beyond those before it."""
         strips, rows, which = _strips(self.top, self.height)
-        low: Any = np.floor(self.left / self.sector)[which]
-        high: Any = np.ceil((self.left + self.width) / self.sector)[which]
+        sector = sector or self.sector
+        low: Any = np.floor(self.left / sector)[which]
+        high: Any = np.ceil((self.left + self.width) / sector)[which]
         mine = group[self.walk][which]
         reach = float(high.max() - low.min()) + 1.0
         apart = (mine * (int(strips.max()) + 1) + strips) * reach - float(low.min())
@@ -67,7 +69,7 @@ class Rectangles:
         before = np.concatenate([[-np.inf], np.maximum.accumulate(high)[:-1]])
         fresh = np.maximum(high - np.maximum(low, before), 0.0) * rows[order]
         count = int(group.max(initial=0)) + 1
-        return np.asarray(np.bincount(mine[order], fresh * self.sector * self.kept, count), np.float64)
+        return np.asarray(np.bincount(mine[order], fresh * sector * self.kept, count), np.float64)
 
 
 def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
@@ -84,6 +86,26 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
     """Of accesses of one geometry, whose walks follow one another; `sector`: elements that are fetched at once; `kept`:
     share of a tile that masks let through. None where tiles lie side by side or one on the other, so that counting
     different ones is enough; and where they are no rectangles."""
+    ways, ends = defaultdict[tuple[float, ...], list[int]](list), np.cumsum([len(a.start) for a in accesses])
+    for n, a in enumerate(accesses):  # as a loop's taps and a load before it go
+        moving = (a.count > 1) & (a.stride != 0)
+        ways[(float(a.stride[0]), float(a.count[0])) if moving.any() else ()].append(n)
+    if (found := _rectangles(accesses, sector, kept)) or len(ways) == 1:
+        return found
+    each = [_rectangles([accesses[n] for n in chosen], sector, kept, among=True) for chosen in ways.values()]
+    whose = [np.concatenate([np.arange(ends[n] - len(accesses[n].start), ends[n]) for n in chosen])
+             for chosen in ways.values()]  # fmt: skip
+    if len({r and r.kept for r in each}) > 1 or (first := each[0]) is None:
+        return None
+    rows = [(walk[r.walk], r.top, r.left, r.height, r.width) for walk, r in zip(whose, each, strict=True) if r]
+    walk, top, left, height, width = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Rectangles(walk, top, left, height, width, first.sector, first.kept)
+
+
+def _rectangles(
+    accesses: Sequence[Access], sector: float, kept: float, among: bool = False
+) -> Rectangles | None:  # fmt: skip
+    """The same of those that all move alike; `among` others, which they may overlap."""
     kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
     accesses, planes = _one_plane(accesses)
     tile = _tile(_straightened(_covered(accesses[0])), sector, kept)
@@ -108,7 +130,7 @@ def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectan
         parts = _walked(parts, float(step[0]), int(times[0]), pitch)
     top: FloatArray = start[walk] // pitch if pitch else np.zeros(len(walk))
     left: FloatArray = start[walk] % pitch if pitch else start[walk]
-    if not parts or not _overlap(parts, top, left):
+    if not parts or not (among or _overlap(parts, top, left)):
         return None
     parts = list(_joined(parts))
     n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
@@ -304,8 +326,8 @@ def _joined(parts: Sequence[Part]) -> Iterator[Part]:
     yield from open_.values()
 
 
-ALIGN_LIMIT = 128
-"""Alignment beyond a line is no better."""
+ALIGN_LIMIT = LINE_BYTES = 128
+"""Alignment beyond a line of L1 is no better."""
 LANES = 32
 """Of a warp."""
 
@@ -461,6 +483,16 @@ def reached(access: Access, others: Sequence[Access]) -> float:
     return 1.0 / min(filled(access, stretch, others, density(access, stretch, others)), 1.0)
 
 
+def held_bytes(access: Access, others: Sequence[Access]) -> float:
+    """Of the lines of L1 that a tile is in, which it keeps whole: a sector takes as much of it as a line."""
+    asked, stretch = tile_elements(access) * access.item_bytes, Stretch.of(access, SECTOR_BYTES)
+    span, align, pieces = stretch.span_bytes, align_bytes(access, stretch.pitch), asked / stretch.asked_bytes
+    if access.placed.sector_bytes:
+        span, align = max(access.placed.stretch_bytes, SECTOR_BYTES), SECTOR_BYTES
+        pieces = asked * reached(access, others) / span
+    return pieces * max(span + LINE_BYTES - min(align, span, LINE_BYTES), LINE_BYTES)
+
+
 def fetched(access: Access, others: Sequence[Access]) -> float:
     """The same of sectors that neither an earlier pass of its loop nor an access before it has fetched."""
     lost = scattered(access) or access.turned or access.placed.sector_bytes
@@ -475,18 +507,20 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
     if access.root is None or access.kind != "load":
         return 1.0
     run, item = Stretch.of(access, SECTOR_BYTES).run_bytes, access.item_bytes
-    before, since = [0.0], 0.0
+    before, since, near = [0.0], 0.0, list[float]()
     for other in others:
         if other is access:
             break
-        if other.kind == "load" and other.loop == access.loop:
-            since += tile_elements(other) * other.item_bytes * reached(other, others)
         alike = ("kind", "argument", "loop", "shape", "item_bytes", "root")
-        if all(getattr(other, name) == getattr(access, name) for name in alike):
-            apart = _apart(access, other)
-            if apart is not None and abs(apart) * item < SECTOR_BYTES + run:
+        apart = _apart(access, other) if all(getattr(other, n) == getattr(access, n) for n in alike) else None
+        beside = apart is not None and any(abs(apart - each) * item < LINE_BYTES for each in near)
+        if other.kind == "load" and other.loop == access.loop and not beside:
+            since += held_bytes(other, others)
+        if apart is not None:
+            near.append(apart)
+            if abs(apart) * item < SECTOR_BYTES + run:
                 before.append(apart * item)
-                since = tile_elements(other) * item * reached(other, others)
+                since, near = held_bytes(other, others), [apart]
     if len(before) == 1 or run > ALIGN_LIMIT:
         return 1.0
     step = math.gcd(round(_multiple(access.root) * item), SECTOR_BYTES) or SECTOR_BYTES

@@ -154,6 +154,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
     cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and any(pieces))
+    cut = cut or (base is not None and any(np.isnan(c).any() for c in coef))  # of what varies, a square or the least
     exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
     root = _root(op, a, b)

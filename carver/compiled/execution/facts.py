@@ -160,7 +160,7 @@ class Execution:
         near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
         most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
         reuse = tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"])  # no more than is asked for
-        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live, "reuse": reuse}
+        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live, "sm_reuse": (), "reuse": reuse}
         return Facts(
             grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
             tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),

@@ -22,7 +22,7 @@ from .rates import width_bytes
 from .sass import STACK_SLOT, registers
 
 LANES, BANKS, WORD_BYTES, SECTOR_BYTES, LINE_BYTES = 32, 32, 4, 32, 128
-SECTOR_WORDS = SECTOR_BYTES // WORD_BYTES
+SECTOR_WORDS, AT_ONCE = SECTOR_BYTES // WORD_BYTES, 4  # words of a sector, and what L1 looks up in a clock
 SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "LDGSTS", "ATOMS"})
 ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 """Of global memory."""
@@ -284,10 +284,10 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
     """The same in the mean of so many warps, of which only some lanes may take part. `warp`, `lane`, `address`: of each
     lane that does, in the order of warps. A warp of which none does takes one pass.
 
-    A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 a filter of
-    7 x 7 (`live_tuners.json`) and one of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
-    loads. Lanes that meet in banks take the longer of the two: on an H200 every 32nd word takes 32 clocks, every 33rd
-    and every 36th, of which four meet in a bank, 8.
+    A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 filters of
+    7 x 7 (`live_tuners.json`) and of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
+    loads. Lanes that meet in banks cover that, but not the look-up of lines, as many a clock: on an H200 every 32nd
+    word takes 32 clocks, every 33rd and every 36th, of which four meet in a bank, 8.
     """
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
@@ -311,10 +311,11 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
     first = np.flatnonzero(np.diff(met // BANKS, prepend=-1))
     passes = np.maximum.reduceat(count, first).astype(float)
     if each.mnemonic in THROUGH_L1:
-        sectors = np.unique(distinct // SECTOR_WORDS)
-        begins = np.flatnonzero(np.diff(sectors * SECTOR_WORDS // reach, prepend=-1))
-        lines = np.diff(np.append(begins, len(sectors))) * SECTOR_BYTES / LINE_BYTES
-        passes = np.maximum(passes, lines)
+        for words, here in ((SECTOR_WORDS, passes == 1.0), (BANKS, passes > 1.0)):
+            span = (reach + low) // words + 1
+            pieces = np.unique(distinct // reach * span + (distinct % reach + low) // words)
+            looked_up = np.where(here, np.unique(pieces // span, return_counts=True)[1] / AT_ONCE, 1.0)
+            passes = np.maximum(passes, looked_up)
     return float(passes.sum() + warps - len(np.unique(warp))) / (least * warps)
 
 

@@ -412,7 +412,9 @@ def _missed_bytes(
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
     once = sum(different(*each) for *each, _ in f.anywhere)
-    again = (f.again_bytes + own_bytes) * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
+    again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
+    step = min(f.step_bytes * f.resident * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
+    again += own_bytes * lost_share(step, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     pages = _pages([a for a in loads if a.anywhere], arch, k)
     lost = 0.0
