@@ -10,6 +10,7 @@ import re
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from carver.integrations.kernels import Made, front_end, listed
 T = carver.Tensor
 H100, A100 = load("h100"), load("a100")
 NVCC = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+CLANG = pytest.mark.skipif(not any(map(shutil.which, ("clang++", "clang++-19"))), reason="no clang")
 
 
 def language(name: str, package: str) -> Any:
@@ -296,7 +298,7 @@ def test_cuda_sources_take_the_configuration_as_macros() -> None:
         make(carver.Kernel(SAXPY, "no_such"), {"THREADS": 32}, args, 1, 32)
 
 
-@pytest.mark.skipif(not any(map(shutil.which, ("clang++", "clang++-19"))), reason="no clang")
+@CLANG
 @pytest.mark.parametrize(("device", "isa"), [("mi210", "gfx90a"), ("mi300x", "gfx942"), ("rx_7900_xtx", "gfx1100")])
 def test_hip_sources_need_no_rocm(device: str, isa: str) -> None:
     args = (T("float32", (1 << 20,)),) * 2 + (2.0, np.int64(1 << 18))
@@ -308,6 +310,26 @@ def test_hip_sources_need_no_rocm(device: str, isa: str) -> None:
     assert "Z5saxpy" in binary.entry
     assert re.search(r"\.group_segment_fixed_size: 2048\b", text)
     assert len(re.findall(r"^\s+global_load_(?:dwordx4|b128)", text, re.M)) == 1
+
+
+TEMPLATE = """
+namespace scaling {
+template <typename T, int N> __global__ void __launch_bounds__(N) scale(const T* x, T* y, int n) {
+    int i = blockIdx.x * N + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+}
+"""
+
+
+@pytest.mark.parametrize("device", [pytest.param("h100", marks=NVCC), pytest.param("mi300x", marks=CLANG)])
+def test_what_a_template_makes(device: str) -> None:
+    x = T("float32", (4096,))
+    kernel = carver.Kernel(TEMPLATE, "scaling::scale<float, BX>")
+    args, launch = [x, x, 4096], {"grid": lambda c: 4096 // c["BX"], "block": lambda c: c["BX"], "arch": device}
+    assert len(carver.rank_kernel(kernel, {"BX": [64, 256]}, args=args, **launch)) == 2
+    with pytest.raises(carver.CarverError, match="named as in scaling::scale<float, 256>"):
+        carver.rank_kernel(replace(kernel, entry="scaling::scale"), {"BX": [64]}, args=args, **launch)
 
 
 def test_what_no_language_knows_is_an_error() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
+from ..base.store import unpack
 from ..base.table import several
 from ..compiled.binary import Binary, Tensor
 from ..compiled.facts import code_lines
@@ -32,7 +33,7 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     if kernel.is_triton or kernel.kind != "cuda":
         raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")
     given = replace(kernel, defines={**kernel.defines, **config})
-    source = given.compiled_from(arch)
+    source = instantiated(given.compiled_from(arch), kernel.entry)
     if arch.vendor == "amd":
         compiler = hip_compiler()
         source = for_amd(source, compiler)
@@ -57,17 +58,27 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     )  # fmt: skip
 
 
+def instantiated(source: Source, entry: str) -> Source:
+    """The source with the function that a template makes of some arguments: `scale<float, BX>`."""
+    if "<" not in entry:
+        return source
+    text = f'#include "{source.path}"\n[[maybe_unused]] static auto* const carver_entry = &{entry};\n'
+    return replace(source, path=unpack({f"entry{source.path.suffix}": text.encode()}))
+
+
 def symbol(code: bytes, entry: str) -> str:
     """How the code names a function: as the source does, or with its types after it. Raises CompileError."""
     if code.startswith(b"\x7fELF"):
         names = list(kernels(code))
     else:
         names = re.findall(r"^\s*\.amdhsa_kernel (\S+)", code.decode(), re.M)
-    mangled = f"_Z{len(entry)}{entry}"
+    parts = entry.partition("<")[0].strip().split("::")
+    mangled = f"_Z{'N' if len(parts) > 1 else ''}{''.join(f'{len(part)}{part}' for part in parts)}"
     found = [name for name in names if name == entry or name.startswith(mangled)]
     if len(found) != 1:
         many = "no kernel" if not found else f"{len(found)} kernels"
-        raise CompileError(f"the code holds {many} {entry!r}, but: {', '.join(names) or 'none'}")
+        more = "" if names else f"; the arguments of a template are named as in {entry}<float, 256>"
+        raise CompileError(f"the code holds {many} {entry!r}, but: {', '.join(names) or 'none'}{more}")
     return found[0]
 
 

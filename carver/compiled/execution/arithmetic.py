@@ -44,10 +44,14 @@ def _rounding(mods: set[str]) -> Callable[[Array], Array]:
 
 
 def to_float(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    if mods & {"F16", "S8", "U8", "S16", "U16"}:
+    if "F16" in mods:
         return None
     long = mods & {"S64", "U64"}
-    word = unsigned if mods & {"U32", "U64"} else signed
+    word: Callable[[Array], Array] = unsigned if mods & {"U32", "U64"} else signed
+    if small := mods & {"S8", "U8", "S16", "U16"}:
+        kind = next(iter(small))
+        top = 1 << int(kind[1:]) - 1
+        word = lambda x: (x & 2 * top - 1 ^ top) - top if kind[0] == "S" else x & 2 * top - 1  # noqa: E731
 
     def near(exact: Array) -> Any:
         if "F64" in mods:

@@ -108,6 +108,7 @@ class Execution:
             blocks = np.concatenate([np.arange(start, start + 2 * side) for start in starts])
             self.ranges = tuple((2 * side * i, 2 * side * (i + 1)) for i in range(len(starts)))
         self.wide = Run(program, launch, blocks, np.array(sorted(picks)), warp=code.warp_size)
+        code = sass.branching(code, {i: to | self.wide.went[i] for i, to in self.detail.went.items()})
         heads = {program.ranges[n].start for n in self.detail.repeated}
         loops = tuple(repeating(code.loops, heads, {program.index[at] for at in self.detail.assumed}))
         self.code = replace(code, loops=loops, conflicts=self._conflicts(code), sectors=self._sectors(code))

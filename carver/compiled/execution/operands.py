@@ -11,7 +11,7 @@ import numpy as np
 from ..isa import sass
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
-from .lanes import FALSE, TRUE, WORD, ZERO, Array, Column, Op, Thread, Value, known_in, number, pair, signed
+from .lanes import FALSE, HERE, TRUE, WORD, ZERO, Array, Column, Op, Thread, Value, known_in, number, pair, signed
 
 Getter = Callable[[Thread], Value]
 Known = tuple[list[str], list[Getter], Callable[..., Any]]
@@ -81,7 +81,10 @@ class Operands:
 
             def indexed(thread: Thread) -> Value:
                 at = thread.get(register)
-                return None if at is None else thread.constant(bank, Column(at.bits + offset, at.known))
+                if at is None:
+                    return None
+                thread.note(HERE, "still", at)
+                return thread.constant(bank, Column(at.bits + offset, at.known))
 
             return indexed
         where = Column(np.array([offset], np.int64))

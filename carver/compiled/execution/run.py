@@ -8,7 +8,7 @@ falls through, and is recorded. Waits for barriers in memory succeed.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import Any
@@ -139,6 +139,8 @@ class Run:
         self.repeated: set[int] = set()
         """Blocks that control came back to."""
         self.unknown: Counter[str] = Counter()
+        self.went: defaultdict[int, set[int]] = defaultdict(set)
+        """Places of indirect branches, and of the blocks that they went to."""
         self.kept = {"shared": Memory(count), "local": Memory(len(self.slot))}
         self.fillers: set[int] = set()
         """Threads that stored what is known in shared memory, on which addresses or branches depend."""
@@ -239,6 +241,9 @@ class Run:
             if to is None or op.kind == "return":
                 return []
         wanted = np.unique(to.bits)  # of a table of which the entry is not known, the first
+        if op.kind == "indirect":
+            at = self.program.index
+            self.went[at[op.address]] |= {at[each] for each in wanted.tolist() if each in at}
         return [
             part
             for each in wanted

@@ -15,15 +15,15 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from ...base.child import signal_name
 from ...base.children import finished
 from ...base.errors import CompileError, CompilerFailed, DeviceError
-from .code import MEMORY, Code, Control, Instruction, Resources, Step, graph, loops, optional, usual
+from .code import MEMORY, Code, Control, Instruction, Loop, Resources, Step, graph, loops, optional, usual
 
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
@@ -286,10 +286,7 @@ def parse(listing: str, isa: str) -> Code:
 
 def _code(kernel: Kernel, instructions: Sequence[Instruction]) -> Code:
     instructions = _described(instructions)
-    place = {each.address: i for i, each in enumerate(instructions)}
-    opcodes = [each.opcode for each in instructions]
-    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, place))}, opcodes, _reduces)
-    roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
+    roots, straight, steps = _flow(instructions)
     jumps = {i: s for i, s in steps.items() if instructions[i].mnemonic in ("BRA", "JMP", "EXIT")}
     resources = Resources(
         registers=kernel.registers,
@@ -304,6 +301,23 @@ def _code(kernel: Kernel, instructions: Sequence[Instruction]) -> Code:
     return Code(
         name, kernel.name, 32, tuple(instructions), resources, roots, straight, aside, parameters=places
     )  # fmt: skip
+
+
+def _flow(
+    instructions: Sequence[Instruction], went: Mapping[int, Collection[int]] | None = None
+) -> tuple[tuple[Loop, ...], tuple[int, ...], dict[int, Step]]:
+    """Loops, code outside of them, and steps; `went`: where indirect branches go to."""
+    place = {each.address: i for i, each in enumerate(instructions)}
+    opcodes = [each.opcode for each in instructions]
+    steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, place))}, opcodes, _reduces)
+    for i, to in (went or {}).items():
+        steps[i] = replace(steps[i], targets=tuple(sorted(to)), indirect=False)
+    return *loops(graph(len(instructions), steps), opcodes, _only_waits), steps
+
+
+def branching(code: Code, went: Mapping[int, Collection[int]]) -> Code:
+    """The code with the loops that it has if its indirect branches go to these places."""
+    return replace(code, loops=_flow(code.instructions, went)[0]) if went else code
 
 
 @lru_cache(maxsize=4096)
