@@ -491,8 +491,7 @@ def saved(drawn: tuple[Any, bool], folder: Path) -> object:
     if sealed and isinstance(document, dict):
         tuned.write(home, document, {})
     else:
-        home.mkdir()
-        (home / "result.json").write_text(text_of(document))
+        home.write_text(text_of(document))
     found = carver.AutotuneResult.load(home)
     return str(found), found.summary(), found.failures, found.speedup
 

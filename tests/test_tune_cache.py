@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
@@ -365,9 +365,9 @@ def test_nothing_is_pickled_and_everything_is_readable(tmp_path: Path) -> None:
     result = tuner(scale, [{"ways": 1}], ref_prog=twice).run()
     assert held(result.key)["config"] == {"ways": 1}
     result.save(tmp_path / "shipped")
-    assert sorted(p.name for p in (tmp_path / "shipped").iterdir()) == ["kernel.c", "kernel.so", "result.json"]
-    assert json.loads((tmp_path / "shipped" / "result.json").read_text())["config"] == {"ways": 1}
-    assert (tmp_path / "shipped" / "kernel.c").read_text() == tuned.SCALE
+    shipped = json.loads((tmp_path / "shipped").read_text())
+    assert sorted(shipped["contents"]) == ["kernel.c", "kernel.so"] and shipped["config"] == {"ways": 1}
+    assert b64decode(shipped["contents"]["kernel.c"]).decode() == tuned.SCALE
     assert not [p for p in Path(os.environ["CARVER_CACHE_DIR"]).rglob("*.pkl")]
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")], "no staging is left"
 
@@ -424,17 +424,17 @@ def test_save_and_load(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.kernel(X), 2 * X)
     assert loaded.to_dict() == result.to_dict()
     binary = loaded.kernel.compile()
-    shipped = tmp_path / "shipped" / "kernel.so"
-    assert binary.cached and binary.path.read_bytes() == shipped.read_bytes(), "the binary that was shipped"
+    shipped = b64decode(json.loads((tmp_path / "shipped").read_text())["contents"]["kernel.so"])
+    assert binary.cached and binary.path.read_bytes() == shipped, "the binary that was shipped"
     again = carver.AutotuneResult.load(tmp_path / "shipped")
-    shipped.write_bytes(b"of another result that took the folder's place")
+    (tmp_path / "shipped").write_bytes(b"another result took the file's place")
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
 
 
 @pytest.mark.slow
 def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
     tuner(scale, [{"ways": 1}], ref_prog=twice).run().save(tmp_path / "shipped")
-    path = tmp_path / "shipped" / "result.json"
+    path = tmp_path / "shipped"
     found = json.loads(path.read_text())
     found["kernel"]["compiler"] = "cc 1.0 of another machine"
     found["digest"] = disk._digest_of(found)
@@ -447,8 +447,10 @@ def test_a_binary_of_another_machine_is_compiled_anew(tmp_path: Path) -> None:
 
 
 def test_loading_what_is_not_a_result(tmp_path: Path) -> None:
-    with pytest.raises(carver.CarverError, match="is no saved result"):
+    with pytest.raises(carver.CarverError, match="is no plain file"):
         carver.AutotuneResult.load(tmp_path)
+    with pytest.raises(carver.CarverError, match="is no saved result"):
+        carver.AutotuneResult.load(tmp_path / "nothing")
 
 
 def test_of_python_code_only_the_configuration_is_kept(tmp_path: Path) -> None:
@@ -678,11 +680,11 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["link", "large", "types", "deep"])
-def test_a_folder_from_elsewhere_is_looked_at_before_it_is_read(
+def test_a_file_from_elsewhere_is_looked_at_before_it_is_read(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuner(scale, [{"ways": 1}], ref_prog=twice).run().save(tmp_path / "shipped")
-    path = tmp_path / "shipped" / "result.json"
+    path = tmp_path / "shipped"
     found = json.loads(path.read_text())
     if how == "link":
         path.rename(tmp_path / "elsewhere.json")

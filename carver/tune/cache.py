@@ -1,8 +1,8 @@
 """What tuning keeps in the store: results, profiles of kernels, and archives of both for other machines.
 
-A tuned result is one entry, or a folder of its own: JSON, source and binary, verified when read. It names every file of
-it with its SHA-256 and the key that it is called by; an entry holds their contents, in base 64. What does not hold what
-it says, or another user owns, is no result: it is made anew. Nothing is pickled.
+A tuned result is one entry, or a file of its own: JSON, verified when read. It names source and binary with their
+SHA-256 and holds their contents, in base 64. What does not hold what it says, or another user owns, is no result: it is
+made anew. Nothing is pickled.
 
 An archive is a database of entries, checked before any is used. To import one is to trust its maker: its kernels run.
 """
@@ -14,8 +14,6 @@ import json
 import os
 import re
 import secrets
-import shutil
-import tempfile
 import uuid
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -26,10 +24,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..base import given, store
+from ..base import store
 from ..base.errors import ConfigError, DeviceError, Foreign, StoreError, nearest
 from ..base.folders import below, cache_folder, check_owner, kept, private, publish
-from ..base.given import content, fits, in_words, json_of, shown
+from ..base.given import MOST_BYTES, content, fits, in_words, json_of, shown
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 from ..run import compile
@@ -89,13 +87,13 @@ class Saved:
     problem: str = ""
 
 
-def read(folder: Path) -> Saved:
-    """The result that `write` put into a folder. Raises Foreign."""
+def read(path: Path) -> Saved:
+    """The result that `write` put into a file. Raises Foreign."""
     try:
-        text = store.regular(folder / "result.json", given.MOST_BYTES)
+        text = store.regular(path, MOST_BYTES)
     except OSError as e:
-        raise Foreign(f"{folder} is no saved result: {type(e).__name__}: {e}") from None
-    return _verified(str(folder), text, folder)
+        raise Foreign(f"{path} is no saved result: {type(e).__name__}: {e}") from None
+    return _verified(str(path), text)
 
 
 def load(key: str) -> Saved | None:
@@ -115,18 +113,14 @@ def entry(key: str, body: bytes | None) -> Saved:
     return saved
 
 
-def _verified(where: str, text: bytes, folder: Path | None = None) -> Saved:
-    """What the text says, with its files, which are in the folder or in the text."""
-
-    def content(name: str) -> bytes:
-        return b64decode(contents[name], validate=True) if folder is None else store.regular(folder / below(name))
-
+def _verified(where: str, text: bytes) -> Saved:
+    """What the text says, with its files."""
     try:
         found = json_of(text, where, Foreign, finite=False)
         if found["schema"] != SCHEMA:
             raise Foreign(f"{where} has schema {found['schema']!r}; this carver reads {SCHEMA}")
         contents: dict[str, str] = found.pop("contents", {})
-        files = {str(below(name)): content(name) for name in dict(found["files"])}
+        files = {str(below(name)): b64decode(contents[name], validate=True) for name in dict(found["files"])}
         if strange := contents.keys() - files.keys():
             raise Foreign(f"{where}: {shown(min(strange))} is none of its files")
         if odd := next((name for name, held in files.items() if _digest(held) != found["files"][name]), None):
@@ -139,7 +133,7 @@ def _verified(where: str, text: bytes, folder: Path | None = None) -> Saved:
         with suppress(OSError, DeviceError):  # a secret that cannot be read is another's
             if (kept() / "secret").is_file():
                 is_ours = hmac.compare_digest(str(found.get("signature")), _signature(found["digest"]))
-        return Saved(found["key"], where, len(text) + sum(map(len, files.values())), found, files, is_ours)
+        return Saved(found["key"], where, len(text), found, files, is_ours)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Foreign(f"{where} is no saved result: {type(e).__name__}: {e}") from None
 
@@ -156,11 +150,12 @@ def _signature(digest: str) -> str:
     return hmac.new(path.read_bytes(), digest.encode(), "sha256").hexdigest()
 
 
-def _signed(result: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    """A result with the digests of its files and this user's signature."""
+def _entry(result: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
+    """A result with its files, their digests and this user's signature."""
     whole = {**result, "schema": SCHEMA, "files": {str(below(name)): _digest(held) for name, held in files.items()}}
     whole["digest"] = _digest_of(whole)
-    return {**whole, "signature": _signature(whole["digest"])}
+    contents = {str(below(name)): b64encode(held).decode() for name, held in files.items()}
+    return json.dumps({**whole, "signature": _signature(whole["digest"]), "contents": contents}).encode()
 
 
 def save(key: str, result: Mapping[str, Any], files: Mapping[str, bytes]) -> bool:
@@ -168,39 +163,14 @@ def save(key: str, result: Mapping[str, Any], files: Mapping[str, bytes]) -> boo
     there = store.to_write()
     if there.path.parent != cache_folder():
         return False
-    contents = {str(below(name)): b64encode(held).decode() for name, held in files.items()}
-    there.put(KIND, key, json.dumps({**_signed(result, files), "contents": contents}).encode())
+    there.put(KIND, key, _entry(result, files))
     return True
 
 
-def write(folder: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Publish a folder in one step: readers see the old one or the new one, whole. The last writer stays."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder.parent))
-    try:
-        for name, content in files.items():
-            path = staging / below(name)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(content)
-        with (staging / "result.json").open("wb") as file:
-            file.write(json.dumps(_signed(result, files), indent=1).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        while True:
-            try:
-                staging.rename(folder)
-                return
-            except OSError:
-                if not folder.exists():
-                    raise
-            aside = folder.parent / f".stale-{uuid.uuid4().hex}"
-            try:
-                folder.rename(aside)
-            except FileNotFoundError:
-                continue  # another writer was faster
-            shutil.rmtree(aside, ignore_errors=True)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+def write(path: Path, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+    """An entry as a file of its own. The last writer stays."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    publish(path, _entry(result, files), lasting=True)
 
 
 def entries() -> Iterator[Saved]:

@@ -106,7 +106,7 @@ class AutotuneResult:
         return {name: own[name] if name in own else getattr(self, name) for name in cache.KINDS}
 
     def save(self, path: Path | str) -> None:
-        """Write a folder with `result.json`, and for a kernel of source its source, headers and binary."""
+        """Write a file of JSON, which holds a kernel's source, headers and binary."""
         cache.write(Path(path), *self._files())
 
     def _files(self, parts: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, bytes]]:
