@@ -234,7 +234,7 @@ def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str
         its = catalogue(offered_kernels(problem, arch, backend)[0], arch, problem.sizeless)
         scope = size_scope(problem)
         if found := its._at_once(scope, topk):
-            [(rows, seconds, count)] = its._in_steps([problem], [scope], topk, its._together)
+            [(rows, seconds, count)] = its._search([problem], [scope], topk, its._together)
             assert (found[0].tolist(), found[1].tolist()) == (rows.tolist(), seconds.tolist())
             assert found[2] == count
             seen += 1

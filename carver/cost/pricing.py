@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..base.types import FloatArray, IntArray, Record
+from ..base.types import BoolArray, FloatArray, IntArray, Record
 from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
@@ -220,15 +220,15 @@ class Catalogue:
         if len(every) == 1 and not self._asked:
             self._asked = True  # a process may ask once: then tracing would take longer than all else
             if len(self.tables.allowed(every)[0]) <= ONCE:
-                [one] = self._in_steps(problems, every, topk, self._apart)
+                [one] = self._search(problems, every, topk, self._apart)
                 return [Answer(self, problems[0], *one)]
         found = [each for sizes in every if (each := self._at_once(sizes, topk))]
         if len(found) < len(every):
-            found = self._in_steps(problems, every, topk, self._together)
+            found = self._search(problems, every, topk, self._together)
         return [Answer(self, problem, *each) for problem, each in zip(problems, found, strict=True)]
 
     def _at_once(self, sizes: Mapping[str, float], topk: int) -> Found | None:
-        """What `_in_steps` finds, by one call of the extension; None where Python has a part in it."""
+        """What `_search` finds, by one call of the extension; None where Python has a part in it."""
         if len(self._together) != 1 or not isinstance(one := self._together[0][-1], Traced):
             return None
         rules, times = self.tables.rules.code.prepared(sizes), one.times.prepared(sizes)
@@ -239,31 +239,37 @@ class Catalogue:
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 
-    def _in_steps(
+    def _search(
         self, problems: Sequence[Problem], every: Sequence[Mapping[str, float]], topk: int, passes: Sequence[Pass]
     ) -> list[Found]:
-        """The same of each problem, with steps in Python."""
+        """The same of each problem, with steps in Python: bounds, times of those whose bound is near the least, and
+        times of the rest whose bound is not above the last of these."""
         allowed = self.tables.allowed(every)
         few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
         bounded = any(isinstance(one, Traced) and model_of(one.kernel).bound for *_, one in passes)
-        asking = [_search(rows, topk, bounded and len(rows) > few) for rows in allowed]
-        told: dict[int, Any] = dict.fromkeys(range(len(problems)))
-        out = {}
-        while told:
-            asked: dict[str, list[tuple[int, IntArray]]] = {}
-            for place, answer in told.items():
-                try:
-                    what, rows = asking[place].send(answer)
-                    asked.setdefault(what, []).append((place, rows))
-                except StopIteration as done:
-                    out[place] = done.value
-            told = {}
-            for what, some in asked.items():
-                places, rows_of_each = zip(*some, strict=True)
-                of = [(problems[place], every[place]) for place in places]
-                values = self._computed(passes, what, of, rows_of_each)
-                told |= zip(places, values, strict=True)
-        return [(*out[place], len(rows)) for place, rows in enumerate(allowed)]
+
+        def told(what: str, chosen: Iterable[IntArray]) -> list[FloatArray]:
+            rows = list(chosen)
+            some = [place for place, own in enumerate(rows) if len(own)]
+            of = [(problems[place], every[place]) for place in some]
+            values = self._computed(passes, what, of, [rows[place] for place in some]) if some else []
+            found = dict(zip(some, values, strict=True))
+            return [found.get(place, np.zeros(0)) for place in range(len(rows))]
+
+        bounds = told("bound", (rows if bounded and len(rows) > few else rows[:0] for rows in allowed))
+        near = [_near(bound, topk) if len(bound) else np.ones(len(rows), bool)
+                for rows, bound in zip(allowed, bounds, strict=True)]  # fmt: skip
+        times = told("times", (rows[own] for rows, own in zip(allowed, near, strict=True)))
+        rest = [(bound <= _last(own, topk)) & ~first if len(bound) else ~first
+                for bound, own, first in zip(bounds, times, near, strict=True)]  # fmt: skip
+        more = told("times", (rows[own] for rows, own in zip(allowed, rest, strict=True)))
+        out = []
+        for rows, first, then, *own in zip(allowed, near, rest, times, more, strict=True):
+            seconds = np.full(len(rows), np.inf)
+            seconds[first], seconds[then] = own
+            fastest = seconds <= _last(seconds, topk)
+            out.append((rows[fastest], seconds[fastest], len(rows)))
+        return out
 
     def _computed(
         self, passes: Sequence[Pass], what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]],
@@ -312,33 +318,19 @@ def _alike(table: Fixed) -> Hashable:
     return table.kernel.model, model.variant(table.kernel, resolve(table.kernel, table.arch))
 
 
-def _search(rows: IntArray, topk: int, bounded: bool) -> Generator[tuple[str, IntArray], Any, Any]:
-    """The `topk` fastest of some rows, and those as fast as the last of them. Asks for "bound" and "times" of rows."""
-    wanted = min(topk, len(rows))
-    if not wanted:
-        times = np.zeros(0)
-    elif not bounded:
-        times = yield "times", rows
-    else:
-        bound = yield "bound", rows
-        reach, first = float(bound[bound > 0].min(initial=np.inf)), np.zeros(0, bool)
-        while np.count_nonzero(first) < wanted:
-            reach *= FAR
-            first = bound <= reach  # a candidate without a bound is always priced
-        times = yield "times", rows[first]
-        limit = np.partition(times, wanted - 1)[wanted - 1]
-        if limit > reach:
-            rest = (bound <= limit) & ~first
-            more = yield "times", rows[rest]
-            every = np.zeros(len(rows))
-            every[first], every[rest] = times, more
-            first |= rest
-            times = every[first]
-        rows = rows[first]
-    if len(rows) > wanted:
-        near = times <= np.partition(times, wanted - 1)[wanted - 1]
-        rows, times = rows[near], times[near]
-    return rows, times
+def _near(bound: FloatArray, topk: int) -> BoolArray:
+    """The rows whose bound is within a factor of the least, as many as `topk`; those without one are among them."""
+    reach, near = float(bound[bound > 0].min(initial=np.inf)), np.zeros(len(bound), bool)
+    while np.count_nonzero(near) < topk:
+        reach *= FAR
+        near = bound <= reach
+    return near
+
+
+def _last(seconds: FloatArray, topk: int) -> float:
+    """The time of the last of the `topk` fastest."""
+    count = min(topk, len(seconds))
+    return float(np.partition(seconds, count - 1)[count - 1]) if count else 0.0
 
 
 def catalogue(kernels: tuple[Kernel, ...], arch: Arch, sizeless: Problem) -> Catalogue:
