@@ -679,9 +679,6 @@ def test_a_known_gpu_becomes_its_descriptor(gpu: Microbenchmarks) -> None:
         "it has one latency, busy or not"
     )
     assert not gpu.left_out
-    assert [curve.what for curve in gpu.curves] == ["DRAM", "L2", "L2, shared"]
-    rates = np.array(gpu.curves[0].bytes_per_s)
-    assert np.all(rates[1:] > 0.9999 * rates[:-1])
 
 
 # ---- the CUDA sources

@@ -170,7 +170,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
                 if reply.outcome == "ok":
                     part, hz, state = typed(Microbenchmarks, reply.data["micro"]), reply.data["hz"], reply.data["state"]
                 else:
-                    part = Microbenchmarks({}, (), (f"{name}: {reply.outcome}: {reply.message}",))
+                    part = Microbenchmarks({}, (f"{name}: {reply.outcome}: {reply.message}",))
                 micro += part
                 try:
                     log.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +178,7 @@ def _microbenchmarks(device: str, say: Say) -> tuple[Arch, Mapping[str, Any], Mi
                     with log.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                 except OSError as e:  # the readings go on to the descriptor all the same
-                    micro += Microbenchmarks({}, (), (f"the log of {name}, {log}: {e.strerror}",))
+                    micro += Microbenchmarks({}, (f"the log of {name}, {log}: {e.strerror}",))
                 say(f"microbenchmarks: {name}")
     return arch, state, micro
 

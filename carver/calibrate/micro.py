@@ -58,33 +58,18 @@ def reading(
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Bandwidth of a GPU against bytes in flight on an SM; of a core against those it walks. [bytes], [bytes/s]"""
-
-    what: str
-    in_flight_bytes: tuple[float, ...]
-    bytes_per_s: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Microbenchmarks:
     """All readings of one device, by name, and what was left out for what reason."""
 
     readings: Mapping[str, Reading]
-    curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def __add__(self, more: Microbenchmarks) -> Microbenchmarks:
-        return Microbenchmarks(
-            {**self.readings, **more.readings}, self.curves + more.curves, self.left_out + more.left_out
-        )
+        return Microbenchmarks({**self.readings, **more.readings}, self.left_out + more.left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, the readings in a list."""
-        return {
-            "readings": [asdict(r) for r in self.readings.values()], "curves": [asdict(c) for c in self.curves],
-            "left_out": list(self.left_out),
-        }  # fmt: skip
+        return {"readings": [asdict(r) for r in self.readings.values()], "left_out": list(self.left_out)}
 
     def get(self, name: str) -> float | None:
         found = self.readings.get(name)
@@ -98,14 +83,14 @@ Run = Callable[[], None]
 def run_part(bench: Launcher, name: str) -> Microbenchmarks:
     """The readings of one part, a method of a `Cpu` or `Gpu`, and why there are no more of them. The first of its
     `parts` measures `hz`, which others need."""
-    bench.curves, bench.left_out = [], []
+    bench.left_out = []
     found: dict[str, Reading] = {}
     try:
         for r in getattr(bench, name)():
             found[r.name] = r
     except (CompileError, RunError) as error:
         bench.left_out.append(f"{name}: {error}")
-    return Microbenchmarks(found, tuple(bench.curves), tuple(bench.left_out))
+    return Microbenchmarks(found, tuple(bench.left_out))
 
 
 class Launcher:
@@ -113,7 +98,6 @@ class Launcher:
 
     def __init__(self, device: Device, repeats: int = REPEATS) -> None:
         self.device, self.arch, self.repeats, self.hz = device, device.arch, repeats, device.arch.clock_hz
-        self.curves: list[Curve] = []
         self.left_out: list[str] = []
 
     def source_of(self, file: str, entry: str, isa: str = "", **defines: int) -> Source:
@@ -224,7 +208,6 @@ class Cpu(Launcher):
         levels.append(("dram_read_bytes_per_s", "DRAM, reading", largest, a.dram_bytes_per_s))
         buffer = self.device.empty((max(size for *_, size, _ in levels) * threads,), "int8")
         self.device.fill(buffer, 0)
-        sizes, rates = [], []
         for name, what, size, said in levels:
             each = max(size, 4096) & -1024
             if each * threads > buffer.size_bytes:
@@ -235,10 +218,7 @@ class Cpu(Launcher):
                 note = "partly from cache: the array is less than twice the caches"
             passes, took = self.counted(partial(self._pass, "read", buffer, each), 1)
             samples = [each * passes * threads / t for t in took]
-            sizes.append(float(each))
-            rates.append(float(np.median(samples)) / threads)
             yield reading(name, what, "B/s", samples, said, note)
-        self.curves.append(Curve("one core, by the bytes that it reads again and again", tuple(sizes), tuple(rates)))
         passes, took = self.counted(partial(self._pass, "write", buffer, largest & -1024), 1)
         samples = [(largest & -1024) * passes * threads / t for t in took]
         yield reading("dram_write_bytes_per_s", "DRAM, writing (fetched before it is written)", "B/s", samples)
@@ -367,7 +347,7 @@ class Gpu(Launcher):
         )  # fmt: skip
         return run, rounds * UNROLL * VECTOR_BYTES * blocks * threads
 
-    def _sweep(self, what: str, data: Buffer, size: int, passes: int, sharers: int = 1) -> tuple[list[float], float]:
+    def _sweep(self, data: Buffer, size: int, passes: int, sharers: int = 1) -> tuple[list[float], float]:
         """Bandwidths of the runs with the most, and the latency that a busy memory shows. [bytes/s], [s] By Little's
         law, at the bytes in flight that reach `BUSY` of the best."""
         source = self.source("stream")
@@ -375,7 +355,6 @@ class Gpu(Launcher):
         runs = [self.stream(source, data, data, size, passes, lanes, sharers) for lanes in LANES]
         samples = [[moved / t for t in self.seconds(run)] for run, moved in runs]
         rates = [float(np.median(each)) for each in samples]
-        self.curves.append(Curve(what, tuple(in_flight), tuple(rates)))
         best = int(np.argmax(rates))
         rising = np.maximum.accumulate(rates[: best + 1])
         enough = float(np.interp(BUSY * rates[best], rising, in_flight[: best + 1]))
@@ -386,7 +365,7 @@ class Gpu(Launcher):
         size = int(min(1 << 30, self.arch.dram_bytes // 8)) & -(1 << 20)
         data, to = self.device.empty((size,), "int8"), self.device.empty((size,), "int8")
         self.device.fill(data, 1)
-        read, latency = self._sweep("DRAM", data, size, PASSES)
+        read, latency = self._sweep(data, size, PASSES)
         yield reading("dram_read_bytes_per_s", "DRAM, reading", "B/s", read, peak)
         yield Reading("dram_busy_latency_s", "DRAM latency when busy (Little)", "s", latency, latency, latency)
         copy, moved = self.stream(self.source("stream", WRITE=1), data, to, size, PASSES, (2, 1024))
@@ -397,10 +376,10 @@ class Gpu(Launcher):
         size = self.arch.l2_bytes // 4 & -(1 << 16)
         data = self.device.empty((size,), "int8")
         self.device.fill(data, 1)
-        read, latency = self._sweep("L2", data, size, max(PASSES, (1 << 33) // size))
+        read, latency = self._sweep(data, size, max(PASSES, (1 << 33) // size))
         yield reading("l2_read_bytes_per_s", "L2, reading a quarter of it", "B/s", read, self.arch.l2_bytes_per_s)
         yield Reading("l2_busy_latency_s", "L2 latency when busy (Little)", "s", latency, latency, latency)
-        shared, _ = self._sweep("L2, shared", data, size, max(PASSES, (1 << 33) // size), 2)
+        shared, _ = self._sweep(data, size, max(PASSES, (1 << 33) // size), 2)
         yield reading("l2_shared_bytes_per_s", "L2, each line read by two neighbours", "B/s", shared)
 
     def latencies(self) -> Iterator[Reading]:
