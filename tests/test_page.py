@@ -136,7 +136,7 @@ def test_other_commands_write_a_page_too(tmp_path: Path, words: tuple[str, ...],
     if titles:
         summary, problems = (table["rows"] for table in held["tables"])
         assert len(problems) == sum(row[2] for row in summary)
-        assert [row[4] for row in problems] == sorted((row[4] for row in problems), reverse=True)
+        assert [row[1] for row in problems] == sorted((row[1] for row in problems), reverse=True)
 
 
 def held_by(file: Path) -> dict[str, Any]:
@@ -168,10 +168,18 @@ def test_what_was_tuned_has_a_page() -> None:
 
     def tried(rank: int, ms: float | None, outcome: str) -> Any:
         return SimpleNamespace(rank=rank, median_ms=ms, predicted_ms=1.0, outcome=outcome, config={"x": rank},
-                               ok=ms is not None)  # fmt: skip
+                               ok=ms is not None, bound="DRAM")  # fmt: skip
 
     rows = (tried(1, 2.0, "ok"), tried(2, None, "crash"), tried(3, 1.5, "ok"))
     found = AutotuneResult("copy", {"x": 3}, 1.5, rows, {"objective": 0}, "all tried", 3, 1.0, "key")
     [table] = _tried(found)["tables"]
     assert [row[0] for row in table["rows"]] == [3, 1, 2] and table["rows"][0][4] == "x=3"
-    assert "crash" in page(_tried(found))
+    assert _tried(found)["measured"] == [(1.0, 1.5, "DRAM"), (1.0, 2.0, "DRAM")] and "crash" in page(_tried(found))
+
+
+def test_a_column_that_holds_nothing_is_left_out() -> None:
+    rows = [["a", None, 1.0, ""], ["b", None, 0, ""]]
+    given = {"title": "t", "columns": ["device", "band", "ms", "why"], "rows": rows, "words": [0, 3], "bars": [2]}
+    [table] = tables("", "", given)["tables"]
+    assert table["columns"] == ["device", "ms"] and table["rows"] == [["a", 1.0], ["b", 0]]
+    assert table["words"] == [0] and table["bars"] == [1]

@@ -84,8 +84,7 @@ def bench(
     )  # fmt: skip
     if learn and (times := _calm_ms(ranking, report)):
         cache.save_profile(LEARNT_AS, ranking.learn(times))
-    if html is not None:
-        report.to_html(html)
+    opts.save_document(report.document, html)
     if report.ok:
         opts.save_plot(plot, report.plot)
     return opts.Found(report.to_dict, lambda: report.table(styled=True), int(not report.ok))
@@ -132,8 +131,9 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
     rows = [[m.rank, m.median_ms, m.predicted_ms, m.outcome, words(m.config)] for m in tried]
     heads = ["predicted rank", "measured ms", "predicted ms", "outcome", "configuration"]
     shown = {"title": "Candidates tried", "columns": heads, "rows": rows, "words": [3, 4],
-             "bars": [1, 2], "note": " ".join(found.notes)}  # fmt: skip
-    return tables(found.name, found.summary(), shown)
+             "note": "; ".join(found.notes)}  # fmt: skip
+    points = [(m.predicted_ms, m.median_ms, m.bound) for m in tried if m.predicted_ms and m.median_ms]
+    return {**tables(found.name, found.summary().replace("\n", "; "), shown), "measured": points}
 
 
 records = opts.Group("records", help="List, export and import measurements of this machine.")
@@ -450,15 +450,17 @@ def _figures(rows: Sequence[Summary], ks: Sequence[int], by: str, path: Path) ->
     note = ("The time of the fastest of the first k picks, and of k random ones, over the fastest time measured: the "
             "geometric mean over the problems.")  # fmt: skip
     shown = {"title": "Slowdown of the first k picks", "columns": heads, "rows": told, "words": [0, 1], "note": note,
-             "bars": [4, 4 + len(ks)]}  # fmt: skip
+             "bars": [4, 4 + len(ks)], "ratios": list(range(4, len(heads)))}  # fmt: skip
     scored = [(row.name, each) for row in rows for each in row.scores]
     of_each = [
-        [str(each.case.problem), name, len(each.case.configs), 1e3 * each.case.best_s,
-         *(each.slowdown[k] for k in ks), 100 * each.log_error if isfinite(each.log_error) else None]
+        [str(each.case.problem), *(each.slowdown[k] for k in ks), 1e3 * each.case.best_s,
+         100 * each.log_error if isfinite(each.log_error) else None, len(each.case.configs),
+         name if len(rows) > 1 else ""]
         for name, each in sorted(scored, key=lambda pair: -pair[1].slowdown[ks[0]])
     ]  # fmt: skip
-    heads = ["problem", by, "configurations", "fastest measured, ms", *(f"k={k}" for k in ks), "time off, %"]
-    problems = {"title": "Problems, the worst first pick first", "columns": heads, "rows": of_each, "words": [0, 1]}
+    heads = ["problem", *(f"k={k}" for k in ks), "fastest measured, ms", "time off, %", "configurations", by]
+    problems = {"title": "Problems, the worst first pick first", "columns": heads, "rows": of_each,
+                "words": [0, len(heads) - 1], "ratios": list(range(1, 1 + len(ks)))}  # fmt: skip
     return tables(f"carver evaluate {path}", "rankings compared with measured times", shown, problems)
 
 

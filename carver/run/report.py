@@ -349,7 +349,16 @@ class Report:
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no other file: the findings, a picture, all candidates. Written to `path` if given."""
-        from ..view.page import page, tables
+        from ..view.page import page
+
+        text = page(self.document())
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def document(self) -> dict[str, Any]:
+        """What the page draws."""
+        from ..view.page import tables
 
         columns = {
             "#": "rank", "measured ms": "measured_ms", "predicted ms": "predicted_ms", "x best": "over_best",
@@ -357,18 +366,13 @@ class Report:
             "configuration": "config", "message": "message",
         }  # fmt: skip
         rows = [{**row, "config": words(row["config"])} for row in self.rows()]
-        text = page({
-            **tables(
-                str(self.problem), self.measurements[0].device,
-                {"title": "Findings", "columns": [""], "rows": [[line] for line in self.summary()]},
-                {"title": "Candidates", "columns": list(columns), "words": list(range(6, len(columns))),
-                 "rows": [[row[name] for name in columns.values()] for row in rows]},
-            ),
+        findings = {"title": "Findings", "columns": [""], "rows": [[line] for line in self.summary()]}
+        candidates = {"title": "Candidates", "columns": list(columns), "words": list(range(6, len(columns))),
+                      "rows": [[row[name] for name in columns.values()] for row in rows], "ratios": [3]}  # fmt: skip
+        return {
+            **tables(str(self.problem), self.measurements[0].device, findings, candidates),
             "measured": [(m.predicted_ms, _median(m), m.bound) for m in self.ok if m.predicted_ms],
-        })  # fmt: skip
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        }
 
     def plot(self, path: Path | str | None = None) -> Figure:
         """Predicted against measured time of every candidate that ran, a form and colour by what bounds it [ms]; the

@@ -32,7 +32,8 @@ POINTS = 64
 def page(document: Mapping[str, Any]) -> str:
     """The HTML of a document: `title`, `subtitle`, `command`, `provenance`, and what there is of `hints`, `rejected`,
     `reasons`, `roofline` (`flops_per_s`, `dram_bytes_per_s`), `measured` (predicted and measured ms, bound) and
-    `tables` (`title`, `columns`, `rows`, `note`; `words`: which columns are text, `bars`: which are drawn).
+    `tables` (`title`, `columns`, `rows`, `note`; `words`: which columns are text, `bars`: which are drawn, `ratios`:
+    which have three places).
 
     A hint is the dict of `Hint.to_dict`, perhaps with `explanation` (of `explain --json`), `occupancy` and `loops`.
     """
@@ -45,9 +46,17 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def tables(title: str, subtitle: str, *shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What `page` draws of tables alone, each `title`, `columns`, `rows`, perhaps `note`; without rows: left out."""
-    told = [each for each in shown if each["rows"]]
+    """What `page` draws of tables alone. Those without rows are left out, and columns that are empty in all rows."""
+    told = [_filled(each) for each in shown if each["rows"]]
     return {"title": title, "subtitle": subtitle, "tables": told, "provenance": [f"carver {__version__}"]}
+
+
+def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
+    kept = [i for i in range(len(table["columns"])) if any(row[i] not in (None, "") for row in table["rows"])]
+    places = {name: [kept.index(i) for i in table[name] if i in kept]
+              for name in ("words", "bars", "ratios") if name in table}  # fmt: skip
+    columns, *rows = ([row[i] for i in kept] for row in (table["columns"], *table["rows"]))
+    return {**table, **places, "columns": columns, "rows": rows}
 
 
 def devices(fleet: Fleet, title: str) -> dict[str, Any]:

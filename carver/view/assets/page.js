@@ -71,7 +71,7 @@ function boundsKey(bounds) {
 // Text wraps in a column of up to 30 letters, on a phone of fewer, but within no word of up to 16.
 function leastWidth(text) {
   const word = Math.max(...text.split(" ").map((each) => each.length));
-  return `min-width:min(${Math.min(30, text.length) + 1}ch, max(${text.length > 80 ? 45 : 28}vw, ${Math.min(16, word) + 2}ch))`;
+  return `min-width:min(${Math.min(30, text.length) + 1}ch, max(${text.length > 20 ? 50 : 28}vw, ${Math.min(16, word) + 2}ch))`;
 }
 
 function plain(head, rows, words = [0]) {
@@ -403,7 +403,8 @@ function refused() {
 
 function general() {
   return (data.tables ?? []).map((table) => {
-    const writers = table.columns.map((_, i) => !table.columns[0] ? number : placed(table.rows.map((row) => row[i])));
+    const writers = table.columns.map((_, i) => (table.ratios?.includes(i) ? (ratio) => ratio.toFixed(3)
+      : !table.columns[0] ? number : placed(table.rows.map((row) => row[i]))));
     const drawn = table.rows.flatMap((row) => (table.bars ?? []).map((i) => [`${row[0]}, ${table.columns[i]}`, row[i]]));
     return section(table.title, plain(table.columns, table.rows.map((row) => row.map((cell, i) =>
       (typeof cell === "number" ? writers[i](cell) : cell))), table.words ?? [0]),
