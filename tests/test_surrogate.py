@@ -65,7 +65,7 @@ def test_what_lies_beside_refusals_is_compiled_last() -> None:
     large = [chance[i] for i in left if CONFIGS[i]["BLOCK_M"] == 128]
     small = [chance[i] for i in left if CONFIGS[i]["BLOCK_M"] < 128]
     assert np.mean(large) < 0.6 * np.mean(small)
-    chosen = proposals(AXES, prices, left, 6, least=0.0)
+    chosen = proposals(AXES, prices, left, 6)
     assert len(set(chosen)) == 6 and not set(chosen) & set(prices)
     assert sum(CONFIGS[i]["BLOCK_M"] == 128 for i in chosen) <= 1
 

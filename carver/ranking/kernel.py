@@ -29,7 +29,7 @@ from ..kernels.backends import listed
 from ..problem.problem import counted
 from .hint import Hint, Launch, Subject
 from .learn import with_profile
-from .profile import Given, Part, started
+from .profile import WITHIN, Given, Part, started
 from .rank import rank
 from .ranking import Ranking
 from .surrogate import STARTS, Price, axes_of, explored, predicted
@@ -40,8 +40,6 @@ LONG, SHARE = 20, 0.4
 WAVES = 6
 """Where each processor has no more than so many configurations to compile, choosing among them saves no time: each of
 some five batches takes a compiler's time and a disassembler's start."""
-EIGHTY = 1.2816
-"""Deviations of a normal distribution on each side of its mean that hold 80 % of it."""
 NOT_COMPILED = "not compiled, since others promise more"
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""
@@ -275,7 +273,7 @@ def facts_within(
         except ProblemError as lost:  # of these; others may be followed
             told = [lost] * len(rows)
         found.update(zip(rows, told, strict=True))
-        return {} if whole else {row: _price(facts, arch) for row, facts in zip(rows, told, strict=True)}
+        return {} if whole else {row: price_of(facts, arch) for row, facts in zip(rows, told, strict=True)}
 
     axes = None if whole else axes_of(configs, programs, arch.sm_count)
     try:
@@ -292,7 +290,7 @@ def facts_within(
     if not axes or not known:
         return found, dict.fromkeys(rest, NOT_COMPILED)
     mean, deviation = predicted(axes, known, rest)
-    low, middle, high = (1e3 * np.exp(mean + side * EIGHTY * deviation) for side in (-1.0, 0.0, 1.0))
+    low, middle, high = (1e3 * np.exp(mean + side * WITHIN * deviation) for side in (-1.0, 0.0, 1.0))
     return found, {
         row: f"{NOT_COMPILED}: predicted from those that were to take {middle[i]:.4g} ms "
         f"({low[i]:.4g} to {high[i]:.4g} in four cases of five)"
@@ -300,7 +298,8 @@ def facts_within(
     }
 
 
-def _price(facts: Facts | CarverError, arch: Arch) -> Price:
+def price_of(facts: Facts | CarverError, arch: Arch) -> Price:
+    """What a search knows of a configuration: no price where there is no code, or it does not fit."""
     if isinstance(facts, CarverError) or fits(facts, arch):
         return Price(None)
     return Price(float(price_compiled([facts], arch)[1].seconds[0]), repr(facts.identity))

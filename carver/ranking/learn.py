@@ -16,6 +16,7 @@ from ..cost.learn import KERNEL_OFFSET
 from .hint import Hint, Told
 from .profile import WITHIN, Given, Learnt, Part, Profile, profile_of
 from .ranking import Ranking
+from .surrogate import below, gain
 
 Times = Mapping[int, float | None] | Mapping[Hint, float | None]
 FAILED = "it was measured and did not run"
@@ -101,7 +102,7 @@ def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Rankin
 
 def chances(ranking: Ranking, seconds: float) -> FloatArray:
     """For each hint, in order, the probability that it takes less than `seconds`."""
-    return _below(_deviations(ranking, seconds)[0])
+    return below(_deviations(ranking, seconds)[0])
 
 
 def to_measure(ranking: Ranking, tried: Collection[int], best_s: float, count: int) -> list[int]:
@@ -114,8 +115,7 @@ def to_measure(ranking: Ranking, tried: Collection[int], best_s: float, count: i
     left = np.array([place for place, i in enumerate(ranking.indices) if i not in tried], int)
     if math.isfinite(best_s) and count < len(left):
         z, width = (x[left] for x in _deviations(ranking, min(best_s, float(ranking.seconds[left[0]]))))
-        gains = width * (z * _below(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi))
-        left = np.concatenate([left[:1], left[1:][np.argsort(-gains[1:], kind="stable")]])
+        left = np.concatenate([left[:1], left[1:][np.argsort(-gain(z, width)[1:], kind="stable")]])
     return [ranking.indices[place] for place in left[:count]]
 
 
@@ -124,9 +124,3 @@ def _deviations(ranking: Ranking, seconds: float) -> tuple[FloatArray, FloatArra
     bands = ranking.half_bands
     widths = np.where(np.isnan(bands), KERNEL_OFFSET, bands / WITHIN)
     return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths
-
-
-def _below(z: FloatArray) -> FloatArray:
-    """Cumulative distribution function of the standard normal distribution."""
-    out: FloatArray = 0.5 * np.vectorize(math.erfc, otypes=[float])(-z / math.sqrt(2))
-    return out

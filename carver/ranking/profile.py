@@ -17,6 +17,7 @@ from ..base.types import FloatArray, FrozenDict
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..problem.problem import Problem
 from .hint import Told
+from .ranking import canonical
 
 FORMAT = 1
 WITHIN = 1.2816
@@ -47,7 +48,7 @@ class Measured:
     @property
     def key(self) -> str:
         """Identifier of the candidate, the same for each measurement of it."""
-        return json.dumps([self.kernel, dict(self.problem), dict(self.config)], sort_keys=True, default=str)
+        return canonical([self.kernel, self.problem, self.config])
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Profile:
 
     @property
     def problems(self) -> int:
-        return len({json.dumps(dict(m.problem), sort_keys=True, default=str) for m in self.measured})
+        return len({canonical(m.problem) for m in self.measured})
 
     def __str__(self) -> str:
         return f"{len(self.measured)} measurements of {self.problems} problems"
@@ -195,9 +196,9 @@ class Part:
             pairs = zip(np.exp(found.mean), WITHIN * found.deviation, strict=True)
             out |= {row: Told(float(t), float(width), text) for row, (t, width) in zip(self.of, pairs, strict=True)}
         here = self.rows.problems[0] if self.configs else {}
-        times = {_key(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (self.kernel, here)}
+        times = {canonical(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (self.kernel, here)}
         failed = set()
-        for row, key in zip(self.of, map(_key, self.configs), strict=True):
+        for row, key in zip(self.of, map(canonical, self.configs), strict=True):
             if (ms := times.get(key)) is not None:
                 out[row] = Told(ms / 1e3, WITHIN * REPEATABLE, "measured here")
             elif key in times:
@@ -233,7 +234,3 @@ def _time(ms: object, config: Mapping[str, Any]) -> float | None:
     if not is_number(ms) or not ms > 0:  # type: ignore[operator]
         raise ConfigError(f"a measured time is above 0 ms, or None where it did not run; got {ms!r} for {dict(config)}")
     return float(ms)  # type: ignore[arg-type]
-
-
-def _key(config: Mapping[str, Any]) -> str:
-    return json.dumps(dict(config), sort_keys=True, default=str)

@@ -44,13 +44,17 @@ def as_fast(over: tuple[float, float, float]) -> bool:
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys: equal for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+
+    def plain(each: Any) -> Any:
+        return dict(each) if isinstance(each, Mapping) else str(each)
+
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain)
 
 
 def size(config: Mapping[str, Any]) -> tuple[float, str]:
     """The order of configurations by their size: the product of their whole numbers, then their text."""
     whole = [v for v in config.values() if isinstance(v, int) and not isinstance(v, bool) and v > 0]
-    return math.fsum(math.log2(v) for v in whole), canonical(dict(config))
+    return math.fsum(math.log2(v) for v in whole), canonical(config)
 
 
 def least(hint: Hint) -> tuple[Any, ...]:

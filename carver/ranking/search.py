@@ -24,9 +24,9 @@ from ..base import given
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from ..compiled.facts import Facts
 from ..compiled.triton import plain_config
-from ..cost.models.compiled import fits, price_compiled
+from ..cost.models.compiled import fits
 from ..kernels.expr import parse
-from .kernel import rank_facts
+from .kernel import price_of, rank_facts
 from .ranking import Ranking, Search, Step
 from .surrogate import STARTS, Price, axes_of, promising, spread
 
@@ -279,12 +279,8 @@ class _State:
 
     def _told(self, place: int, facts: Facts | CarverError, origin: str) -> None:
         config, why = self.configs[place], str(facts) if isinstance(facts, CarverError) else fits(facts, self.arch)
-        seconds = None
-        if not why and isinstance(facts, Facts):
-            seconds = float(price_compiled([facts], self.arch)[1].seconds[0])
-        self.found[place] = facts
-        self.prices[place] = Price(seconds, repr(facts.identity) if isinstance(facts, Facts) else "")
-        took = time.perf_counter() - self.began
+        self.found[place], self.prices[place] = facts, price_of(facts, self.arch)
+        seconds, took = self.prices[place].seconds, time.perf_counter() - self.began
         self.steps.append(Step(config, origin, took, None if seconds is None else 1e3 * seconds, why))
         if isinstance(facts, Facts) and facts.shared_bytes > self.arch.smem_per_block_bytes:
             stages = config.get("num_stages")

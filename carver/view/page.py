@@ -78,8 +78,8 @@ def devices(fleet: Fleet, title: str) -> dict[str, Any]:
     return tables(title, "predicted, not measured", best, out)
 
 
-def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) -> dict[str, Any]:
-    """What `page` draws of a ranking; `command`: to repeat it. The first `explained` carry their nearest changes."""
+def document(ranking: Ranking, explained: int = EXPLAINED) -> dict[str, Any]:
+    """What `page` draws of a ranking. The first `explained` carry their nearest changes."""
     arch = ranking.arch
     hints: list[dict[str, Any]] = []
     for hint in ranking:
@@ -100,7 +100,7 @@ def document(ranking: Ranking, command: str = "", explained: int = EXPLAINED) ->
     peak = max(rates_of(ranking)[1].values(), default=0.0) if hints and ranking[0].flops else 0.0
     return {
         "title": f"{ranking.subject}", "subtitle": f"{arch.title}, backend {ranking.backend}",
-        "backend": ranking.backend, "command": command, "hints": hints, "rejected": dict(ranking.rejected),
+        "backend": ranking.backend, "hints": hints, "rejected": dict(ranking.rejected),
         "reasons": {str(place): why for place, why in ranking.reasons.items()},
         "roofline": {"flops_per_s": peak, "dram_bytes_per_s": arch.dram_bytes_per_s},
         "provenance": provenance(arch, ranking.notes),
