@@ -36,8 +36,9 @@ import zoo
 from zoo_subject import Config, Subject
 
 import carver
+from carver.base.given import canonical
 from carver.ranking import pins
-from carver.ranking.ranking import TIED, canonical, size
+from carver.ranking.ranking import TIED, size
 
 NOBODY = 65534
 

@@ -251,6 +251,15 @@ def as_json(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def canonical(value: Any) -> str:
+    """JSON with sorted keys: equal for equal values."""
+
+    def plain(each: Any) -> Any:
+        return dict(each) if isinstance(each, Mapping) else str(each)
+
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain)
+
+
 def typed(kind: Any, value: Any) -> Any:
     """A value of that annotation from JSON: objects become the dataclass among the kinds, lists tuples, text paths.
     Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit."""

@@ -32,7 +32,7 @@ from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
-from ..base.given import takes
+from ..base.given import canonical, takes
 from ..compiled.triton import Absent, Compiled, Target, out_of, plain_config, refusal
 from ..compiled.worker import Forks
 from ..kernels.backends import from_inductor
@@ -45,7 +45,7 @@ from ..ranking.hint import Hint
 from ..ranking.pins import Pin
 from ..ranking.profile import Given, profile_of
 from ..ranking.rank import rank
-from ..ranking.ranking import canonical, choose
+from ..ranking.ranking import choose
 from . import Exported, chosen, distinct, first, imported
 
 if TYPE_CHECKING:

@@ -23,14 +23,13 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError, nearest
 from ..base.folders import cache_folder
-from ..base.given import shown
+from ..base.given import canonical, shown
 from ..base.table import Column, drawn, screen_width
 from ..compiled.triton import plain_config
 from ..compiled.worker import encode
 from ..problem.problem import counted
 from ..ranking import pins
 from ..ranking.pins import Pin, PinsError, Table, picks_hash
-from ..ranking.ranking import canonical
 
 PINS = logging.getLogger("carver.pins")
 

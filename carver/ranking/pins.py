@@ -26,13 +26,13 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from ..base.folders import config_folder, lease, publish
-from ..base.given import check_fields, json_of, number, shown, text_of
+from ..base.given import canonical, check_fields, json_of, number, shown, text_of
 from ..compiled.binary import Descriptor, Tensor, handed
 from ..compiled.inspect import candidate
 from ..compiled.triton import function_of, plain_config, settings, source_of, version
 from ..compiled.worker import decode, encode
 from .kernel import rank_kernel
-from .ranking import canonical, choose, size
+from .ranking import choose, size
 
 FORMAT = 1
 LIMIT_S = 1800.0

@@ -12,12 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.errors import ConfigError
-from ..base.given import check_fields, is_number, json_of, text_of
+from ..base.given import canonical, check_fields, is_number, json_of, text_of
 from ..base.types import FloatArray, FrozenDict
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..problem.problem import Problem
 from .hint import Told
-from .ranking import canonical
 
 FORMAT = 1
 WITHIN = 1.2816

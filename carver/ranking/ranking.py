@@ -9,7 +9,6 @@ tables, plots, exports, explanations and learning. Front ends are `carver.rankin
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.given import canonical
 from ..base.table import several
 from ..base.types import FloatArray, IntArray, Record, late
 from ..problem.problem import Problem
@@ -40,15 +40,6 @@ def as_fast(over: tuple[float, float, float]) -> bool:
     cases."""
     median, low, _ = over
     return median <= 1 + TIED or low <= 1
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys: equal for equal values."""
-
-    def plain(each: Any) -> Any:
-        return dict(each) if isinstance(each, Mapping) else str(each)
-
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain)
 
 
 def size(config: Mapping[str, Any]) -> tuple[float, str]:
