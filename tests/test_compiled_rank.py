@@ -765,6 +765,22 @@ def test_offsets_given_as_one_number_are_told_to_leave_a_loop_empty() -> None:
     assert "never runs" not in str(whole) and whole[0].predicted_ms > empty[0].predicted_ms
 
 
+def test_an_index_given_as_one_number_is_told_to_read_one_place() -> None:
+    """A length that is one number computes no address, and an array of indices is what was asked for."""
+    args = {"x": carver.Tensor("float32", (4096,)), "key": carver.Tensor("int32", (4096,)),
+            "y": carver.Tensor("float32", (4096,)), "places": 4096}  # fmt: skip
+    asked: dict[str, Any] = {"args": args, "grid": (16,), "arch": H100}
+    said = "values['key'] is 3 in all places, and addresses follow from it"
+    assert said in " ".join(carver.rank_kernel(kernels.taken, [{"BLOCK": 256}], values={"key": 3}, **asked).notes)
+    for values in ({}, {"key": np.arange(4096)}):
+        assert "in all places" not in str(carver.rank_kernel(kernels.taken, [{"BLOCK": 256}], values=values, **asked))
+    rows = {"x": half(64, 4096), "y": carver.Tensor("float32", (64,)), "lengths": carver.Tensor("int32", (64,))}
+    facts = carver.inspect(
+        kernels.longest, args=rows, config={"BLOCK": 16}, arch=H100, grid=(4,), values={"lengths": 100}
+    )
+    assert not facts.alike
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [

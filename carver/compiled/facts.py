@@ -205,6 +205,8 @@ class Facts:
     """A branch on what the kernel computes counts as taken by all programs."""
     idle: tuple[str, ...] = ()
     """Loops that no program enters."""
+    alike: tuple[str, ...] = ()
+    """Tensors for all of which one number stands, from which addresses are computed: indices, tables of pages."""
     beyond: tuple[tuple[str, float, float], ...] = ()
     """Arguments of which more is touched than they have: the name, the last byte that the first elements of tiles are
     known to touch, and the bytes of the tensor."""
@@ -301,7 +303,8 @@ def gathered(
                                behind)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
-        assumed=trace.assumed, idle=idle_loops(trace.loops), step_bytes=max(steps.values(), default=0.0),
+        assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
+        step_bytes=max(steps.values(), default=0.0),
         **footprints(touched, arch, resident, dealt, widest),
     )  # fmt: skip
 

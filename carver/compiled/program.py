@@ -418,6 +418,8 @@ class _Evaluator:
                 start = op.text.partition("start = ")[2].split(" ")[0]
                 return Value(np.array([int(start)]), (1.0,))
             case "addptr":
+                if isinstance(given[1], Value) and given[1].source is not None:
+                    self.trace.alike.add(given[1].source)
                 return binary("addi", given[0], ranked(given[1], given[0]), out.shape)
             case "splat":
                 v = given[0]
@@ -467,7 +469,7 @@ class _Evaluator:
             return unknown(rank, frozenset([pointer.source]))
         held = np.asarray(self.values[pointer.source])
         if held.ndim == 0:
-            return known(held.item(), rank)
+            return replace(known(held.item(), rank), source=pointer.source)
         if pointer.base is None and pointer.exact is None:
             return unknown(rank, pointer.loads or frozenset([pointer.source]))
         return looked_up(held.reshape(-1), pointer, extents)

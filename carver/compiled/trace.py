@@ -239,6 +239,8 @@ class Trace:
     dots: list[Dot] = field(default_factory=list)
     assumed: bool = False
     """A branch on what the kernel computes was taken in all programs."""
+    alike: set[str] = field(default_factory=set)
+    """Tensors for all of which one number stands, from which addresses are computed."""
 
     @property
     def working(self) -> FloatArray:

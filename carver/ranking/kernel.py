@@ -218,12 +218,20 @@ def rank_kernel(
 
 
 def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) -> tuple[str, ...]:
-    """A loop that never runs, where one number stands for a tensor that may hold the two ends of it."""
+    """A loop that never runs and places that are all the same, where one number stands for a tensor of offsets or of
+    indices."""
+    compiled = [facts for facts in found if isinstance(facts, Facts)]
     numbers = [f"values[{name!r}] is {held}" for name, held in values.items() if isinstance(held, int | float)]
-    idle = [set(facts.idle) for facts in found if isinstance(facts, Facts)]
+    idle = [set(facts.idle) for facts in compiled]
     never = sorted(set.intersection(*idle)) if idle and numbers else ()
     why = f"never runs, since {' and '.join(numbers)} in all places: give offsets as an array"
-    return tuple(f"the {loop} {why}" for loop in never)
+    one = sorted({name for facts in compiled for name in facts.alike} & set(values))
+    places = "in all places, and addresses follow from it: if these are indices or pages, all of them read the same. "
+    return (
+        *(f"the {loop} {why}" for loop in never),
+        *(f"values[{name!r}] is {values[name]} {places}Give an array, or leave it out: then they lie anywhere"
+          for name in one),
+    )  # fmt: skip
 
 
 def _beyond(found: Iterable[Facts]) -> Iterator[str]:
