@@ -134,7 +134,10 @@ class Launch:
         else:
             raw = b"\0" * 8 if value is None else np.asarray(value).tobytes()
         if len(raw) > size and any(raw[size:]):
-            raise ConfigError(f"{name} has {len(raw)} bytes, the kernel's parameter {size}")
+            raise ConfigError(
+                f"{name} has {len(raw)} bytes, the parameter in its place {size}: the arguments of a binary or a "
+                "source are given in the order of its parameters"
+            )
         raw = raw[:size].ljust(-(-size // 4) * 4, b"\0")
         for i in range(0, len(raw), 4):
             self.words[(at + i) // 4] = int.from_bytes(raw[i : i + 4], "little")
