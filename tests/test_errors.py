@@ -76,6 +76,7 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
     (lambda: OP("C[m,n] += A[m,k] * B[k,n]", m=1, n=1, k=1, j=1), ProblemError, ("got sizes for m, n, k, j",)),
     # devices
     (lambda: carver.CUDA("h300"), ArchError, ("no arch named 'h300'", "h200_sxm", "carver archs")),
+    (lambda: carver.CUDA("h200,mi300x"), ArchError, ("each has an --arch of its own",)),
     (lambda: carver.CUDA("mi300x"), ArchError, ("not a device of CUDA", "HIP('mi300x')")),
     (lambda: carver.CUDA("nowhere.toml"), ArchError, ("there is no file 'nowhere.toml'",)),
     (lambda: carver.CUDA(Path(__file__).parent), ArchError, ("is a folder, no TOML file",)),

@@ -100,6 +100,7 @@ def load(name: Arch | str | os.PathLike[str]) -> Arch:
     path = Path(text) if isinstance(name, os.PathLike) or text.endswith(".toml") else _known_as(text)
     if path is None:
         there = f"; there is a file {text}.toml: give it with its ending" if Path(f"{text}.toml").is_file() else ""
+        there += "; of several devices each has an --arch of its own" if "," in text else ""
         raise ArchError(
             f"no arch named {text!r}; nearest: {', '.join(_near(text))}; "
             f"carver archs lists all {len(names())}, or give the path of a TOML file{there}"
