@@ -192,7 +192,7 @@ def resolution(options: argparse.Namespace) -> None:
             halves[frame.half(row["kernel"])] += [timed] if len(timed) > 2 else []
             whole += [timed] if row["predicted_ms"][0] and row["measured_ms"][0] else []
     print(f"the first of each of {len(whole)} lists as its default")
-    for margin in (0.0, TIED, 0.1, 0.15):
+    for margin in (0.0, TIED, 0.05, 0.1, 0.15):
         found = [(taken(timed, TIED), timed[0], min(each[1] for each in timed)) for timed in whole]
         kept = [(pick if first[0] / pick[0] - 1 > margin else first, first, least) for pick, first, least in found]
         slow = np.array([pick[1] / first[1] for pick, first, _ in kept])
