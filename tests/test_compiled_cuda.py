@@ -12,6 +12,7 @@ import carver
 from carver.base.errors import ConfigError, DeviceError
 from carver.cli.main import main
 from carver.compiled.isa.sass import tool
+from carver.integrations.source import ordered
 
 
 def disassembles() -> bool:
@@ -73,3 +74,15 @@ def test_a_hint_is_inspected() -> None:
         carver.inspect(hint, arch="mi300x")
     with pytest.raises(ConfigError, match="triton is a triton kernel; inspect takes CUDA sources"):
         carver.inspect(op.recommend_hints(1, "triton")[0], arch="h100")
+
+
+@pytest.mark.parametrize(("head", "entry", "order"), [
+    ("void f(const float* __restrict__ x, float *y, int n)", "f", "xyn"),
+    ("void __launch_bounds__(256) f(int n, /* of (x) */ const float x[], // y, n\n float* const y)", "f", "nxy"),
+    ("template <typename T, int B> __global__ void f(T* y, T* x, unsigned int n)", "f<float, 4>", "yxn"),
+    ("void f(float* a, float* b, int m)", "f", "nyx"),
+    ("void g(float* y, float* x, int n)", "f", "nyx"),
+])  # fmt: skip
+def test_arguments_by_name_are_those_of_the_source(head: str, entry: str, order: str) -> None:
+    given = {"n": 4, "y": 1, "x": 2}
+    assert "".join(ordered(given, f"__global__ {head} {{ f(y, x, n); }}", entry)) == order

@@ -46,7 +46,7 @@ def inspect(
 
     Prints shared memory, registers, spills and blocks per SM, and for each loop how often a program runs it, its
     instructions by pipe, its bytes, and the time of a single warp. A CUDA source without --args says the same, but not
-    how often its loops run. A file of arguments, in the order of the parameters (block: where the caller chooses it):
+    how often its loops run. A file of arguments (block: where the caller chooses it):
 
     \b
         grid = ["ceil(M, BLOCK_M) * ceil(N, BLOCK_N)"]

@@ -26,14 +26,15 @@ from ..run.spec import HintKernel, Kernel, dim3
 def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, block: Any, arch: Arch) -> Binary:
     """Compile a source with the configuration as further macros: by nvcc or NVRTC, for AMD by clang.
 
-    `args`: tensors and numbers in the order of the function's parameters, or by name in that order; a Python int is
-    passed as a C `int`, a float as a `float`. Without them the kernel's `params` and `scalars` say what it takes. Grid
+    `args`: tensors and numbers by name or in the order of the function's parameters; a Python int is passed as a C
+    `int`, a float as a `float`. Without them the kernel's `params` and `scalars` say what it takes. Grid
     and block are the kernel's own unless given. Raises CompileError.
     """
     if kernel.is_triton or kernel.kind != "cuda":
         raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")
     given = replace(kernel, defines={**kernel.defines, **config})
-    source = instantiated(given.compiled_from(arch), kernel.entry)
+    written = given.compiled_from(arch)
+    source = instantiated(written, kernel.entry)
     if arch.vendor == "amd":
         compiler = hip_compiler()
         source = for_amd(source, compiler)
@@ -50,12 +51,26 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
             f"{compiler.version} does not know {arch.isa}: install a newer clang (gfx950 and gfx1250 came with 20 and "
             "22), and name it by CARVER_HIP_CLANG, or give carver.Binary what another compiler makes"
         ) from None
+    if isinstance(args, Mapping):
+        args = ordered(args, written.path.read_text(encoding="utf-8", errors="replace"), kernel.entry)
     names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
         code, symbol(code, kernel.entry), tuple(map(_passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
         dim3("block", kernel.block if block is None else block), kernel.shared_bytes, names=names,
     )  # fmt: skip
+
+
+def ordered(args: Mapping[str, Any], text: str, entry: str) -> Mapping[str, Any]:
+    """Arguments in the order of the parameters of the same names in the source; of other names, as they are given."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
+    for listed in re.findall(rf"\b{name}\s*\(([^()]*)\)\s*\{{", code):
+        names = [re.sub(r"[=\[].*", "", each).split()[-1:] for each in listed.split(",")]
+        parameters = [word.lstrip("*&") for last in names for word in last]
+        if sorted(parameters) == sorted(args):
+            return {name: args[name] for name in parameters}
+    return args
 
 
 def instantiated(source: Source, entry: str) -> Source:
