@@ -192,7 +192,7 @@ class Kernel(Record, eq=False):
     def __repr__(self) -> str:
         return f"Kernel({self.operator}/{self.name})"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # compiled expressions cannot be pickled: load by name
+    def __reduce__(self) -> tuple[Any, ...]:  # functions of expressions cannot be pickled: load by name
         return load, (self.path, self.operator)
 
 
