@@ -48,8 +48,7 @@ class Matrix(Record):
     flops_per_clk_per_sm: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, repr=False, match_args=False)
-class Arch:
+class Arch(Record):
     """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 
     name: str

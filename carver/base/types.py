@@ -41,8 +41,8 @@ class FrozenDict(dict[str, Value]):
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record:
     """A frozen dataclass with methods that all of them share: `class Tensor(Record)`. A decorator compiles six for each
-    class, which took a third of the time of `import carver`; what the reference shows has one, for its signature. With
-    `eq=False` a record is equal to itself alone."""
+    class, which took a third of the time of `import carver`; what users make themselves and the reference shows has
+    one, for its signature. With `eq=False` a record is equal to itself alone."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     _fields: ClassVar[dict[str, Field[Any]]]

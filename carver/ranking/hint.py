@@ -85,8 +85,7 @@ class Told(Record):
 NOT_MEASURED = "not measured"
 
 
-@dataclass(frozen=True, repr=False, match_args=False)
-class Hint:
+class Hint(Record):
     """A ranked configuration. Fields that its kernel does not have are None, or absent from a mapping.
 
     `block`, `warp` and `thread` are extents in elements of the output, one for each tiled axis: (rows, columns) for a

@@ -158,8 +158,7 @@ class Step(Record):
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(Record):
     """How a search came to its ranking."""
 
     steps: tuple[Step, ...]
