@@ -8,13 +8,8 @@ The lists are those of flash-linear-attention (`fla-core` 0.6.0, einops) in `tes
 each kernel, with the arguments written there and random values. Ways: Triton's own tuner, `enable_triton(3)`, pinned
 (two runs that choose by themselves, and the others from the table of the first). All processes start at once, import
 what they need and wait for their turn, so that one measures at a time; they share Triton's compiled code, which is
-made before, four lists at a time. With `--gpus 4` as many measure at a time, each on its own GPU, as the ranks of a
-distributed program do. All configurations are also timed well: rounds in another order each, L2 cleared before each
-run. Every line is written as it comes. `picks` adds what pinned mode takes, computed without a GPU.
-
-With `--layers 20` there follow decoders of so many layers, compiled by PyTorch: in deterministic mode, with
-`carver.export.inductor.pinned` (two processes), and with max-autotune. They are compiled side by side, and measured one
-after another: milliseconds of a replayed CUDA graph, a hash of the output's bits in two runs, and of what was taken.
+made before, four lists at a time. All configurations are also timed well: rounds in another order each, L2 cleared
+before each run. Every line is written as it comes. `picks` adds what pinned mode takes, computed without a GPU.
 """
 
 from __future__ import annotations
@@ -23,20 +18,17 @@ import argparse
 import contextlib
 import functools
 import importlib
-import itertools
 import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
@@ -138,73 +130,6 @@ def picks(options: argparse.Namespace) -> None:
         print(row["kernel"], found, flush=True)
 
 
-ARMS = ("deterministic", "pinned", "pinned again", "max-autotune", "pinned, Triton's matmuls")
-LAYERS = "layers, "
-TOKENS = 1024
-
-
-def compiled(options: argparse.Namespace) -> None:
-    """One process: a decoder compiled by Inductor in one of its ways."""
-    import torch
-    from kernels.decoder import HEAD, Block
-
-    from carver.export import inductor
-
-    config, arm = torch._inductor.config, options.way.removeprefix(LAYERS)
-    torch.manual_seed(0)
-    sizes = {"hidden": 2048, "inner": 5632, "heads": 16, "kv_heads": 4}
-    layers = torch.nn.ModuleList(Block(**sizes) for _ in range(options.layers)).to("cuda", torch.bfloat16).eval()
-    x = torch.randn(TOKENS, sizes["hidden"], device="cuda", dtype=torch.bfloat16)
-    angles = torch.outer(torch.arange(TOKENS), 10000.0 ** -(torch.arange(HEAD) % (HEAD // 2) * 2 / HEAD)).cuda()
-    cos, sin = angles.cos().bfloat16(), angles.sin().bfloat16()
-
-    def decoder(y: torch.Tensor) -> torch.Tensor:
-        for layer in layers:
-            y = layer(y, cos, sin)
-        return y
-
-    waiting()
-    if arm.startswith("pinned"):
-        ways: Any = inductor.pinned(library="Triton" not in arm)
-    elif arm == "deterministic":
-        ways = config.patch(deterministic=True)
-    else:
-        ways = config.patch(max_autotune=True)
-    with torch.no_grad(), nothing_kept(), ways as log:
-        began = time.monotonic()
-        run = torch.compile(decoder)
-        first = run(x)
-        torch.cuda.synchronize()
-        row: dict[str, Any] = {"arm": arm, "layers": options.layers, "compile_s": time.monotonic() - began}
-        if arm.startswith("pinned"):
-            row |= {"hash": log.hash, "refused": log.refused, "taken": [str(pin) for pin in log.picks.values()]}
-            row["lists"] = [len(pin.candidates) for pin in log.picks.values()]
-        write(options.out, row)
-        waiting()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = run(x)
-        times = [frame.queued(graph.replay)[0] for _ in range(5)]
-        bits = [sha256(y.view(torch.int16).cpu().numpy().tobytes()).hexdigest()[:16] for y in (first, found)]
-        write(options.out, {"arm": arm, "ms": sorted(times)[2], "times_ms": times, "bits": bits,
-                            "torch": torch.__version__, "gpu": torch.cuda.get_device_name()})  # fmt: skip
-
-
-@contextlib.contextmanager
-def nothing_kept() -> Iterator[None]:
-    """Neither a compiled graph nor a tuning result of before."""
-    import torch
-
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # compilers may still write there
-        torch._inductor.config.patch(force_disable_caches=True),
-        mock.patch.dict("os.environ", TORCHINDUCTOR_CACHE_DIR=folder, TRITON_CACHE_DIR=f"{folder}/triton"),
-    ):
-        torch._dynamo.reset()
-        yield
-        torch._dynamo.reset()
-
-
 def waiting() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -217,13 +142,11 @@ def write(out: Path, row: Mapping[str, Any]) -> None:
 
 def one(options: argparse.Namespace) -> None:
     """One process: what a way of tuning chooses for each list, and seconds of its first call."""
-    if options.way.startswith(LAYERS):
-        compiled(options)
-        return
     import torch
 
-    parts = {EMPTY: SIDE, "timed": options.gpus}.get(options.way, 0)
-    wanted = chosen(options.lists)[options.run :: parts] if parts else chosen(options.lists)
+    wanted = chosen(options.lists)
+    if options.way == EMPTY:
+        wanted = wanted[options.run :: SIDE]
     for row in wanted:
         importlib.import_module(row["kernel"].rpartition(".")[0])
     torch.ones(1, device="cuda").sum().item()
@@ -279,68 +202,40 @@ def timed(wanted: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> N
                             "gpu": torch.cuda.get_device_name()})  # fmt: skip
 
 
-def go(process: Any) -> None:
-    process.done = False
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write("go\n")
-        process.stdin.flush()
-
-
 def run(options: argparse.Namespace) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as home:
         shared = os.environ | {"TRITON_CACHE_DIR": f"{home}/triton", "CARVER_CACHE_DIR": f"{home}/carver"}
         times = range(options.times)
-        ways = [*((EMPTY, i, "") for i in range(SIDE)), *(("timed", i, "") for i in range(options.gpus))]
+        ways = [*((EMPTY, i, "") for i in range(SIDE)), ("timed", 0, "")]
         ways += [*(("triton", i, "") for i in times), *(("carver", i, "") for i in times)]
         ways += [("pinned", i, f"pins{i}") if i < 2 else ("pinned, table", i, "pins0") for i in times]
         ways = [way for way in ways if not options.ways or way[0] in (EMPTY, *options.ways)]
-        arms = [(LAYERS + arm, 0, "") for arm in ARMS] if options.layers else []
         started = []
-        for way, i, table in ways + arms:
+        for way, i, table in ways:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
                        str(options.out.resolve()), "--lists", str(options.lists), "--table", f"{home}/{table}",
-                       "--rounds", str(options.rounds), "--limit", str(3 * options.lists),
-                       "--layers", str(options.layers), "--gpus", str(options.gpus)]  # fmt: skip
+                       "--rounds", str(options.rounds), "--limit", str(3 * options.lists)]  # fmt: skip
             command += ["--margin", str(options.margin)] if options.margin is not None else []
-            pipe, env = subprocess.PIPE, dict(shared)
-            if options.gpus > 1:
-                env["CUDA_VISIBLE_DEVICES"] = str(i % options.gpus)
-            started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env))
+            pipe = subprocess.PIPE
+            started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=shared))
         for process in started:
             assert process.stdout is not None
             process.stdout.readline()
         print(f"{len(started)} processes are ready after {time.monotonic() - began:.0f} s", flush=True)
-        decoders = started[len(ways) :]
-
-        def ended(process: Any, what: str, until: float) -> None:
-            try:
-                process.communicate("go\n", timeout=max(until - (time.monotonic() - began), 0.1))
-            except (subprocess.TimeoutExpired, BrokenPipeError):
-                process.kill()
-                process.wait()
-            print(what, "ended with", process.returncode, f"after {time.monotonic() - began:.0f} s", flush=True)
-
-        turns = [list(turn) for _, turn in itertools.groupby(range(len(ways)), key=lambda at: ways[at][0])]
-        for turn in turns:
-            side = SIDE if ways[turn[0]][0] == EMPTY else options.gpus
-            for together in (turn[at : at + side] for at in range(0, len(turn), side)):
-                for at in together:
-                    go(started[at])
-                for at in together:
-                    left = options.limit - (options.kept if decoders else 0.0)
-                    ended(started[at], f"{ways[at][0]} {ways[at][1]}", left)
-        for process in decoders:
-            go(process)
-        late = threading.Timer(
-            max(options.limit - 10 - (time.monotonic() - began), 1), lambda: [p.kill() for p in decoders if not p.done]
-        )
-        late.start()
-        for process in decoders:
-            process.done = bool(process.stdout.readline())  # it is compiled, or was ended
-        late.cancel()
-        for process, arm in zip(decoders, ARMS, strict=False):
-            ended(process, arm, options.limit)
+        for together in (started[:SIDE], *([process] for process in started[SIDE:])):
+            for process in together:
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write("go\n")
+                    process.stdin.flush()
+            for process in together:
+                try:
+                    process.communicate(timeout=max(options.limit - (time.monotonic() - began), 0.1))
+                except (subprocess.TimeoutExpired, BrokenPipeError):
+                    process.kill()
+                    process.wait()
+                way, i, _ = ways[started.index(process)]
+                print(f"{way} {i} ended with {process.returncode} after {time.monotonic() - began:.0f} s", flush=True)
         for path in Path(home).glob("pins0/*.json"):
             (options.out.parent / f"pins_{path.name}").write_bytes(path.read_bytes())
 
@@ -357,10 +252,7 @@ def main() -> None:
         made.add_argument("--rounds", type=int, default=3)
         made.add_argument("--ways", nargs="+", default=[], help="triton, carver, pinned, timed; all of them by default")
         made.add_argument("--limit", type=float, default=110.0, help="seconds for all")
-        made.add_argument("--gpus", type=int, default=1, help="processes that measure at a time, each on its own GPU")
         made.add_argument("--margin", type=float)
-        made.add_argument("--layers", type=int, default=0, help="of decoders that are compiled; 0 is none")
-        made.add_argument("--kept", type=float, default=50.0, help="seconds of all that are kept for them")
         made.add_argument("--way", default="triton")
         made.add_argument("--run", type=int, default=0)
         made.add_argument("--table", default="")
