@@ -211,7 +211,7 @@ def run(options: argparse.Namespace) -> None:
         ways += [*(("triton", i, "") for i in times), *(("carver", i, "") for i in times)]
         ways += [("pinned", i, f"pins{i}") if i < 2 else ("pinned, table", i, "pins0") for i in times]
         ways = [way for way in ways if not options.ways or way[0] in (EMPTY, *options.ways)]
-        started = []
+        started: list[Any] = []
         for way, i, table in ways:
             command = [sys.executable, str(Path(__file__)), "one", "--way", way, "--run", str(i), "--out",
                        str(options.out.resolve()), "--lists", str(options.lists), "--table", f"{home}/{table}",
@@ -220,7 +220,6 @@ def run(options: argparse.Namespace) -> None:
             pipe = subprocess.PIPE
             started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=shared))
         for process in started:
-            assert process.stdout is not None
             process.stdout.readline()
         print(f"{len(started)} processes are ready after {time.monotonic() - began:.0f} s", flush=True)
         for together in (started[:SIDE], *([process] for process in started[SIDE:])):
