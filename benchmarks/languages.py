@@ -1,36 +1,26 @@
-"""Kernels of our own in CUDA C++, TileLang, CuTe DSL, cuTile, Gluon, Numba and Warp: built with no GPU, then checked
-and timed on one.
+"""Kernels of our own in CUDA C++, TileLang, CuTe DSL, cuTile, Gluon, Numba and Warp, built with no GPU.
 
     python benchmarks/languages.py build FOLDER [--only NAME] [--arch h100]
-    python benchmarks/languages.py time FOLDER --out FILE.jsonl [--seconds 90] [--counters 0]
-    python benchmarks/languages.py join FOLDER FILE.jsonl
+    python benchmarks/languages.py join FOLDER TABLE.jsonl.gz
 
 `build` compiles every configuration and writes `problems.json.gz` and `cubins.tar.xz` into FOLDER, as
-`benchmarks/machine.py predict` reads them. `time` runs on a machine with an NVIDIA GPU, PyTorch and its driver alone:
-it launches the cubins, compares what they write with a result in double precision on random inputs, or with what the
-first writes where that is gone (those whose times ship have it at commit c7394a82), and times each 25 times in two
-passes of random order, with a buffer of 128 MiB read before each launch. It writes a line for each configuration as it
-is done. With `--counters N` Nsight Compute counts N launches a problem after that, if it is there.
-`join` adds what was measured to the problems of FOLDER: `tests/data/h100/languages.jsonl.gz`, say.
+`benchmarks/machine.py predict` reads them. `join` adds what was measured to the problems of FOLDER:
+`tests/data/h100/languages.jsonl.gz`, say. `time` of commit c7394a82 measured these: it held what each configuration
+writes against a result in double precision, timed it 25 times in two passes of random order, with a buffer of 128 MiB
+read before each launch, and had Nsight Compute count some of the launches.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gzip
 import hashlib
 import io
 import json
-import math
 import os
-import random
-import statistics
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -39,6 +29,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import frame  # noqa: E402
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
@@ -46,19 +37,12 @@ from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
 
-EXACT = 2e-4
-"""Integers have to be equal where no larger error is allowed, as where places are rounded to whole numbers."""
-CTYPES = {"i8": ctypes.c_int8, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32,
-          "f32": ctypes.c_float, "f64": ctypes.c_double}  # fmt: skip
 MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
 """Of `cuTensorMapEncodeTiled`."""
 
 
 def problems() -> list[Problem]:
     return [*first_problems(), *more_problems(), *third_problems(), *fourth_problems(), *fifth_problems()]
-
-
-# ------------------------------------------------------------------------------------------------------ with no GPU
 
 
 def build(folder: Path, only: str, arch_name: str) -> None:
@@ -212,367 +196,36 @@ def values(given: dict[str, Any]) -> dict[str, Any]:
     return {name: contents(given["tensors"][name], seeds[name]) for name in given.get("values", ())}
 
 
-# ------------------------------------------------------------------------------------------------------ with a GPU
-
-
-def tensor_of(spec: dict[str, Any], seed: int) -> Any:
-    import torch
-
-    kind, shape, init = getattr(torch, spec["dtype"]), spec["shape"], spec["init"]
-    generator = torch.Generator(device="cuda").manual_seed(seed)
-    if init in ("starts", "cols", "which", "pages"):
-        return torch.from_numpy(contents(spec, seed)).cuda()
-    if init == "bits":
-        return torch.randint(-(2**31), 2**31, shape, device="cuda", generator=generator, dtype=torch.int64).to(kind)
-    if init in ("small", "cells", "low"):
-        most = {"small": 100, "cells": 2, "low": 1 << 16}[init]
-        return torch.randint(0, most, shape, device="cuda", generator=generator, dtype=kind)
-    if init == "less":
-        return -torch.rand(shape, device="cuda", generator=generator)
-    if init in ("randn", "rand"):
-        return getattr(torch, init)(shape, device="cuda", generator=generator).to(kind)
-    return torch.zeros(shape, device="cuda", dtype=kind)
-
-
-class Driver:
-    def __init__(self) -> None:
-        self.library = ctypes.CDLL("libcuda.so.1")
-
-    def __call__(self, name: str, *args: Any) -> None:
-        if code := getattr(self.library, name)(*args):
-            text = ctypes.c_char_p()
-            self.library.cuGetErrorName(code, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {text.value.decode() if text.value else code}")
-
-
-class Loaded:
-    """A configuration whose code is loaded and whose parameters are laid out."""
-
-    def __init__(self, driver: Driver, code: bytes, config: dict[str, Any], tensors: dict[str, Any],
-                 constants: dict[str, str]) -> None:  # fmt: skip
-        self.driver, self.keep, self.held = driver, [], []
-        self.module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        driver("cuModuleLoadData", ctypes.byref(self.module), code)
-        driver("cuModuleGetFunction", ctypes.byref(self.function), self.module, config["symbol"].encode())
-        shared = config["shared_dynamic"]
-        if shared >= 48 << 10:  # beside what the code itself has
-            driver("cuFuncSetAttribute", self.function, 8, shared)
-        for symbol, name in constants.items():
-            place, size = ctypes.c_uint64(), ctypes.c_size_t()
-            driver("cuModuleGetGlobal_v2", ctypes.byref(place), ctypes.byref(size), self.module, symbol.encode())
-            driver("cuMemcpyDtoD_v2", place, ctypes.c_uint64(tensors[name].data_ptr()), size)
-        self.keep = [self._parameter(given, tensors) for given in config["args"]]
-        self.params = (ctypes.c_void_p * max(1, len(self.keep)))(*map(ctypes.addressof, self.keep))
-        self.dims = (*config["grid"], *config["block"], shared)
-
-    def _parameter(self, given: dict[str, Any], tensors: dict[str, Any]) -> Any:
-        if "struct" in given:
-            raw = (ctypes.c_uint64 * -(-given["struct"]["size"] // 8))()
-            ctypes.memmove(raw, bytes.fromhex(given["struct"]["hex"]), given["struct"]["size"])
-            for at, name, _ in given["struct"]["ptrs"]:
-                ctypes.c_uint64.from_address(ctypes.addressof(raw) + at).value = tensors[name].data_ptr()
-            return raw
-        if "map" in given:
-            return self._tensor_map(*given["map"][1:], tensors=tensors)
-        if "t" in given:
-            return ctypes.c_uint64(tensors[given["t"]].data_ptr())
-        return ctypes.c_uint64(0) if "null" in given else CTYPES[given["type"]](given["s"])
-
-    def _tensor_map(self, kind: int, rank: int, name: str, *numbers: int, tensors: dict[str, Any]) -> Any:
-        room = (ctypes.c_uint8 * 192)()
-        at = -ctypes.addressof(room) % 64
-        dims, strides, box, steps = (numbers[i * rank : (i + 1) * rank] for i in range(4))
-        interleave, swizzle, promotion, fill = numbers[4 * rank :]
-        u64, u32 = ctypes.c_uint64, ctypes.c_uint32
-        self.driver(
-            "cuTensorMapEncodeTiled", ctypes.byref(room, at), kind, rank, u64(tensors[name].data_ptr()),
-            (u64 * rank)(*dims), (u64 * rank)(*strides[1:]), (u32 * rank)(*box), (u32 * rank)(*steps),
-            interleave, swizzle, promotion, fill,
-        )  # fmt: skip
-        self.held.append(room)
-        return (ctypes.c_uint8 * 128).from_buffer(room, at)
-
-    def __call__(self) -> None:
-        if code := self.driver.library.cuLaunchKernel(self.function, *self.dims, None, self.params, None):
-            raise RuntimeError(f"cuLaunchKernel: {code}")
-
-
-def wrong(problem: Problem, given: dict[str, Any], tensors: dict[str, Any], expected: dict[str, Any],
-          config: dict[str, Any]) -> float:  # fmt: skip
-    """The relative error of what was written."""
-    import torch
-
-    if problem.name.startswith("cuda_scan_"):
-        tile = config["BLOCK"] * config["ITEMS"]
-        expected = {"out": tensors["x"].reshape(-1, tile).cumsum(-1).reshape(-1)}
-    if problem.name.startswith("cuda_ranked_"):
-        expected = {"out": tensors["x"].reshape(-1, config["BLOCK"] * config["ITEMS"]).sort(-1).values}
-    worst = 0.0
-    for name, right in expected.items():
-        got, want = tensors[name].double().reshape(-1), right.double().reshape(-1)
-        worst = max(worst, float((got - want).norm() / want.norm().clamp_min(1e-30)))
-        if problem.tolerance <= EXACT and "float" not in given["tensors"][name]["dtype"] and not torch.equal(got, want):
-            return math.inf
-    return math.inf if math.isnan(worst) else worst
-
-
-def doubled(tensors: dict[str, Any]) -> dict[str, Any]:
-    return {name: each.double() if each.is_floating_point() else each for name, each in tensors.items()}
-
-
-def emptied(given: dict[str, Any], tensors: dict[str, Any]) -> None:
-    import torch
-
-    for name, spec in given["tensors"].items():
-        if spec["out"]:
-            tensors[name].zero_() if spec["init"] == "zero" else tensors[name].view(torch.uint8).fill_(255)
-
-
-def timing(folder: Path, out: Path, seconds: float, counters: int) -> None:
-    import torch
-
-    began = time.time()
-    driver, buffer = Driver(), torch.zeros(32 << 20, device="cuda")
-    held = codes(folder)
-    by_name = {problem.name: problem for problem in problems()}
+def join(folder: Path, table: Path) -> None:
+    """What was measured, by configuration, added to the problems of a folder."""
     with gzip.open(folder / "problems.json.gz") as file:
         every = json.load(file)
-    with out.open("a", encoding="utf-8") as file:
-
-        def log(**row: Any) -> None:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
-        log(device=torch.cuda.get_device_name(), torch=torch.__version__)
-        for given in every:
-            problem = by_name[given["problem"]]
-            if time.time() - began > seconds:
-                log(problem=problem.name, error="not reached")
-                continue
-            torch.cuda.empty_cache()
-            tensors = {name: tensor_of(spec, 100 + i) for i, (name, spec) in enumerate(given["tensors"].items())}
-            try:
-                expected = problem.right(doubled(tensors)) if problem.right else {}
-            except (RuntimeError, TypeError, ValueError) as error:  # of memory, say: the others are timed all the same
-                log(problem=problem.name, error=str(error))
-                continue
-            ready: dict[int, Loaded] = {}
-            for i, config in enumerate(given["configs"]):
-                emptied(given, tensors)
-                try:
-                    one = Loaded(driver, held[config["cubin"]], config, tensors, given["constants"])
-                    one()
-                    driver("cuCtxSynchronize")
-                except RuntimeError as error:
-                    log(problem=problem.name, i=i, error=str(error))
-                    if "ILLEGAL" in str(error) or "FAILED" in str(error):
-                        return
-                    continue
-                expected = expected or {name: tensors[name].clone() for name in problem.out}
-                off = wrong(problem, given, tensors, expected, config["config"])
-                if off > problem.tolerance:
-                    log(problem=problem.name, i=i, error=f"wrong: relative error {off}")
-                else:
-                    ready[i] = one
-            del expected
-            passes: dict[int, list[list[float]]] = {i: [] for i in ready}
-            for turn in range(2):
-                order = list(ready)
-                random.Random(turn).shuffle(order)
-                for i in order:
-                    passes[i].append(measured(ready[i], buffer, 3 if not turn else 8, 25))
-            for i, both in passes.items():
-                medians = [statistics.median(each) for each in both]
-                spread = max((sorted(each)[18] - sorted(each)[6]) / statistics.median(each) for each in both)
-                log(
-                    problem=problem.name,
-                    i=i,
-                    ms=math.exp(sum(map(math.log, medians)) / 2),
-                    passes=medians,
-                    spread=spread,
-                )
-            for one in ready.values():
-                driver("cuModuleUnload", one.module)
-            print(
-                f"{problem.name}: {len(ready)} of {len(given['configs'])} right, {time.time() - began:.1f} s",
-                flush=True,
-            )
-    if counters:
-        counted(folder, out, counters, max(seconds + 40 - (time.time() - began), 20))
-
-
-def measured(one: Loaded, buffer: Any, warm: int, count: int) -> list[float]:
-    import torch
-
-    events = [[torch.cuda.Event(enable_timing=True) for _ in "ab"] for _ in range(count)]
-    torch.cuda.set_stream(torch.cuda.default_stream())
-    for _ in range(warm):
-        one()
-    for first, last in events:
-        buffer.sum()
-        first.record()
-        one()
-        last.record()
-    torch.cuda.synchronize()
-    return [first.elapsed_time(last) for first, last in events]
-
-
-METRICS = (
-    "gpu__time_duration.sum",
-    "smsp__inst_executed.sum",
-    "sm__inst_executed_pipe_alu.sum",
-    "sm__inst_executed_pipe_fma.sum",
-    "sm__inst_executed_pipe_lsu.sum",
-    "sm__inst_executed_pipe_xu.sum",
-    "sm__inst_executed_pipe_fp64.sum",
-    "sm__inst_executed_pipe_tensor.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "lts__t_bytes.sum",
-    "lts__t_sectors.sum",
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "lts__t_sectors_op_atom.sum",
-    "lts__t_sectors_op_red.sum",
-    "lts__t_sectors_srcunit_tex.sum",
-    "lts__t_sectors_srcunit_tex_op_read.sum",
-    "l1tex__m_xbar2l1tex_read_bytes.sum",
-    "l1tex__t_bytes.sum",
-    "l1tex__t_sectors.sum",
-    "l1tex__t_sector_hit_rate.pct",
-    "l1tex__data_bank_conflicts_pipe_lsu.sum",
-    "l1tex__data_pipe_lsu_wavefronts.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-)
-
-
-def counted(folder: Path, out: Path, count: int, seconds: float) -> None:
-    """Nsight Compute over a launch of `count` configurations a problem, spread over their times."""
-    command = [
-        "ncu",
-        "--clock-control",
-        "none",
-        "--profile-from-start",
-        "off",
-        "--csv",
-        "--page",
-        "raw",
-        "--print-units",
-        "base",
-        "--log-file",
-        f"{out}.ncu.csv",
-        "--metrics",
-        ",".join(METRICS),
-        sys.executable,
-        __file__,
-        "launch",
-        str(folder),
-        str(out),
-        str(count),
-    ]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-        print(ran.stdout[-500:], ran.stderr[-500:])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        print(f"no counters: {error}")
-
-
-def launch(folder: Path, out: Path, count: int) -> None:
-    """What Nsight Compute looks at; writes what was launched, in order, beside `out`."""
-    import torch
-
-    runtime = torch.cuda.cudart()
-    driver, held = Driver(), codes(folder)
-    rows = [row for row in map(json.loads, out.read_text().splitlines()) if "ms" in row]
-    with gzip.open(folder / "problems.json.gz") as file:
-        every = json.load(file)
-    for given in every:
-        mine = sorted((row["ms"], row["i"]) for row in rows if row["problem"] == given["problem"])
-        if not mine:
-            continue
-        torch.cuda.empty_cache()
-        tensors = {name: tensor_of(spec, 100 + i) for i, (name, spec) in enumerate(given["tensors"].items())}
-        for place in sorted({round(k * (len(mine) - 1) / max(count - 1, 1)) for k in range(count)}):
-            i = mine[place][1]
-            one = Loaded(driver, held[given["configs"][i]["cubin"]], given["configs"][i], tensors, given["constants"])
-            emptied(given, tensors)
-            torch.cuda.synchronize()
-            runtime.cudaProfilerStart()
-            one()
-            torch.cuda.synchronize()
-            runtime.cudaProfilerStop()
-            with Path(f"{out}.launched").open("a") as file:
-                file.write(f"{given['problem']} {i}\n")
-
-
-def codes(folder: Path) -> dict[str, bytes]:
-    with tarfile.open(folder / "cubins.tar.xz") as archive:
-        return {Path(each.name).stem: archive.extractfile(each).read() for each in archive if each.isfile()}  # type: ignore[union-attr]
-
-
-# ------------------------------------------------------------------------------------------------------ afterwards
-
-
-def join(folder: Path, out: Path) -> None:
-    """What `time` wrote, or a table of it by configuration, added to the problems of a folder."""
-    with gzip.open(folder / "problems.json.gz") as file:
-        every = json.load(file)
-    by_place = {(given["problem"], i): config for given in every for i, config in enumerate(given["configs"])}
-    by_config = {(name, json.dumps(config["config"])): config for (name, _), config in by_place.items()}
-    text = gzip.decompress(out.read_bytes()) if out.suffix == ".gz" else out.read_bytes()
-    for row in map(json.loads, text.decode().splitlines()):
-        if "i" in row:
-            config = by_place[row["problem"], row["i"]]
-        elif "config" in row:
+    by_config = {
+        (given["problem"], json.dumps(config["config"])): config for given in every for config in given["configs"]
+    }
+    for row in frame.rows(table):
+        if "config" in row:
             config = by_config[row["problem"], json.dumps(row["config"])]
-        else:
-            continue
-        config |= {key: row[key] for key in ("ms", "error", "spread", "ncu") if key in row}
-    for place, counters in launches_counted(out):
-        by_place[place]["ncu"] = counters
+            config |= {key: row[key] for key in ("ms", "error", "spread", "ncu") if key in row}
     with gzip.open(folder / "problems.json.gz", "wt") as file:
         json.dump(every, file)
-
-
-def launches_counted(out: Path) -> Iterator[tuple[tuple[str, int], dict[str, float]]]:
-    import csv
-
-    table, order = Path(f"{out}.ncu.csv"), Path(f"{out}.launched")
-    if not (table.exists() and order.exists()):
-        return
-    lines = [line for line in table.read_text().splitlines() if line.startswith('"')]
-    rows = list(csv.DictReader(lines))[1:]  # the first line is of units
-    for which, row in zip(order.read_text().splitlines(), rows, strict=False):
-        name, i = which.split()
-        yield (name, int(i)), {key: float(row[key].replace(",", "")) for key in METRICS if row.get(key, "").strip()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("build", "time", "join", "launch"):
-        each = commands.add_parser(name)
-        each.add_argument("folder", type=Path)
-        if name == "build":
-            each.add_argument("--only", default="")
-            each.add_argument("--arch", default="h100")
-        elif name == "time":
-            each.add_argument("--out", type=Path, required=True)
-            each.add_argument("--seconds", type=float, default=90.0)
-            each.add_argument("--counters", type=int, default=0)
-        else:
-            each.add_argument("out", type=Path)
-        if name == "launch":
-            each.add_argument("count", type=int)
+    built = commands.add_parser("build")
+    built.add_argument("folder", type=Path)
+    built.add_argument("--only", default="")
+    built.add_argument("--arch", default="h100")
+    joined = commands.add_parser("join")
+    joined.add_argument("folder", type=Path)
+    joined.add_argument("table", type=Path)
     given = parser.parse_args()
     if given.command == "build":
         build(given.folder, given.only, given.arch)
-    elif given.command == "time":
-        timing(given.folder, given.out, given.seconds, given.counters)
-    elif given.command == "launch":
-        launch(given.folder, given.out, given.count)
     else:
-        join(given.folder, given.out)
+        join(given.folder, given.table)
 
 
 if __name__ == "__main__":

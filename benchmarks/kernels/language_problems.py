@@ -15,8 +15,7 @@ MOST = 14
 @dataclass(frozen=True)
 class Problem:
     """`tensors`: name: (type, shape, content). `out`: those that are written. `launch`: a configuration to grid, block
-    and shared bytes. `right`: tensors in double precision to what is right of each output. Kernels whose times ship
-    were held against it: now configurations have to agree."""
+    and shared bytes."""
 
     name: str
     tensors: dict[str, tuple[str, tuple[int, ...], str]]
@@ -28,13 +27,10 @@ class Problem:
     allowed: Callable[[dict[str, Any]], bool] = lambda c: True
     made: str = ""
     """The function of kernels/languages.py, of other languages than CUDA C++."""
-    tolerance: float = 2e-4
     defines: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     values: tuple[str, ...] = ()
     """Tensors whose contents are given to the evaluator."""
-    right: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-
     source: str = "languages.cu"
 
     @property
@@ -110,7 +106,6 @@ def problems() -> list[Problem]:
             ("out", "pos", BODIES),
             {"BLOCK": [64, 128, 256, 512], "PER": [1, 2, 4], "UNROLL": [1, 2, 4, 8]},
             lambda c: (BODIES // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
-            tolerance=1e-3,
         ),
         Problem(
             "cuda_spmv_64k",
@@ -162,7 +157,6 @@ def problems() -> list[Problem]:
                 2 <= c["BM"] // c["WM"] * (c["BN"] // c["WN"]) <= 16
                 and c["STAGES"] * (c["BM"] + c["BN"]) * c["BK"] * 2 < 220_000
             ),
-            tolerance=2e-3,
         ),
         Problem(
             "cuda_matvec_16384x7168",
@@ -175,7 +169,6 @@ def problems() -> list[Problem]:
             ("y", "A", "x", 7168),
             {"WARPS": [1, 2, 4, 8, 16], "ROWS": [1, 2, 4, 8], "VEC": [2, 4, 8]},
             lambda c: (16_384 // (c["WARPS"] * c["ROWS"]), c["WARPS"] * 32, 0),
-            tolerance=1e-3,
         ),
         Problem(
             "cuda_softmax_6000x6144",
@@ -209,7 +202,6 @@ def problems() -> list[Problem]:
             lambda c: (16_000 // c["ROWS"], c["ROWS"] * c["WARPS"] * 32, 0),
             lambda c: c["ROWS"] * c["WARPS"] <= 16,
             defines={"COLS": 3072},
-            tolerance=2e-3,
         ),
         Problem(
             "cuda_columns_12288x3072",
@@ -283,7 +275,6 @@ def problems() -> list[Problem]:
             {"BLOCK": [32, 64, 128, 256, 512], "TILED": [False, True]},
             lambda c: (32_768 // c["BLOCK"], c["BLOCK"], 0),
             made="numba_pairs",
-            tolerance=1e-3,
         ),
         Problem(
             "warp_nbody_16k",
@@ -293,7 +284,6 @@ def problems() -> list[Problem]:
             {"TILE": [1, 4, 16], "BLOCK": [32, 64, 128, 256]},
             lambda c: (16_384, c["BLOCK"], 0),
             made="warp_nbody",
-            tolerance=1e-3,
         ),
         Problem(
             "warp_rownorm_12000x2048",

@@ -17,7 +17,7 @@ def more_problems() -> list[Problem]:
 
     def problem(name: str, tensors: Any, *rest: Any, **more: Any) -> Problem:
         outs = tuple(each for each, (_, _, init) in tensors.items() if init in ("poison", "zero"))
-        return Problem(name, tensors, outs, *rest, **{"tolerance": 1e-3, "source": SOURCE, **more})
+        return Problem(name, tensors, outs, *rest, source=SOURCE, **more)
 
     def bulk_room(c: dict[str, Any]) -> int:
         return int(c["STAGES"] * c["CHUNK"] * 4)
@@ -75,7 +75,6 @@ def more_problems() -> list[Problem]:
             lambda c: ((4096 // c["BX"], 3072 // (c["BY"] * c["PER"])), (c["BX"], c["BY"]), 0),
             lambda c: 32 <= c["BX"] * c["BY"] <= 512,
             defines={"LIMIT": 256},
-            tolerance=0.1,
         ),
         problem(
             "cuda_star_512x384x128",
@@ -131,7 +130,6 @@ def more_problems() -> list[Problem]:
             {"BX": [16, 32, 64, 128, 256], "BY": [1, 2, 4, 8], "PER": [1, 2, 4]},
             lambda c: ((-(-6000 // (c["BX"] * c["PER"])), -(-4500 // c["BY"])), (c["BX"], c["BY"]), 0),
             lambda c: 64 <= c["BX"] * c["BY"] <= 512,
-            tolerance=0.02,
         ),
         problem(
             "cuda_cholesky_16k",
@@ -168,7 +166,6 @@ def more_problems() -> list[Problem]:
             ("out", 42),
             {"BLOCK": [64, 128, 256, 512, 1024], "PER": [1, 2, 4, 8], "ROUNDS": [1, 2, 5, 10]},
             lambda c: ((1 << 24) // (c["BLOCK"] * c["PER"]), c["BLOCK"], 0),
-            tolerance=2e-4,
         ),
         problem(
             "cuda_simpson_256k",
@@ -185,7 +182,6 @@ def more_problems() -> list[Problem]:
             {"BLOCK": [32, 64, 128, 256, 512], "UNROLL": [1, 4, 16, 64]},
             lambda c: (262_144 // c["BLOCK"], c["BLOCK"], 0),
             defines={"BINS": 16},
-            tolerance=2e-4,
         ),
         problem(
             "cuda_decode_256x2048",
@@ -198,7 +194,6 @@ def more_problems() -> list[Problem]:
             ("part", "q", "k", "v", LENGTH, SPLITS),
             {"WARPS": [1, 2, 4, 8, 16], "KEYS": [1, 2, 4, 8]},
             lambda c: ((HEADS, SPLITS), 32 * c["WARPS"], 0),
-            tolerance=2e-3,
         ),
         problem(
             "numba_smooth_6000x5000",
@@ -216,7 +211,6 @@ def more_problems() -> list[Problem]:
             {"BLOCK": [64, 128, 256, 512], "PER_SM": [1, 2, 4, 8]},
             lambda c: (132 * c["PER_SM"], c["BLOCK"], 0),
             made="numba_counted",
-            tolerance=2e-4,
         ),
         problem(
             "warp_gathered_1m",
