@@ -557,7 +557,7 @@ def test_a_bench_that_learns_starts_from_what_the_one_before_measured(
         asked.append(hints)
         rows = [SimpleNamespace(kernel=h.kernel, config=h.config, ok=True, conditions=(), median_ms=1.0) for h in hints]
         rows[0].median_ms, rows[1].conditions = 9.0, ({"disturbed_percent": 80},)
-        return SimpleNamespace(measurements=rows, ok=True, to_dict=dict, plot=None)
+        return SimpleNamespace(measurements=rows, ok=True, to_dict=dict, document=dict, plot=None)
 
     monkeypatch.setattr("carver.run.bench.benchmark", pretended)
     options = ["--dtype", "float32", "--arch", "cpu_avx2", "--device", "cpu", "--topk", "3", "--json", "--learn"]
