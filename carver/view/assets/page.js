@@ -68,10 +68,11 @@ function boundsKey(bounds) {
   return key(Object.fromEntries([...new Set(bounds)].map((name) => [name || "none", BOUNDS[name] ?? OTHER])));
 }
 
-// Text wraps in a column of up to 30 letters, on a phone of fewer, but within no word of up to 16.
-function leastWidth(text) {
+// Text wraps in a column of up to 30 letters (56 where it is long), on a phone of fewer in the first, but within no word of up to 16.
+function leastWidth(text, column) {
+  const share = text.length > 120 ? 110 : text.length > (column ? 20 : 40) ? 50 : 28;
   const word = Math.max(...text.split(" ").map((each) => each.length));
-  return `min-width:min(${Math.min(30, text.length) + 1}ch, max(${text.length > 20 ? 50 : 28}vw, ${Math.min(16, word) + 2}ch))`;
+  return `min-width:min(${Math.min(text.length > 120 ? 56 : 30, text.length) + 1}ch, max(${share}vw, ${Math.min(16, word) + 2}ch))`;
 }
 
 function plain(head, rows, words = [0]) {
@@ -79,7 +80,7 @@ function plain(head, rows, words = [0]) {
     make("thead", {}, make("tr", {}, head.map((name, i) => make("th", { class: words.includes(i) ? "word" : "" }, name)))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) =>
       make("td", !words.includes(i) ? { class: row.length < 3 ? "wrap" : "" } : { class: "word wrap",
-        style: row.length < 3 ? "" : leastWidth(String(cell ?? "")) }, cell ?? "")))))));
+        style: row.length < 3 ? "" : leastWidth(String(cell ?? ""), i) }, cell ?? "")))))));
 }
 
 // ---- candidates
