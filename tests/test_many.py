@@ -146,7 +146,7 @@ def every_one(problem: Problem, arch: carver.Arch, kernels: Sequence[Kernel]) ->
     """All candidates of the kernels that have any, priced."""
     its = catalogue(tuple(kernels), arch, problem.sizeless)
     [first] = its.fastest([problem], 10**6)
-    its._left = 0  # from now on formulas are traced
+    its._asked = True  # from now on formulas are traced, as for all problems but the first
     [answer] = its.fastest([problem], 10**6)
     for name in ("rows", "seconds", "candidates"):
         assert np.array_equal(getattr(first, name), getattr(answer, name))

@@ -36,9 +36,8 @@ MANY = 128
 FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
 """Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
 the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
-AS_THEY_ARE, EACH = 10_000, 2_000
-"""So many candidates are priced as they are before formulas are traced, which takes as long. A problem counts as so
-many more of them."""
+ONCE = 10_000
+"""Up to this many candidates of the first problem are priced as they are: tracing formulas takes as long as so many."""
 REACH, FAR = 1.1, 1.15
 """The first pass prices candidates whose lower bound is within this factor of the least bound. The second is Python's,
 where another pass takes as long as hundreds of rows."""
@@ -198,7 +197,7 @@ class Catalogue:
         self.tables = Tables.of([fixed_candidates(kernel, arch, sizeless) for kernel in kernels])
         starts = self.tables.starts
         self._apart = [*zip(starts, starts[1:], self.tables.tables, strict=False)]
-        self._left = AS_THEY_ARE
+        self._asked = False
         self.nbytes = 2 * sum(table.nbytes for table in self.tables.tables)  # columns of traced formulas take as much
 
     @cached_property
@@ -218,9 +217,9 @@ class Catalogue:
 
     def _fastest(self, problems: Sequence[Problem], topk: int) -> list[Answer]:
         every = [size_scope(problem) for problem in problems]
-        if len(every) == 1 and self._left > 0:  # a process may ask once: then tracing takes longer than all else
-            self._left -= EACH + len(self.tables.allowed(every)[0])
-            if self._left >= 0:
+        if len(every) == 1 and not self._asked:
+            self._asked = True  # a process may ask once: then tracing would take longer than all else
+            if len(self.tables.allowed(every)[0]) <= ONCE:
                 [one] = self._search(problems, every, topk, self._apart)
                 return [Answer(self, problems[0], *one)]
         found = [each for sizes in every if (each := self._at_once(sizes, topk))]
