@@ -152,7 +152,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def measured(rows: Sequence[Mapping[str, Any]], table: Path) -> list[dict[str, Any]]:
-    """Predictions with the times of a table of times, of what ran."""
+    """Predictions with the times of a table, of what ran."""
     times = {(row["problem"], json.dumps(row["config"])): row.get("ms") for row in read(table) if "problem" in row}
     places = {name: place for place, name in enumerate(sorted({row["problem"] for row in rows}))}
     keyed = [(row, times.get((row["problem"], json.dumps(row["config"])))) for row in rows]
