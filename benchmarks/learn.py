@@ -1,6 +1,6 @@
 """What learning while measuring gains over rank order, on measured tables.
 
-    python benchmarks/learn.py TABLE ... [--batch 3] [--trials 12] [--most 16] [--skip 0] [--plot FILE]
+    python benchmarks/learn.py TABLE ... [--batch 3] [--trials 12] [--most 16] [--skip 0]
     python benchmarks/learn.py tests/data/h200/zoo_learn.jsonl.gz [--compiled] [--seeds 20]
 
 TABLE is a file or folder that `carver evaluate` reads. The problems of a table that are of one operator, backend and
@@ -99,20 +99,6 @@ def replay(group: Sequence[Case], trials: int, batch: int, counts: Sequence[int]
     return np.array(out)
 
 
-def plot(found: dict[str, Any], counts: Sequence[int], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(found), 3.2), layout="constrained")
-    for axes, (name, lost) in zip(figure.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True):
-        for which, label, style in (("rank", "rank order", "o--"), ("learn", "learn", "o-")):
-            axes.plot(counts, lost[which], style, label=label)
-        axes.set(title=name.partition(": ")[2] or name, xlabel="trials", xticks=counts, ylim=(0.98, None))
-        axes.set_ylabel("time of the best so far / of all")
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=110)
-
-
 def case_of(name: str, problem: Any, rows: list[dict[str, Any]]) -> Case:
     arch = carver.load_arch("h200")
     if name == "causal_attention":
@@ -154,8 +140,7 @@ def genetic(case: Case, seeds: int) -> list[int] | None:
         write_cachefile(cache, case.configs, case.seconds.tolist(), case.arch.title)
         goal = case.best_s * 1e3 / GOAL
         return [
-            tries(trace(cache, params, "genetic_algorithm", known, seed, len(known)), goal)
-            for seed in range(seeds)
+            tries(trace(cache, params, "genetic_algorithm", known, seed, len(known)), goal) for seed in range(seeds)
         ]
 
 
@@ -206,7 +191,6 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--most", type=int, default=16, help="problems of each table")
     parser.add_argument("--skip", type=int, default=0, help="problems at the beginning that the mean leaves out")
-    parser.add_argument("--plot", type=Path, help="curves of each table, with Matplotlib")
     parser.add_argument("--compiled", action="store_true", help="needs Triton; minutes where nothing is in the cache")
     parser.add_argument("--seeds", type=int, default=20, help="of the genetic algorithm")
     options = parser.parse_args()
@@ -215,16 +199,13 @@ def main() -> None:
         to_goal(options)
         return
     counts = [k for k in COUNTS if k <= options.trials]
-    found, lines = {}, []
+    lines = []
     for name, group in grouped(options.tables, options.most).items():
         logs = replay(group, options.trials, options.batch, counts)
         mean = np.exp(np.mean(logs[options.skip :] if len(logs) > options.skip else logs, axis=0))
-        found[name] = {"learn": mean[0].tolist(), "rank": mean[1].tolist()}
         columns = [" ".join(f"{x:.3f}" for x in row) for row in mean]
         lines.append((name[:50], len(group), *columns, "worse" if (mean[0] > 1.01 * mean[1]).any() else ""))
     print(frame.table((f"after {counts} trials", "problems", "learn", "rank order", ""), lines))
-    if options.plot:
-        plot(found, counts, options.plot)
 
 
 if __name__ == "__main__":

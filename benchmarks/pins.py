@@ -7,9 +7,9 @@
 `agree` chooses for problems of the zoo's kernels (those of `zoo.py` whose arguments are the same for all
 configurations) in several processes, with lists in another order, other seeds of hashes, 1, 2 and 8 threads, empty
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
-the same. `resolution` sets on one half of the kernels how well the ratio of two predictions is known, by what bounds
-the two, and reports on the other half what margins and ties of that width give; and for all lists, with their first as
-the default. What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
+the same. `resolution` says what margins cost and save in all lists, with their first as the default, and for each half
+of the kernels how many of those that ties of a width call alike are not, and how many others are in the other order.
+What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,100 +143,51 @@ def agree(options: argparse.Namespace) -> None:
         print(f"{equal} of {sum(map(len, answers.values()))} are one and the same pick")
 
 
-def taken(timed: Sequence[Any], width: float) -> Any:
-    """What a tie of this width takes: the smaller configuration, where a table has no registers."""
+Timed = tuple[float, float, Mapping[str, Any], Sequence[int]]
+"""Predicted and measured ms, configuration, registers and shared memory."""
+
+
+def taken(timed: Sequence[Timed]) -> Timed:
+    """What a tie takes: the smaller configuration, where a table has no registers."""
     best = min(each[0] for each in timed)
-    return min((each for each in timed if each[0] <= best * (1 + width)), key=lambda each: (each[5], size(each[2])))
-
-
-# what the model resolves, by what bounds a pair
-
-
-Timed = tuple[float, float, Mapping[str, Any], str, int, Sequence[int]]
-"""Predicted and measured ms, configuration, what bounds it, bytes that it spills, registers and shared memory."""
-
-
-def alike(a: Timed, b: Timed) -> str:
-    """The kind of a pair: an error in a resource's rate is the same for two that it bounds, and leaves their ratio."""
-    if a[4] or b[4]:
-        return "one spills"
-    if a[3] != b[3]:
-        return "other resources"
-    return "latency" if a[3] == "latency" else "one resource"
-
-
-def resolved(every: Sequence[Sequence[Timed]], share: float) -> dict[str, float]:
-    """By kind of pair, the error of the predicted ratio that so large a share stays within. Lists count alike."""
-    found = defaultdict(list)
-    for timed in every:
-        for a, b in itertools.combinations(timed, 2):
-            error = abs(np.log(a[0] / b[0]) - np.log(a[1] / b[1]))
-            found[alike(a, b)].append((error, 2 / (len(timed) * (len(timed) - 1))))
-    out = {}
-    for kind, pairs in found.items():
-        error, weight = np.array(sorted(pairs)).T
-        out[kind] = float(np.expm1(error[np.searchsorted(np.cumsum(weight) / weight.sum(), share)]))
-    return out
+    return min((each for each in timed if each[0] <= best * (1 + TIED)), key=lambda each: (each[3], size(each[2])))
 
 
 def resolution(options: argparse.Namespace) -> None:
-    """Set on one half of the kernels, reported on the other. Each configuration of a list is taken as its default."""
+    """What margins give, and what ties hold."""
     halves: dict[int, list[list[Timed]]] = {0: [], 1: []}
     whole: list[list[Timed]] = []
     for path in options.files:
         for row in frame.rows(path):
-            columns = [row[k] for k in ("predicted_ms", "measured_ms", "configs", "bounds", "spill_bytes")]
+            columns = [row[k] for k in ("predicted_ms", "measured_ms", "configs")]
             needs = row.get("registers_and_shared_bytes", [()] * len(columns[0]))
             timed = [each for each in zip(*columns, needs, strict=True) if each[0] and each[1]]
             halves[frame.half(row["kernel"])] += [timed] if len(timed) > 2 else []
             whole += [timed] if row["predicted_ms"][0] and row["measured_ms"][0] else []
     print(f"the first of each of {len(whole)} lists as its default")
     for margin in (0.0, TIED, 0.05, 0.1, 0.15):
-        found = [(taken(timed, TIED), timed[0], min(each[1] for each in timed)) for timed in whole]
+        found = [(taken(timed), timed[0], min(each[1] for each in timed)) for timed in whole]
         kept = [(pick if first[0] / pick[0] - 1 > margin else first, first, least) for pick, first, least in found]
         slow = np.array([pick[1] / first[1] for pick, first, _ in kept])
         over = np.exp(np.mean([np.log(pick[1] / least) for pick, _, least in kept]))
         print(f"  margin {margin:5.0%}: {(slow > 1.02).sum()} slower by 2 %, worst {slow.max():.3f}, "
               f"over the best {over:.4f}")  # fmt: skip
     for half, ours in halves.items():
-        others = halves[1 - half]
-        print(f"half {half}: {len(ours)} lists; set on the {len(others)} others")
-        for share in (0.5, 0.8, 0.9):
-            kinds = ", ".join(f"{kind} {error:.1%}" for kind, error in sorted(resolved(others, share).items()))
-            print(f"  {share:.0%} of pairs are predicted within: {kinds}")
-        print(f"    {'margin':24s} {'over the best':>14s} {'slower by 2 %':>14s} {'5 %':>7s} {'worst':>6s}")
-        rules: dict[str, Any] = {f"{m:.0%}": lambda a, b, m=m: m for m in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)}
-        for share in (0.5, 0.8, 0.9):
-            kinds_of = resolved(others, share)
-            most = max(kinds_of.values())
-            rules[f"{share:.0%} by kind"] = lambda a, b, kinds=kinds_of, most=most: kinds.get(alike(a, b), most)
-        for said, rule in rules.items():
-            over, late, weight = [], [], []
-            for timed in ours:
-                pick, least = taken(timed, 0.01), min(each[1] for each in timed)
-                for default in timed:
-                    found = pick if default[0] / pick[0] - 1 > rule(pick, default) else default
-                    over.append(np.log(found[1] / least))
-                    late.append(found[1] / default[1])
-                    weight.append(1 / len(timed) / len(ours))
-            slow, w = np.array(late), np.array(weight)
-            print(f"    {said:24s} {np.exp((np.array(over) * w).sum()):14.4f} {w[slow > 1.02].sum():14.3f} "
-                  f"{w[slow > 1.05].sum():7.3f} {slow.max():6.3f}")  # fmt: skip
-        print(f"    {'a tie':24s} {'pairs':>7s} {'apart by 3 %':>13s} {'called different, in the other order':>38s} "
+        print(f"half {half} of the kernels: {len(ours)} lists")
+        print(f"    {'a tie':6s} {'pairs':>7s} {'apart by 3 %':>13s} {'called different, in the other order':>38s} "
               f"{'by 3 %':>7s}")  # fmt: skip
-        widths = {"1%": lambda a, b: 0.01, "3%": lambda a, b: 0.03, "50% by kind": rules["50% by kind"]}
-        for said, rule in widths.items():
-            tied_, apart = [], []
+        for width in (TIED, 0.03):
+            tied, apart = [], []
             for timed in ours:
-                w2 = 2 / (len(timed) * (len(timed) - 1))
+                weight = 2 / (len(timed) * (len(timed) - 1))
                 for a, b in itertools.combinations(timed, 2):
                     far = abs(np.log(a[1] / b[1])) > 0.03
                     wrong = (a[0] - b[0]) * (a[1] - b[1]) < 0
-                    if max(a[0], b[0]) / min(a[0], b[0]) - 1 <= rule(a, b):
-                        tied_.append((w2, far))
+                    if max(a[0], b[0]) / min(a[0], b[0]) - 1 <= width:
+                        tied.append((weight, far))
                     else:
-                        apart.append((w2, wrong, wrong and far))
-            print(f"    {said:24s} {len(tied_):7d} {share_of(tied_, 1):13.2f} {share_of(apart, 1):38.3f} "
+                        apart.append((weight, wrong, wrong and far))
+            print(f"    {width:6.0%} {len(tied):7d} {share_of(tied, 1):13.2f} {share_of(apart, 1):38.3f} "
                   f"{share_of(apart, 2):7.3f}")  # fmt: skip
 
 
