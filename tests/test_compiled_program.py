@@ -290,6 +290,15 @@ def test_places_that_are_computed_without_loads_are_known_one_by_one() -> None:
 """ + END
     load = evaluate(square, [("x", None), ("y", None)], (4, 1, 1)).accesses[0]
     assert load.placed.sector_bytes == 32 * len({i * i // 8 for i in range(64)})
+    turned = """%three = arith.constant 3.000000e+00 : f32
+    %power = math.exp2 %three : f32
+    %eight = arith.fptosi %power : f32 to i32
+    %many = tt.splat %eight : i32 -> tensor<64xi32>
+    %j = arith.xori %i, %many : tensor<64xi32>
+    %base ="""
+    load = evaluate(square.replace("%base =", turned).replace("%base, %i", "%base, %j"), [("x", None), ("y", None)],
+                    (4, 1, 1)).accesses[0]  # fmt: skip
+    assert load.placed.sector_bytes == 32 * len({(i * i ^ 8) // 8 for i in range(64)})
 
 
 def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:

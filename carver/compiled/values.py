@@ -148,13 +148,14 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     base = None
     if a.base is not None and b.base is not None:
         with np.errstate(all="ignore"):
-            base = _EXACT[op](a.base, b.base)
+            base = (_whole if op in BITS or op.startswith("sh") else _EXACT.__getitem__)(op)(a.base, b.base)
     like, one, by = _remainder(op, a, b) if op in BITS else (op, a, b)
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
     cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and any(pieces))
-    cut = cut or (base is not None and any(np.isnan(c).any() for c in coef))  # of what varies, a square or the least
+    varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
+    cut = cut or (varies and any(np.isnan(c).any() for c in coef))
     exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else NOWHERE
     root = _root(op, a, b)
