@@ -229,7 +229,7 @@ class Thread(Protocol):
     def shuffled(self, values: Array, lanes: Array) -> Array: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Op:
     """One instruction.
 
@@ -293,6 +293,5 @@ class Op:
     def placed(self, address: int) -> Op:
         """The same at an address; `replace` takes ten times as long."""
         new = object.__new__(Op)
-        for name in self.__slots__:
-            object.__setattr__(new, name, address if name == "address" else getattr(self, name))
+        new.__dict__.update(self.__dict__, address=address)
         return new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,50 +46,10 @@ class Operands:
         self.opcode = each.opcode
 
     def get(self, token: str) -> Getter:
-        if found := NUMBER.match(token):
-            value = number(int(found[2], 0) * (-1 if found[1] else 1))
-            return lambda _: value
-        if found := CONSTANT.match(token):
-            sign, fetch = found[1], self._constant(int(found[2], 16), found[3], int(found[4] or "0", 16))
-        elif found := NAMED.match(token):
-            sign, name, rest = found[1], found[2], found[3]
-            if name in ("PT", "UPT"):
-                return lambda _: FALSE if "!" in sign else TRUE
-            if not real(name):
-                return lambda _: number(WORD) if "~" in sign else ZERO
+        getter, name = _getter(token)
+        if name:
             self.reads.add(name)
-            if "P" in name:
-                return self._not(name) if "!" in sign else lambda thread: thread.get(name)
-            fetch = lambda thread: thread.get(name)  # noqa: E731
-            if part := re.search(r"\.([BH])(\d)", rest):
-                width = 8 if part[1] == "B" else 16
-                shift, mask = int(part[2]) * width, (1 << width) - 1
-                return mapped(fetch, lambda x: x >> shift & mask)
-        else:
-            return lambda _: None
-        if "~" in sign:
-            return mapped(fetch, lambda x: x ^ WORD)
-        if "|" in sign:
-            return mapped(fetch, lambda x: (-np.abs(signed(x)) if "-" in sign else np.abs(signed(x))) & WORD)
-        return mapped(fetch, lambda x: -x & WORD) if "-" in sign else fetch
-
-    def _not(self, name: str) -> Getter:
-        return mapped(lambda thread: thread.get(name), lambda x: ~x)
-
-    def _constant(self, bank: int, register: str | None, offset: int) -> Getter:
-        if register and real(register):
-            self.reads.add(register)
-
-            def indexed(thread: Thread) -> Value:
-                at = thread.get(register)
-                if at is None:
-                    return None
-                thread.note(HERE, "still", at)
-                return thread.constant(bank, Column(at.bits + offset, at.known))
-
-            return indexed
-        where = Column(np.array([offset], np.int64))
-        return lambda thread: thread.constant(bank, where)
+        return getter
 
     def pair(self, token: str) -> tuple[Getter, Getter]:
         """Low and high word of an operand of 64 bits."""
@@ -101,6 +62,52 @@ class Operands:
             return self.get(token), self.get(f"c[{found[2]}][{base}{int(found[4] or '0', 16) + 4:#x}]")
         name = token.lstrip("-~|").split(".")[0].rstrip("|")
         return self.get(name), self.get(after(name))
+
+
+@lru_cache(maxsize=1 << 14)
+def _getter(token: str) -> tuple[Getter, str]:
+    """Of an operand, and the register that it reads."""
+    if found := NUMBER.match(token):
+        value = number(int(found[2], 0) * (-1 if found[1] else 1))
+        return lambda _: value, ""
+    if found := CONSTANT.match(token):
+        sign, name = found[1], found[3] if found[3] and real(found[3]) else ""
+        fetch = _constant(int(found[2], 16), name, int(found[4] or "0", 16))
+    elif found := NAMED.match(token):
+        sign, name, rest = found[1], found[2], found[3]
+        if name in ("PT", "UPT"):
+            return lambda _: FALSE if "!" in sign else TRUE, ""
+        if not real(name):
+            return lambda _: number(WORD) if "~" in sign else ZERO, ""
+        fetch = lambda thread: thread.get(name)  # noqa: E731
+        if "P" in name:
+            return mapped(fetch, lambda x: ~x) if "!" in sign else fetch, name
+        if part := re.search(r"\.([BH])(\d)", rest):
+            width = 8 if part[1] == "B" else 16
+            shift, mask = int(part[2]) * width, (1 << width) - 1
+            return mapped(fetch, lambda x: x >> shift & mask), name
+    else:
+        return lambda _: None, ""
+    if "~" in sign:
+        return mapped(fetch, lambda x: x ^ WORD), name
+    if "|" in sign:
+        return mapped(fetch, lambda x: (-np.abs(signed(x)) if "-" in sign else np.abs(signed(x))) & WORD), name
+    return mapped(fetch, lambda x: -x & WORD) if "-" in sign else fetch, name
+
+
+def _constant(bank: int, register: str, offset: int) -> Getter:
+    if not register:
+        where = Column(np.array([offset], np.int64))
+        return lambda thread: thread.constant(bank, where)
+
+    def indexed(thread: Thread) -> Value:
+        at = thread.get(register)
+        if at is None:
+            return None
+        thread.note(HERE, "still", at)
+        return thread.constant(bank, Column(at.bits + offset, at.known))
+
+    return indexed
 
 
 def mapped(fetch: Getter, function: Callable[[Array], Array]) -> Getter:

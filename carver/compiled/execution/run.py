@@ -251,6 +251,10 @@ class Run:
         ]
 
     def _do(self, op: Op, fiber: Fiber) -> None:
+        if op.kind == "alu" and op.run is not None and not (op.guard or op.within or fiber.under):
+            fiber.at, fiber.among = op.address, None
+            op.run(fiber)
+            return
         guard = fiber.guard(op.guard) if op.guard else None
         if guard is not None and not guard.possible.any():
             return
