@@ -436,7 +436,7 @@ def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
     it; alone, each is even."""
     one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
     sizes = {"x": 4096.0, "y": 2.0**20}
-    turns, room = _atomic_turns([one, other], sizes, {}, 4, sizes)
+    turns, room, _ = _atomic_turns([one, other], sizes, {}, 4, sizes)
     mine, theirs = (_atomic_turns([each], sizes, {}, 4, sizes)[0] for each in (one, other))
     assert turns == pytest.approx((mine + theirs) / 2, rel=0.01)
     assert room == pytest.approx((mine + theirs) / (mine / 4096 + theirs / 2**20), rel=0.01)
@@ -448,6 +448,15 @@ def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512
     access = replace(tiles(at, (16, 512), (0, 1)), kind="atomic", coef=(np.nan, 1.0))
     assert _atomic_turns([access], {}, {})[1] > 2**20
+
+
+def test_a_sector_that_half_of_all_lanes_add_to_is_a_crowd() -> None:
+    """As the ends of a range at which places that lie beyond it are kept: 16 of 32 lanes at the first word."""
+    at = np.where(np.arange(64 * 32) % 2, np.random.default_rng(0).permutation(64 * 32) * 64, 0)
+    access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", drawn=at)
+    turns, room, crowd = _atomic_turns([access], {}, {})
+    assert turns == pytest.approx(1.0, rel=0.05) and crowd == pytest.approx(0.5, rel=0.05)
+    assert room == pytest.approx(2 * 512, rel=0.05)
 
 
 def test_rows_of_one_tile_are_no_crowd() -> None:

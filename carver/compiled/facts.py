@@ -194,6 +194,8 @@ class Facts:
     atomic_turns: float = 1.0
     """At L2, of a word of an atomic that lies anywhere: lanes of a warp that meet on a sector take as many as its
     busiest word has."""
+    atomic_crowd: float = 0.0
+    """Of these turns, the share that one sector has; 0 where no sector has more than others."""
     rewritten: tuple[tuple[float, float], ...] = ()
     """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
     anywhere: tuple[tuple[float, float, float], ...] = ()
@@ -325,7 +327,7 @@ def footprints(
     slots = max(int(arch.sm_count * resident), 1)
     on_sm, added = loads.on_sm(max(int(resident), 1), slots), atomics.distinct()
     changed = sum(added.values())
-    turns, busy_bytes = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
+    turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
     together = atomics.waves(slots).live_bytes
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
@@ -337,7 +339,7 @@ def footprints(
         "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
         "reuse": touched.reuse(slots), "sm_bytes": on_sm[-1][1], "sm_live_bytes": on_sm[-1][0], "sm_reuse": on_sm[:-1],
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
-        "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns,
+        "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns, "atomic_crowd": crowd,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": anywhere,
     }  # fmt: skip
@@ -346,13 +348,13 @@ def footprints(
 def _atomic_turns(
     accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
     added: Mapping[str, float] = MappingProxyType({}),
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
     tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
-    as the other half has it. Where the first place of each program's tile is known, these are taken for all; else all
-    places are alike."""
-    drawn, means, weights, rooms = np.random.default_rng(0), [], [], []
+    as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
+    each program's tile is known, these are taken for all; else all places are alike."""
+    drawn, means, weights, rooms, crowds = np.random.default_rng(0), [], [], [], []
     for access in accesses:
         if access.kind != "atomic":
             continue
@@ -386,20 +388,29 @@ def _atomic_turns(
         means.append(float(most.sum()) / max(words.size, 1))
         weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
         rooms.append(added.get(access.argument or "", math.inf))
+        crowds.append(0.0)
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
-            runs = lanes_at[:, :: run] * int(access.item_bytes) // RUN_BYTES
+            at_bytes = lanes_at[:, :: run] * int(access.item_bytes)
             warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
-            tile = np.arange(len(runs)) // warps
-            each, times = np.unique(runs[tile % 2 == 0], return_counts=True)
-            rest, tile = runs[tile % 2 == 1], tile[tile % 2 == 1]
-            met = rest == each[np.argmax(times)]  # how often others meet there is no selection
-            if len(np.unique(tile[met.any(axis=1)])) >= CROWD:
-                rooms[-1] = min(rooms[-1], RUN_BYTES * rest.size / float(met.sum()))
+            tile = np.arange(len(at_bytes)) // warps
+            if share := _busiest(at_bytes // RUN_BYTES, tile):
+                rooms[-1] = min(rooms[-1], RUN_BYTES / share)
+            crowds[-1] = _busiest(at_bytes // SECTOR_BYTES, tile)
     turns = np.array(means) * weights
     meet = float((turns / np.maximum(rooms, RUN_BYTES)).sum())
     room = float(turns.sum()) / meet if meet else math.inf
     uneven = room < EVEN * (sum(added.values()) or math.inf)
-    return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf)
+    crowd = float((turns * crowds).max(initial=0.0) / max(turns.sum(), 1e-9))
+    return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf), crowd
+
+
+def _busiest(places: Any, tile: Any) -> float:
+    """Share of the second half of a sample that is at the busiest place of the first, for how often others meet there
+    is no selection; 0 if few do."""
+    each, times = np.unique(places[tile % 2 == 0], return_counts=True)
+    rest, tile = places[tile % 2 == 1], tile[tile % 2 == 1]
+    met = rest == each[np.argmax(times)]
+    return float(met.mean()) if len(np.unique(tile[met.any(axis=1)])) >= CROWD else 0.0
 
 
 def _lanes_at(access: Access) -> Any:

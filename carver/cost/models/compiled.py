@@ -363,7 +363,8 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
     runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
     adds = any(span.atomic_floats for span in f.spans)
-    chain = CHAIN_CLK / max(f.atomic_bytes / arch.sector_bytes, 1.0) if adds and f.atomic_turns == 1.0 else 0.0
+    alike = arch.sector_bytes / max(f.atomic_bytes, arch.sector_bytes) if f.atomic_turns == 1.0 else 0.0
+    chain = CHAIN_CLK * max(f.atomic_crowd, alike) if adds else 0.0
     return max(ATOMIC_CLK * (1 / runs + 1 / slices), chain) * rate
 
 
