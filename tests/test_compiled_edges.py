@@ -349,8 +349,9 @@ def test_an_sm_keeps_a_small_table_that_all_programs_look_up() -> None:
 
 
 def test_a_sweep_that_fits_stays_and_one_of_twice_the_room_is_gone() -> None:
-    assert [swept(n, 100.0) for n in (50, 100)] == [1.0, 1.0]
-    assert swept(200.0, 100.0) == pytest.approx(0.203, abs=0.01)  # h = exp(-2 (1 - h))
+    assert [swept(n, 100.0, 0.25) for n in (50, 100)] == [1.0, 1.0]
+    assert swept(200.0, 100.0, 0.0) == pytest.approx(0.203, abs=0.01)  # h = exp(-2 (1 - h))
+    assert swept(200.0, 100.0, 0.25) == pytest.approx(0.094, abs=0.01)  # h = exp(-2 (1.25 - h))
 
 
 def test_tiles_side_by_side_are_only_counted() -> None:

@@ -69,7 +69,8 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
         return 1.0
     size, plain = l1_bytes(f, arch), moved["load"] / (moved["load"] + moved["copy"])
     held, asked = min(1.0, size / max(f.sm_live_bytes, 1.0)), max(f.fetched_bytes("load") * f.programs, 1.0)
-    stays = max(swept(f.resident * f.step_bytes, size) if f.step_bytes else 0.0, held)
+    swept_bytes, new = f.resident * f.step_bytes, once * arch.sector_bytes / LINE_BYTES
+    stays = max(swept(swept_bytes, size, new) if swept_bytes else 0.0, held)
     own = f.sm_reuse[0][1] if f.sm_reuse else f.sm_bytes
     again = held * max(1.0 - own / asked, 0.0)
     if f.sm_reuse:  # what programs have in common
@@ -78,15 +79,16 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
     return 1.0 - plain * (stays * (1.0 - once) + once * again)
 
 
-def swept(live_bytes: float, size_bytes: float) -> float:
+def swept(live_bytes: float, size_bytes: float, new: float) -> float:
     """Share of lines that a cache still has when a sweep over so many comes back to them: all where it has room for
-    them, else as if what it gives up were drawn at random. Source: walks of 2,048 rows of an SM and of more on an H100
+    them, else as if what it gives up were drawn at random, for those that it lacks and for the share of them that is
+    new in each sweep. Source: walks of 2,048 rows of an SM and of more on an H100
     (`frames_energy` in `blind.jsonl.gz`, tests/data/h100), and of up to as many as fit on an H200."""
     found, times = 0.0, live_bytes / max(size_bytes, 1.0)
     if times <= 1.0:
         return 1.0
     for _ in range(ENOUGH):
-        found = math.exp(times * (found - 1.0))
+        found = math.exp(times * (found - 1.0 - new))
     return found
 
 
