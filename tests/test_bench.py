@@ -531,7 +531,11 @@ def test_an_expression_of_the_users_has_no_reference(grid: Ranking, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "operator",
-    ["matmul 33 44 55 --trans-b", "reduction softmax 30 101 --axis 0", "op C[m,n]+=A[m,k]*B[k,n] m=16 n=17 k=18"],
+    [
+        "matmul 33 44 55 --trans-b",
+        pytest.param("reduction softmax 30 101 --axis 0", marks=pytest.mark.exhaustive),
+        pytest.param("op C[m,n]+=A[m,k]*B[k,n] m=16 n=17 k=18", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_bench_of_cpu_operators_on_the_command_line(operator: str, tmp_path: Path) -> None:
     """What `--arch cpu` recommends runs here: the whole way, from the descriptor of this machine to the report.
@@ -745,7 +749,8 @@ SUMS = [
                         ("float8_e5m2", "float16", "float32"))),
     *((carver.ReductionTemplate("sum", (1, k), 1, dtype).problem, 4096)
       for k in (1 << 10, 1 << 20) for dtype in ("float16", "bfloat16", "float32")),
-    pytest.param(carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096, marks=pytest.mark.slow),
+    pytest.param(carver.ReductionTemplate("sum", (1, 1 << 24), 1, "float32").problem, 4096,
+                 marks=pytest.mark.exhaustive),
 ]  # fmt: skip
 
 

@@ -205,7 +205,7 @@ def test_matmul_any_number_of_threads_gives_the_same_bits(device: CpuDevice) -> 
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_matmul_reaches_half_of_numpy(device: CpuDevice) -> None:
     """1024^3 in float32, both on all the cores of this process, taking turns; the best of a few configurations."""
     problem = matmul(1024, 1024, 1024)

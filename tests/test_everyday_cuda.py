@@ -33,7 +33,10 @@ def _tools() -> bool:
 pytestmark = [pytest.mark.skipif(not _tools(), reason="no nvcc or no nvdisasm"), pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=ARCH)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(sm, marks=() if sm == 90 else pytest.mark.exhaustive) for sm in ARCH],
+)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, bytes]:
     """A device and the code of all kernels for it."""
     out = tmp_path_factory.mktemp("code") / "everyday.cubin"
