@@ -23,7 +23,7 @@ from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
-from carver.cost.models.compiled import fits, price_compiled
+from carver.cost.models.compiled import PRIORS, _missed, fits, price_compiled
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -53,6 +53,16 @@ def facts(**given: Any) -> Facts:
 
 
 # -- prices
+
+
+def test_a_sector_that_caches_lost_is_read_again_by_64_bytes() -> None:
+    """Lanes a line apart: of what a program reads again, each sector takes as long as itself, its other half and a page
+    opened; what is read in long rows, as its bytes."""
+    k = {**PRIORS, "dram_run_bytes": 16.0}
+    for span_bytes, times in ((4.0, (64 + 16) / 32), (4096.0, 1 + 16 / 4096)):
+        load = AccessFacts("load", "pointer", "x", 0, 4096.0, 0.0, 4.0, span_bytes, 1.0, 1.0, 128.0)
+        each = facts(accesses=(load,), live_bytes=1024 * MIB)
+        assert _missed(each, H100, k, MIB, 64 * MIB) == pytest.approx(64 * MIB * times, rel=1e-6)
 
 
 def test_a_bus_that_turns_around_loses_a_seventh() -> None:
