@@ -285,7 +285,7 @@ def test_nothing_that_a_job_started_survives(ended: str, forked: bool) -> None:
             pid = w.pid if ended == "warden killed" else w.call({"do": "pid"}, 20).data["pid"]
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
-            w.call({"do": "sleep", "seconds": 5}, 20)
+            w.call({"do": "sleep", "seconds": 5}, 6)
     faults_of._until(lambda: not faults_of._exists(hidden), 10)
 
 
