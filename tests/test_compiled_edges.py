@@ -434,13 +434,15 @@ def test_an_atomic_takes_of_each_thread_what_its_instruction_is_wide(widest: int
 
 def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
     """As many turns on 4 KiB as on 1 MiB: the busiest runs are those of the small one, half as busy as if all were on
-    it; alone, each is even."""
+    it; alone, or both of one size, each is even."""
     one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
     sizes = {"x": 4096.0, "y": 2.0**20}
     turns, room, _ = _atomic_turns([one, other], sizes, {}, 4, sizes)
     mine, theirs = (_atomic_turns([each], sizes, {}, 4, sizes)[0] for each in (one, other))
     assert turns == pytest.approx((mine + theirs) / 2, rel=0.01)
-    assert room == pytest.approx((mine + theirs) / (mine / 4096 + theirs / 2**20), rel=0.01)
+    assert room == pytest.approx(4096 * (mine + theirs) / mine, rel=0.01)
+    alike = dict.fromkeys("xy", 4096.0)
+    assert min(_atomic_turns([one, other], alike, {}, 4, alike)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
     assert _atomic_turns([one], sizes, {}, 4, {"x": 4096.0})[1] == np.inf
 
 

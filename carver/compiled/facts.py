@@ -397,8 +397,12 @@ def _atomic_turns(
                 rooms[-1] = min(rooms[-1], RUN_BYTES / share)
             crowds[-1] = _busiest(at_bytes // SECTOR_BYTES, tile)
     turns = np.array(means) * weights
-    meet = float((turns / np.maximum(rooms, RUN_BYTES)).sum())
-    room = float(turns.sum()) / meet if meet else math.inf
+    atomics = [access.argument for access in accesses if access.kind == "atomic"]
+    meet = dict.fromkeys(atomics, 0.0)  # no run is of two tensors
+    for name, met in zip(atomics, turns / np.maximum(rooms, RUN_BYTES), strict=True):
+        meet[name] += float(met)
+    busiest = max(meet.values(), default=0.0)
+    room = float(turns.sum()) / busiest if busiest else math.inf
     uneven = room < EVEN * (sum(added.values()) or math.inf)
     crowd = float((turns * crowds).max(initial=0.0) / max(turns.sum(), 1e-9))
     return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf), crowd
