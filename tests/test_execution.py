@@ -459,6 +459,8 @@ def test_a_warp_of_few_lanes_takes_few_passes() -> None:
     assert mean_passes(wide, warp, lanes, 16 * lanes) == 1.0
     assert mean_passes(wide, warp[:8], lanes[:8], 16 * lanes[:8]) == 0.25  # one pass of four
     assert mean_passes(wide, warp[:0], lanes[:0], lanes[:0]) == 0.25
+    load, taps = Instruction(0, "", "LDG.E", ""), 160 * lanes - 128  # from a row before the tensor's first one on
+    assert mean_passes(load, warp, lanes, taps) == mean_passes(load, warp, lanes, taps + 4096) == 8.0
     both, apart = np.repeat([0, 1], 32), np.concatenate([16 * lanes, 128 * lanes])
     assert mean_passes(wide, both, np.tile(lanes, 2), apart, 2) == (4 + 32) / 4 / 2
 

@@ -302,20 +302,17 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
     if each.mnemonic == "LDS" and width > WORD_BYTES and len(lane) == LANES * warps:
         together *= np.repeat(1 + _paired(address.reshape(-1, LANES)), LANES)
     words, many = address // WORD_BYTES, max(width // WORD_BYTES, 1)
-    low = int(words.min()) // SECTOR_WORDS * SECTOR_WORDS
-    reach = -(-(int(words.max()) + many - low) // SECTOR_WORDS) * SECTOR_WORDS
+    low = int(words.min()) // BANKS * BANKS  # whole rows of banks, also where places are told from a negative one on
+    reach = -(-(int(words.max()) + many - low) // BANKS) * BANKS
     group = warp * LANES + lane // together
     distinct = np.unique((group * reach + words - low)[:, None] + np.arange(many))
-    bank = (distinct % reach + low) % BANKS
-    met, count = np.unique(distinct // reach * BANKS + bank, return_counts=True)
+    met, count = np.unique(distinct // reach * BANKS + distinct % BANKS, return_counts=True)
     first = np.flatnonzero(np.diff(met // BANKS, prepend=-1))
     passes = np.maximum.reduceat(count, first).astype(float)
     if each.mnemonic in THROUGH_L1:
         for words, here in ((SECTOR_WORDS, passes == 1.0), (BANKS, passes > 1.0)):
-            span = (reach + low) // words + 1
-            pieces = np.unique(distinct // reach * span + (distinct % reach + low) // words)
-            looked_up = np.where(here, np.unique(pieces // span, return_counts=True)[1] / AT_ONCE, 1.0)
-            passes = np.maximum(passes, looked_up)
+            group = np.unique(distinct // words) // (reach // words)
+            passes = np.maximum(passes, np.where(here, np.unique(group, return_counts=True)[1] / AT_ONCE, 1.0))
     return float(passes.sum() + warps - len(np.unique(warp))) / (least * warps)
 
 
