@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import facts_of, halves, ints, moved
 from test_execution import f32, i32
 
 import carver
+from carver.arch.descriptor import Arch
 from carver.arch.devices import load
 from carver.base.errors import DeviceError
-from carver.compiled.binary import Binary
-from carver.compiled.execution.facts import execution
-from carver.compiled.facts import Facts
 from carver.compiled.isa.sass import tool
 
 SOURCE = Path(__file__).parent / "languages" / "everyday.cu"
@@ -37,40 +36,12 @@ pytestmark = [pytest.mark.skipif(not _tools(), reason="no nvcc or no nvdisasm"),
     scope="module",
     params=[pytest.param(sm, marks=() if sm == 90 else pytest.mark.exhaustive) for sm in ARCH],
 )
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, bytes]:
-    """A device and the code of all kernels for it."""
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Arch]:
+    """The code of all kernels for a device."""
     out = tmp_path_factory.mktemp("code") / "everyday.cubin"
     command = ["nvcc", "-cubin", f"-arch=sm_{request.param}", "-std=c++17", "-O3", str(SOURCE), "-o", str(out)]
     subprocess.run(command, check=True, timeout=300, capture_output=True)
-    return load(ARCH[request.param]), out.read_bytes()
-
-
-def ints(*shape: int) -> carver.Tensor:
-    return carver.Tensor("int32", shape)
-
-
-def halves(*shape: int) -> carver.Tensor:
-    return carver.Tensor("float16", shape)
-
-
-def facts(
-    target: tuple[Any, bytes], entry: str, grid: Any, block: Any, args: Any, shared_bytes: int = 0, values: Any = None
-) -> Facts:
-    names = tuple(args) if isinstance(args, dict) else ()
-    given = tuple(args.values() if names else args)
-    dims = [tuple((*np.atleast_1d(each).tolist(), 1, 1))[:3] for each in (grid, block)]
-    of = execution(Binary(target[1], entry, given, *dims, shared_bytes, names=names), target[0], values)  # type: ignore[arg-type]
-    assert not of.detail.unknown
-    return of.facts()
-
-
-def moved(of: Facts) -> dict[str, float]:
-    """Bytes of the grid by kind and argument, with its first letter: l0 are loads of argument 0."""
-    found: dict[str, float] = {}
-    for access in of.accesses:
-        key = access.kind[0] + access.argument.removeprefix("arg")
-        found[key] = found.get(key, 0.0) + access.program_bytes * of.programs
-    return {key: bytes_ for key, bytes_ in found.items() if bytes_}
+    return out.read_bytes(), load(ARCH[request.param])
 
 
 N, M = 1_000_003, 1024
@@ -105,9 +76,9 @@ COUNTS: dict[str, tuple[Any, Any, Any, int, dict[str, float], float]] = {
 
 
 @pytest.mark.parametrize("entry", COUNTS)
-def test_counts_by_hand(target: tuple[Any, bytes], entry: str) -> None:
+def test_counts_by_hand(target: tuple[bytes, Arch], entry: str) -> None:
     grid, block, args, shared_bytes, wanted, passes = COUNTS[entry]
-    of = facts(target, entry, grid, block, args, shared_bytes)
+    of = facts_of(*target, entry, grid, block, args, shared_bytes)
     found = {key: bytes_ for key, bytes_ in moved(of).items() if key in wanted}
     assert found == pytest.approx(wanted, rel=0.05)
     if passes:
@@ -116,23 +87,23 @@ def test_counts_by_hand(target: tuple[Any, bytes], entry: str) -> None:
         assert of.dot_flops * of.programs == 2 * M**3
 
 
-def test_switches_and_rows_by_given_numbers(target: tuple[Any, bytes]) -> None:
+def test_switches_and_rows_by_given_numbers(target: tuple[bytes, Arch]) -> None:
     args = {"x": f32(102_400), "y": f32(102_400), "op": ints(400), "n": i32(102_400), "mode": i32(-1)}
-    of = facts(target, "brx", 400, 256, args, values={"op": np.arange(400) % 10})
+    of = facts_of(*target, "brx", 400, 256, args, values={"op": np.arange(400) % 10})
     assert [loop.trips for loop in of.loops] == [4] and not of.assumed
     rows, each = 20_000, 7
     held = {"rows": np.arange(rows + 1) * each, "cols": np.random.default_rng(0).integers(0, rows, rows * each)}
     size = 4 * rows * each
     args = {"rows": ints(rows + 1), "cols": ints(rows * each), "vals": f32(rows * each), "x": f32(rows), "y": f32(rows)}
-    of = facts(target, "spmv", rows // 32, 256, {**args, "m": i32(rows)}, values=held)
+    of = facts_of(*target, "spmv", rows // 32, 256, {**args, "m": i32(rows)}, values=held)
     found = moved(of)
     assert [found[name] for name in ("lcols", "lvals", "lx", "sy")] == pytest.approx([size] * 3 + [4 * rows], rel=0.01)
 
 
-def test_a_causal_row_for_each_thread(target: tuple[Any, bytes]) -> None:
+def test_a_causal_row_for_each_thread(target: tuple[bytes, Arch]) -> None:
     """Warps of 32 rows run as far as their last one: 32, 64, ... of 2,048."""
     args = [*[halves(32, 2048, 64)] * 4, i32(32), i32(2048), np.float32(0.125)]
-    of = facts(target, "attend", (16, 32), 128, args)
+    of = facts_of(*target, "attend", (16, 32), 128, args)
     assert max(loop.trips for loop in of.loops) == pytest.approx(1040, rel=0.01)
     assert {key: moved(of)[key] for key in ("l1", "l2", "s3")} == pytest.approx(
         {"l1": 16 * 32 * 2048 * 128, "l2": 16 * 32 * 2048 * 128, "s3": 32 * 2048 * 128}

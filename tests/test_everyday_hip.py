@@ -9,29 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import clang, facts_of, halves, ints, moved
 from test_execution import f32, i32
 
 import carver
 from carver.arch.devices import load
-from carver.base.errors import DeviceError
-from carver.compiled.binary import Binary
-from carver.compiled.execution.facts import execution
 from carver.compiled.facts import Facts
 from carver.integrations.source import binary
-from carver.run.compile import hip_compiler
 
 SOURCE = Path(__file__).parent / "languages" / "everyday.hip"
 ARCH = {"gfx90a": "mi210", "gfx942": "mi300x", "gfx1100": "rx_7900_xtx", "gfx1201": "rx_9070_xt"}
 
 
-def _clang() -> bool:
-    try:
-        return hip_compiler().path.is_file()
-    except DeviceError:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not _clang(), reason="no clang that compiles HIP")
+pytestmark = pytest.mark.skipif(not clang(), reason="no clang that compiles HIP")
 
 
 @cache
@@ -40,31 +30,8 @@ def code(isa: str) -> Any:
     return binary(kernel, {}, args=[f32(1)] * 3 + [np.int64(1)], grid=1, block=64, arch=load(ARCH[isa])).code
 
 
-def ints(*shape: int) -> carver.Tensor:
-    return carver.Tensor("int32", shape)
-
-
-def halves(*shape: int) -> carver.Tensor:
-    return carver.Tensor("float16", shape)
-
-
-def facts(isa: str, entry: str, grid: Any, block: Any, args: Any, shared_bytes: int = 0, values: Any = None) -> Facts:
-    names = tuple(args) if isinstance(args, dict) else ()
-    given = tuple(args.values() if names else args)
-    dims = [tuple((*np.atleast_1d(each).tolist(), 1, 1))[:3] for each in (grid, block)]
-    made = Binary(code(isa), entry, given, *dims, shared_bytes, names=names)  # type: ignore[arg-type]
-    of = execution(made, load(ARCH[isa]), values)
-    assert not of.detail.unknown
-    return of.facts()
-
-
-def moved(of: Facts) -> dict[str, float]:
-    """Bytes of the grid by kind and argument, with its first letter: l0 are loads of argument 0."""
-    found: dict[str, float] = {}
-    for access in of.accesses:
-        key = access.kind[0] + access.argument.removeprefix("arg")
-        found[key] = found.get(key, 0.0) + access.program_bytes * of.programs
-    return {key: bytes_ for key, bytes_ in found.items() if bytes_}
+def facts(isa: str, *given: Any, **more: Any) -> Facts:
+    return facts_of(code(isa), load(ARCH[isa]), *given, **more)
 
 
 def trips(of: Facts) -> list[float]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import clang
 from test_execution import SOURCE, f32, i32, most_passes
 
 import carver
 from carver.arch.devices import load
-from carver.base.errors import CompileError, ConfigError, DeviceError
+from carver.base.errors import CompileError, ConfigError
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import Execution, execution, facts_of_binary
 from carver.compiled.execution.gcn import decode, placed
@@ -23,7 +24,6 @@ from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa.code import Instruction
 from carver.integrations.source import binary
-from carver.run.compile import hip_compiler
 
 TRAP = "#define __trap __builtin_trap\n"
 """What CUDA has a function for."""
@@ -66,14 +66,7 @@ ARCH = {"gfx90a": "mi210", "gfx942": "mi300x", "gfx1100": "rx_7900_xtx", "gfx115
         "gfx1201": "rx_9070_xt"}  # fmt: skip
 
 
-def _clang() -> bool:
-    try:
-        return hip_compiler().path.is_file()
-    except DeviceError:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not _clang(), reason="no clang that compiles HIP")
+pytestmark = pytest.mark.skipif(not clang(), reason="no clang that compiles HIP")
 
 
 @pytest.fixture(params=list(ARCH))

@@ -18,7 +18,7 @@ import numpy as np
 from ..base.errors import ProblemError
 from . import ttir
 from .carried import matters, read, staying, steps, straight, waiting, waits, wanted_by
-from .sectors import FUNCTIONS, TRUTH, arithmetic, lies, mapped, running
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, running
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -566,7 +566,7 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pieces, placed, places = lies(kind, pointer, mask, shape, frame.lanes, walked, item)
+        pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, walked, item)
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,

@@ -164,7 +164,7 @@ def _by_chance(gaps: Sequence[Any]) -> bool:
     return bool(ratios.max() < LIKE * ratios.min())
 
 
-def lies(
+def layout(
     kind: str, pointer: Value, mask: Value | None, extents: Sequence[int], lanes: int,
     walked: tuple[Any, Any, Any, Any] | None, item_bytes: float,
 ) -> tuple[tuple[Piece | None, ...], Sectors, FloatArray]:  # fmt: skip

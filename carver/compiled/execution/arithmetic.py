@@ -47,11 +47,13 @@ def to_float(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kno
     if "F16" in mods:
         return None
     long = mods & {"S64", "U64"}
-    word: Callable[[Array], Array] = unsigned if mods & {"U32", "U64"} else signed
-    if small := mods & {"S8", "U8", "S16", "U16"}:
-        kind = next(iter(small))
-        top = 1 << int(kind[1:]) - 1
-        word = lambda x: (x & 2 * top - 1 ^ top) - top if kind[0] == "S" else x & 2 * top - 1  # noqa: E731
+    small = next((int(kind[1:]) for kind in ("S8", "U8", "S16", "U16") if kind in mods), 0)
+
+    def word(x: Array) -> Array:
+        if small:
+            x, top = x & (1 << small) - 1, 1 << small - 1
+            return (x ^ top) - top if mods & {"S8", "S16"} else x
+        return unsigned(x) if mods & {"U32", "U64"} else signed(x)
 
     def near(exact: Array) -> Any:
         if "F64" in mods:
