@@ -1,0 +1,315 @@
+"""The twelve kernels of `kernels/triton_zoo_thirteenth.py` as `zoo.py` measures them, two problems each. All were
+predicted before they were timed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from kernels import triton_zoo_thirteenth as zoo
+from zoo_blind import LINES, args, of, picked
+from zoo_edges import LINE, line, subject
+from zoo_eleventh import over
+from zoo_forms import drawn, starts
+from zoo_more import shapes
+from zoo_subject import Arrays, Config, Problem, cdiv, per_thread, stages
+
+from carver.compiled.binary import Tensor
+
+
+def laplace_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    x = t["x_ptr"]
+    padded, total = torch.nn.functional.pad(x, [2] * 6), -7.5 * x
+    for axis in range(3):
+        for k in (-2, -1, 1, 2):
+            part = padded
+            for other in range(3):
+                part = part.narrow(other, 2 + k * (other == axis), x.shape[other])
+            total = total + (4 / 3 if abs(k) == 1 else -1 / 12) * part
+    return total
+
+
+def means_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    x, reach, high, wide = t["x_ptr"], p["reach"], p["high"], p["wide"]
+    total, weights = torch.zeros(high, wide, device=x.device), torch.zeros(high, wide, device=x.device)
+    here = x[reach : reach + high + 2, reach : reach + wide + 2]
+    for i in range(2 * reach + 1):
+        for j in range(2 * reach + 1):
+            there = x[i : i + high + 2, j : j + wide + 2]
+            apart = torch.nn.functional.avg_pool2d((here - there).square()[None], 3, 1, divisor_override=1)[0]
+            weight = (-apart * p["strength"]).exp()
+            total, weights = total + weight * there[1:-1, 1:-1], weights + weight
+    return total / weights
+
+
+def opened_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    def most(x: Any, outside: float) -> Any:
+        x = torch.nn.functional.pad(x, [1] * 4, value=outside)
+        parts = (x[1:-1, :-2], x[1:-1, 2:], x[:-2, 1:-1], x[2:, 1:-1])
+        return torch.stack([x[1:-1, 1:-1], *parts]).amax(0)
+
+    return most(-most(-t["x_ptr"].float(), -255.0), 0.0)
+
+
+def resize_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    taps = torch.arange(p["taps"], device=t["x_ptr"].device)
+    rows = t["x_ptr"].float()[:, t["top_ptr"].long()[:, None] + taps]
+    x = (rows * t["down_ptr"][None, :, :, None]).sum(2)
+    return (x[:, :, t["left_ptr"].long()[:, None] + taps] * t["across_ptr"]).sum(3)
+
+
+def begins(p: Problem) -> dict[str, Any]:
+    def along(size: int, out: int) -> np.ndarray:
+        middle = (np.arange(out) + 0.5) * size / out
+        return np.clip(np.round(middle - p["taps"] / 2), 0, size - p["taps"]).astype(np.int32)
+
+    return {"top_ptr": along(p["high"], p["out_high"]), "left_ptr": along(p["wide"], p["out_wide"])}
+
+
+def deposit_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    place, side = t["place_ptr"], p["side"]
+    low = place.int()
+    part = place - low
+    total = torch.zeros(side**3, device=place.device, dtype=torch.float64)
+    for corner in range(8):
+        step = [corner >> axis & 1 for axis in range(3)]
+        share, cell = t["mass_ptr"].double(), 0
+        for axis in range(3):
+            share = share * (part[axis] if step[axis] else 1 - part[axis])
+            cell = cell * side + (low[axis].long() + step[axis]) % side
+        total.index_put_((cell,), share, True)
+    return total.float()
+
+
+def particles(p: Problem) -> dict[str, Any]:
+    """Anywhere in the box, or one cell's after another's."""
+    place = (drawn(347).random((3, p["n"])) * p["side"]).astype(np.float32)
+    place = np.minimum(place, np.float32(p["side"] - 0.01))
+    if p["sorted"]:
+        i, j, k = place.astype(np.int64)
+        order = np.argsort((i * p["side"] + j) * p["side"] + k, kind="stable")
+        place = np.ascontiguousarray(place[:, order])
+    return {"place_ptr": place}
+
+
+def newest_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    event = (t["time_ptr"].long() << 32) + torch.arange(p["n"], device=t["time_ptr"].device)
+    return event.new_zeros(p["keys"]).scatter_reduce_(0, t["key_ptr"].long(), event, "amax")
+
+
+def edges(p: Problem) -> dict[str, Any]:
+    """Any two nodes, or in order and near each other; components of some nodes each."""
+    draw = drawn(349)
+    a = draw.integers(0, p["nodes"], p["n"])
+    a = np.sort(a) if p["apart"] else a
+    away = draw.integers(-p["apart"], p["apart"] + 1, p["n"])
+    b = np.clip(a + away, 0, p["nodes"] - 1) if p["apart"] else draw.integers(0, p["nodes"], p["n"])
+    root = np.arange(p["nodes"]) // p["each"] * p["each"]
+    return {"from_ptr": a.astype(np.int32), "to_ptr": b.astype(np.int32), "root_ptr": root.astype(np.int32)}
+
+
+def hook_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    a, b = (t["root_ptr"][t[n].long()].long() for n in ("from_ptr", "to_ptr"))
+    kept = a != b
+    low, top = torch.minimum(a, b)[kept], torch.maximum(a, b)[kept]
+    return a.new_zeros(p["nodes"]).scatter_reduce_(0, low, top, "amax").int()
+
+
+def slots(p: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Of each slot its token, experts one after another in whole 128 slots; of each 128 the expert."""
+    draw = drawn(353)
+    chosen = np.argsort(draw.random((p["tokens"], p["experts"])) ** p["skew"], 1)[:, : p["top"]]
+    token, expert = list[np.ndarray](), list[int]()
+    for e in range(p["experts"]):
+        own = np.nonzero((chosen == e).any(1))[0]
+        blocks = cdiv(len(own), 128)
+        token.append(np.append(own, np.full(128 * blocks - len(own), p["tokens"])))
+        expert += [e] * blocks
+    return np.concatenate(token).astype(np.int32), np.array(expert, np.int32)
+
+
+def expert_args(p: Problem) -> dict[str, Any]:
+    token, expert = slots(p)
+    n, inner, width = len(token), p["inner"], p["width"]
+    return {"x_ptr": Tensor("bfloat16", (n, inner)), "w_ptr": Tensor("bfloat16", (p["experts"], inner, width)),
+            "token_ptr": Tensor("int32", (n,)), "expert_ptr": Tensor("int32", (len(expert),)),
+            "gate_ptr": Tensor("float32", (n,)), "y_ptr": Tensor("float32", (p["tokens"], width)),
+            "tokens": p["tokens"], "width": width}  # fmt: skip
+
+
+def expert_want(p: Problem, t: Arrays) -> Any:
+    x = t["x_ptr"].float().reshape(-1, 128, p["inner"])
+    out = x @ t["w_ptr"].float()[t["expert_ptr"].long()]
+    out = out.reshape(-1, p["width"]) * t["gate_ptr"][:, None]
+    return out.new_zeros(p["tokens"] + 1, p["width"]).index_add_(0, t["token_ptr"].long(), out)[:-1]
+
+
+def bags(p: Problem) -> dict[str, Any]:
+    start = starts(p, "bags", "most")
+    return {"start_ptr": start, "id_ptr": (drawn(359).random(start[-1]) ** p["skew"] * p["rows"]).astype(np.int32)}
+
+
+def bags_args(p: Problem) -> dict[str, Any]:
+    n = int(starts(p, "bags", "most")[-1])
+    return {"start_ptr": Tensor("int32", (p["bags"] + 1,)), "id_ptr": Tensor("int32", (n,)),
+            "table_ptr": Tensor("int8", (p["rows"], p["width"])), "scale_ptr": Tensor("float32", (p["rows"],)),
+            "y_ptr": Tensor("float32", (p["bags"], p["width"]))}  # fmt: skip
+
+
+def bags_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    row, start = t["id_ptr"].long(), t["start_ptr"].long()
+    bag = torch.repeat_interleave(torch.arange(p["bags"], device=row.device), start.diff())
+    out = torch.zeros(p["bags"], p["width"], device=row.device)
+    return out.index_add_(0, bag, t["table_ptr"][row].float() * t["scale_ptr"][row, None])
+
+
+def chosen_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    found = []
+    for q, chosen in zip(t["q_ptr"].float(), t["chosen_ptr"].long(), strict=True):
+        x = t["x_ptr"][chosen].float()
+        found.append(torch.softmax(q @ x.T * p["scale"], 1) @ x)
+    return torch.stack(found)
+
+
+def forest_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    x, inner = t["x_ptr"], (1 << p["depth"]) - 1
+    total, at = torch.zeros(p["n"], device=x.device), torch.arange(p["n"], device=x.device)
+    for tree in range(p["trees"]):
+        node = torch.zeros_like(at)
+        for _ in range(p["depth"]):
+            near = x[at, t["feature_ptr"][tree, node].long()]
+            node = 2 * node + 1 + (near > t["limit_ptr"][tree, node]).long()
+        total += t["leaf_ptr"][tree, node - inner]
+    return total
+
+
+def backproject_want(p: Problem, t: Arrays) -> Any:
+    import torch
+
+    x, side = t["x_ptr"], p["side"]
+    middle = torch.arange(side, device=x.device) - 0.5 * side
+    total = torch.zeros(side, side, device=x.device)
+    for ray, cosine, sine in zip(x, t["cos_ptr"], t["sin_ptr"], strict=True):
+        at = middle[None] * cosine + middle[:, None] * sine + 0.5 * p["detectors"] + 1
+        left = at.floor().clamp(0, p["detectors"]).long()
+        padded = torch.nn.functional.pad(ray, [1, 1])
+        part = padded[left] + (at - left) * (padded[left + 1] - padded[left])
+        total += torch.where((at >= 0) & (at < p["detectors"] + 1), part, 0.0)
+    return total / p["angles"]
+
+
+def turns(p: Problem) -> dict[str, Any]:
+    angle = np.arange(p["angles"]) * math.pi / p["angles"]
+    return {"cos_ptr": np.cos(angle).astype(np.float32), "sin_ptr": np.sin(angle).astype(np.float32)}
+
+
+def fits(p: Problem, c: Config) -> bool:
+    m, n, k = c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"]
+    return per_thread(c, m * n, 128) and m * n // c["num_warps"] >= 512 and stages(c, 2 * k * (m + n))
+
+
+WIDE = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
+SUBJECTS = [
+    subject("windows", zoo.laplace_13, shapes("deep high wide", (256, 512, 512), (100, 300, 700)),
+            {"BLOCK_Z": (1, 2, 4), "BLOCK_R": (1, 2, 4, 8), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
+            args("deep high wide", x=of("float32", "deep", "high", "wide"), y=of("float32", "deep", "high", "wide")),
+            lambda p, c: (*over()(p, c), cdiv(p["deep"], c["BLOCK_Z"])), laplace_want, most=16),
+    subject("windows", zoo.non_local_means, shapes("high wide reach strength", (1080, 1920, 2, 0.5),
+                                                   (600, 750, 4, 0.2)), WIDE,
+            lambda p: {"x_ptr": Tensor("float32", tuple(p[n] + 2 * p["reach"] + 2 for n in ("high", "wide"))),
+                       **args("high wide reach strength", y=of("float32", "high", "wide"))(p)},
+            over(), means_want, most=16),
+    subject("windows", zoo.opening, shapes("high wide", (4320, 7680), (2000, 3000)), WIDE,
+            args("high wide", x=of("uint8", "high", "wide"), y=of("uint8", "high", "wide")), over(), opened_want,
+            tolerance=0.0),
+    subject("windows", zoo.resize_by_table,
+            shapes("planes high wide out_high out_wide taps", (3, 2160, 3840, 1296, 2304, 8),
+                   (16, 500, 700, 1100, 1540, 4)), WIDE,
+            args("high wide out_high out_wide", x=of("float16", "planes", "high", "wide"), top=of("int32", "out_high"),
+                 down=of("float32", "out_high", "taps"), left=of("int32", "out_wide"),
+                 across=of("float32", "out_wide", "taps"), y=of("float16", "planes", "out_high", "out_wide")),
+            lambda p, c: (cdiv(p["out_wide"], c["BLOCK_C"]), cdiv(p["out_high"], c["BLOCK_R"]), p["planes"]),
+            resize_want, constants="taps", values=begins, most=16),
+    subject("atomics", zoo.deposit, shapes("n side sorted", (1 << 21, 100, 1), (700_000, 256, 0)), LINES,
+            lambda p: {"place_ptr": Tensor("float32", (3, p["n"])), "mass_ptr": Tensor("float32", (p["n"],)),
+                       "y_ptr": Tensor("float32", (p["side"] ** 3,)), "n": p["n"]},
+            line, deposit_want, constants="side", values=particles),
+    subject("atomics", zoo.newest, shapes("n keys skew", (1 << 23, 1 << 20, 2.0), (3_000_000, 3000, 1.0)), LINE,
+            args("n", key=of("int32", "n"), time=of("int32", "n"), y=of("int64", "keys")), line, newest_want,
+            tolerance=0.0, values=lambda p: {"key_ptr": picked(367, "keys", "n", skew=p["skew"])(p)}),
+    subject("atomics", zoo.hook, shapes("n nodes apart each", (1 << 22, 1_000_000, 0, 3), (5_000_000, 400_000, 50, 8)),
+            LINE, args("n", **{"from": of("int32", "n")}, to=of("int32", "n"), root=of("int32", "nodes"),
+                       y=of("int32", "nodes")), line, hook_want, tolerance=0.0, values=edges),
+    subject("atomics", zoo.expert_down, shapes("tokens experts top skew inner width", (4096, 8, 2, 1.0, 2048, 2048),
+                                               (1500, 64, 8, 1.0, 512, 1500)),
+            {"BLOCK_M": (32, 64, 128), "BLOCK_N": (64, 128, 256), "BLOCK_K": (32, 64), "num_warps": (4, 8),
+             "num_stages": (2, 3, 4)},
+            expert_args,
+            lambda p, c: (cdiv(p["width"], c["BLOCK_N"]), len(slots(p)[0]) // c["BLOCK_M"]), expert_want,
+            constants="inner", keep=fits,
+            values=lambda p: dict(zip(("token_ptr", "expert_ptr"), slots(p), strict=True))),
+    subject("gathers", zoo.quantised_bags, shapes("bags most rows width skew", (100_000, 30, 1_000_000, 128, 1.5),
+                                                  (4000, 500, 50_000, 256, 1.0)),
+            {"BLOCK_T": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4, 8)}, bags_args, lambda p, c: (p["bags"],),
+            bags_want, constants="width", values=bags,
+            keep=lambda p, c: 1 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64),
+    subject("gathers", zoo.chosen_attention, shapes("tokens heads width rows count scale",
+                                                    (1024, 16, 128, 100_000, 2048, 0.088),
+                                                    (300, 32, 256, 8000, 512, 0.0625)),
+            {"BLOCK_N": (16, 32, 64, 128), "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3)},
+            lambda p: {"q_ptr": Tensor("bfloat16", (p["tokens"], p["heads"], p["width"])),
+                       "x_ptr": Tensor("bfloat16", (p["rows"], p["width"])),
+                       "chosen_ptr": Tensor("int32", (p["tokens"], p["count"])),
+                       "y_ptr": Tensor("bfloat16", (p["tokens"], p["heads"], p["width"])), "scale": p["scale"]},
+            lambda p, c: (p["tokens"],), chosen_want, constants="count heads width",
+            values=lambda p: {"chosen_ptr": picked(373, "rows", "tokens", "count")(p)},
+            keep=lambda p, c: c["BLOCK_N"] * p["width"] / c["num_warps"] / 32 <= 128),
+    subject("gathers", zoo.forest, shapes("n trees features depth", (200_000, 50, 32, 6), (60_000, 120, 100, 8)),
+            LINES,
+            lambda p: {"x_ptr": Tensor("float32", (p["n"], p["features"])),
+                       "feature_ptr": Tensor("int32", (p["trees"], (1 << p["depth"]) - 1)),
+                       "limit_ptr": Tensor("float32", (p["trees"], (1 << p["depth"]) - 1)),
+                       "leaf_ptr": Tensor("float32", (p["trees"], 1 << p["depth"])),
+                       "y_ptr": Tensor("float32", (p["n"],)), "n": p["n"], "trees": p["trees"]},
+            line, forest_want, constants="features depth", values=lambda p: {
+                "feature_ptr": drawn(379).integers(0, p["features"], (p["trees"], (1 << p["depth"]) - 1), np.int32)}),
+    subject("gathers", zoo.backproject, shapes("side angles detectors", (1024, 180, 1449), (500, 400, 520)), WIDE,
+            args("side angles detectors", x=of("float32", "angles", "detectors"), cos=of("float32", "angles"),
+                 sin=of("float32", "angles"), y=of("float32", "side", "side")),
+            lambda p, c: (cdiv(p["side"], c["BLOCK_C"]), cdiv(p["side"], c["BLOCK_R"])), backproject_want,
+            values=turns, most=16),
+]  # fmt: skip
+SMALL = {name: shapes(names, row) for name, names, row in (
+    ("laplace_13", "deep high wide", (5, 9, 40)), ("non_local_means", "high wide reach strength", (9, 40, 1, 0.3)),
+    ("opening", "high wide", (20, 40)), ("resize_by_table", "planes high wide out_high out_wide taps",
+                                         (2, 20, 60, 12, 36, 4)),
+    ("deposit", "n side sorted", (300, 5, 1)), ("newest", "n keys skew", (300, 20, 1.5)),
+    ("hook", "n nodes apart each", (300, 60, 5, 3)),
+    ("expert_down", "tokens experts top skew inner width", (100, 3, 2, 1.0, 64, 70)),
+    ("quantised_bags", "bags most rows width skew", (20, 9, 50, 128, 1.0)),
+    ("chosen_attention", "tokens heads width rows count scale", (3, 16, 128, 50, 128, 0.1)),
+    ("forest", "n trees features depth", (200, 3, 5, 3)), ("backproject", "side angles detectors", (20, 7, 25)),
+)}  # fmt: skip
+"""A problem of each kernel for Triton's interpreter."""
