@@ -43,10 +43,11 @@ from carver.base.errors import CarverError  # noqa: E402
 from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: E402
 from carver.compiled.isa import rates  # noqa: E402
 from carver.cost.models.compiled import (  # noqa: E402
+    AHEAD,
     _beyond_frames,
-    meeting,
     price_compiled,
     priors,
+    runs_ahead,
     shape_of,
 )
 from carver.cost.models.l1 import l1_bytes, not_in_l1  # noqa: E402
@@ -100,7 +101,7 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
     frames = _beyond_frames(facts, arch, facts.resident, l1_bytes(facts, arch))  # of the stack, beyond L1
     loaded, stored = (shape.total.bytes.get(f"{kind} local", 0.0) * facts.warps for kind in ("load", "store"))
-    merged = k["l2_merge"] * meeting(facts, shape, arch)[1]
+    merged = k["l2_merge"] * AHEAD * runs_ahead(facts, shape)
     read = shape.load_bytes * grid * not_in_l1(facts, shape.total, arch, shape.once) * (1.0 - merged * alike)
     readers = max((read - facts.again_bytes) / max(dram, 1.0), 1.0)
     written = (shape.store_bytes + stored + shape.atomic_sectors * arch.sector_bytes) * grid

@@ -24,12 +24,12 @@ from .l1 import cached_share, l1_bytes, not_in_l1, passes
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
-    "l2_efficiency": 0.66,
+    "l2_efficiency": 0.95,
     "smem_efficiency": 0.95,
     "dram_run_bytes": 23.2,
     "dram_latency_load": 1.5,
     "dram_overlap": 6.0,
-    "l2_latency_load": 2.0,
+    "l2_latency_load": 1.6,
     "block_start_clk": 0.0,
     "block_dispatch_clk": 156.0,
     "warp_start_clk": 5.5,
@@ -73,20 +73,22 @@ REWRITTEN = 3.6
 fill it, at random as (DRAM_BYTES + PAGE_BYTES) / 32 says, and written again by whoever stores the rest. Source:
 transposes on an H100 (tests/data/h100) that nothing else bounds: 1.2 to 3.8 where rows of 16 bytes halve a sector that
 is soon filled (`zoo_more.jsonl.gz`), 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`)."""
-PARTIAL_CLK = 1.7
+PARTIAL_CLK = 1.63
 """Clocks in which a slice of L2 takes what a store writes to a line of which it fills sectors in part. Source: stores
 of one word at random places of 4 to 16 MB, 59 to 63 billion a second on an H100 (`words.jsonl`) and 60 to 71 on an H200
-(`words_blocks.jsonl` in tests/data/h200): 60 slices have 105 billion clocks a second. Stores to every fourth word of a
+(`words_blocks.jsonl` in tests/data/h200), in either of the halves that work on it. Stores to every fourth word of a
 line take no more than one (stencils in `edges.jsonl.gz`, 145 billion sectors a second)."""
-ATOMIC_CLK = 1.3
+ATOMIC_CLK, LOOKUP_CLK = 1.25, 1.15
 """Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
-words of it they are on. Sources: one operation a clock on one address (NVIDIA's Kepler GK110 whitepaper, 2012); on an
-H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`), 1.2 to 1.4 in histograms
-(`zoo_more.jsonl.gz`), 1.55 for additions of float32 to all of L2 (`carver calibrate`)."""
-SLICE_BYTES_PER_CLK = 84
-"""By which follows how many slices of L2 work side by side. Source: at most 60 times the rate of one, on an H100 whose
-L2 moves 5,000 bytes a clock (`atomics.txt`). NVIDIA's A100 whitepaper has 64 bytes a clock for each, which would be 78.
-"""
+words of it they are on, and one request. Sources: one operation a clock on one address (NVIDIA's Kepler GK110
+whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at most 0.81
+requests a clock and slice by an H200's counters of 323 launches."""
+SLICE_BYTES_PER_CLK = 58.5
+"""By which follows how many slices of L2 work side by side: 94 of an H200 whose L2 moves 5,500 bytes a clock."""
+FAR = 1.5
+"""Times that slices of an L2 of two halves work on what is stored or added to: a half passes on what the other is the
+home of. What is read from beyond L2 crosses as often, but once for all SMs of a half. Source: an H200's counters of 323
+launches, 1.50 sectors for each that is stored or that an atomic works on."""
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
@@ -108,12 +110,11 @@ MOST_HELD = 0.98
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
 as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A100 (PyTorch's AutoHeuristic tables). A
 block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
-AHEAD, BOXES, IN_STEP = 0.4, 0.6, 3.0
-"""Of what SMs ask for alike, how much of it is merged on its way to L2, over what is where all of them only wait for
-memory: of loads that run ahead, and of those by TMA; and waves of blocks after which plain loads have half, whose waits
-keep the blocks of a first wave in step. Source: sectors that SMs got and that L2 was asked for, by counters of 81
-products (`languages*.jsonl.gz` in tests/data), which leave a range: of it the values that moved the zoos' picks least.
-"""
+AHEAD = 0.6
+"""Of what neighbouring SMs ask for alike, how much of it they ask for at once and is merged on its way to L2, over what
+is where all of them only wait for memory: of loads that run ahead of their use, and of TMA's. Other loads are not
+merged: by an H200's counters L2 is asked for 0.95 to 1.00 of what SMs get in stencils, gathers, attention; for 0.5 to
+0.9 in products."""
 
 
 MOST_ALONG = 65_535
@@ -315,8 +316,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
     lookups = np.array([_lookups(f, arch, k) for f in candidates])
-    meet = np.array([meeting(f, s, arch) for f, s in zip(candidates, shapes, strict=True)]).T
-    requests = np.where(lookups > 1.0, lookups * (1.0 - k["l2_merge"] * meet[1] * (1.0 - near)), 0.0)
+    ahead = np.array([runs_ahead(f, s) for f, s in zip(candidates, shapes, strict=True)])
+    asked_l2 = loads * lookups * (1.0 - k["l2_merge"] * AHEAD * ahead * (1.0 - near))
+    far, missed = _far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
+    crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if far > 1.0 else 0.0
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
     math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
     work = Work(
@@ -331,7 +334,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         smem_clk=(each("port_clk") + looked_up) / k["smem_efficiency"],
         issue_clk=each("issue_clk"),
         fill_bytes=loads + spilled + returned,
-        l2_bytes=loads * np.maximum(1.0 - k["l2_merge"] * meet[0] * (1.0 - near), requests) + spilled + stores,
+        l2_bytes=asked_l2 + crossed + spilled + far * stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=(moved + out_of_l3) / (grid * steps),
         l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
@@ -345,7 +348,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, away, near, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
-    filling = each("partial_lines") * (PARTIAL_CLK * _slice_bytes_per_clk(arch, k)) - each("store_bytes")
+    filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
@@ -365,7 +368,7 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     adds = any(span.atomic_floats for span in f.spans)
     alike = arch.sector_bytes / max(f.atomic_bytes, arch.sector_bytes) if f.atomic_turns == 1.0 else 0.0
     chain = CHAIN_CLK * max(f.atomic_crowd, alike) if adds else 0.0
-    return max(ATOMIC_CLK * (1 / runs + 1 / slices), chain) * rate
+    return max(ATOMIC_CLK * (1 / runs + _far(arch) / slices), chain) * rate
 
 
 def _alone(
@@ -473,25 +476,23 @@ def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     """Factor on the bytes that L2 moves, since a slice looks up one request a clock, however few bytes that is of: what
     a warp's lanes want of a line at a time.
     Source: sectors read at random from a table of 4 MB on an H100, 119 billion a second (`take` in `edges.jsonl.gz`,
-    tests/data/h100): as many as 60 slices have clocks."""
+    tests/data/h100)."""
     loads = [a for a in f.accesses if a.kind == "load"]
     asked, moved = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
         run = a.line_bytes or max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
-        moved += a.program_bytes * a.fetched * max(_slice_bytes_per_clk(arch, k) / run, 1.0)
+        moved += a.program_bytes * a.fetched * max(LOOKUP_CLK * _slice_bytes_per_clk(arch, k) / run, 1.0)
     return moved / asked if asked else 1.0
 
 
-def meeting(f: Facts, shape: Shape, arch: Arch) -> tuple[float, float]:
-    """Share of what neighbouring SMs ask for alike that they ask for at once, over that of streams which only wait for
-    memory: for the bytes of L2, whose rate was fitted to products that run ahead as if it were 1 for these, and for
-    requests."""
-    if shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops):
-        return 1.0, AHEAD
-    if any(access.path != "pointer" for access in f.accesses if access.kind == "load"):
-        return 1.0, BOXES
-    plain = 1.0 / (1.0 + f.programs / max(f.resident * arch.sm_count, 1.0) / IN_STEP)
-    return plain, plain
+def runs_ahead(f: Facts, shape: Shape) -> bool:
+    """Whether loads are issued before the pass that uses them, or are TMA's."""
+    ahead = shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops)
+    return bool(ahead) or any(access.path != "pointer" for access in f.accesses if access.kind == "load")
+
+
+def _far(arch: Arch) -> float:
+    return FAR if arch.l2_copies > 1 else 1.0
 
 
 def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
