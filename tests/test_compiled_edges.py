@@ -322,6 +322,17 @@ def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
     assert by_tile[0] == pytest.approx(8 * len(set[int]().union(*map(places, firsts))), rel=0.1)
 
 
+def test_of_too_many_tiles_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = np.array([r * PITCH + c for r in range(0, 400, 4) for c in range(0, 960, 64)])
+    cross = [tiles(places + d, (4, 64), (PITCH, 1)) for d in (0, -8, 8, -PITCH, PITCH)]
+    group = np.zeros(5 * len(places), np.int64)
+    whole = rectangles(cross, 8.0, 1.0)
+    monkeypatch.setattr(stretches, "MOST_PARTS", 2 * len(places))
+    some = rectangles(cross, 8.0, 1.0)
+    assert whole is not None and some is not None and len(some.top) < len(whole.top)
+    assert some.touched(group).sum() == pytest.approx(whole.touched(group).sum(), rel=0.05)
+
+
 def test_walks_along_planes_meet_the_same_neighbours_in_each() -> None:
     """A cross of five points in 70 planes, by walks that start in the same one and by loads before them."""
     cross = [tiles(GRID + d, (4, 64), (PITCH, 1)) for d in (0, -1, 1, -PITCH, PITCH)]

@@ -135,8 +135,10 @@ def _rectangles(
     parts = list(_joined(parts))
     n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
     lost = whole * times * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
-    if (many := n * len(walk) / MOST_PARTS) > 1:
-        return _sampled(parts, left, lost, walk, math.ceil(many), sector, planes) if not pitch else None
+    if n * len(walk) > MOST_PARTS:
+        if not pitch:
+            return _sampled(parts, left, lost, walk, sector, planes)
+        return _sampled_rows(parts, top, left, walk, sector, kept * planes)
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
     if whole:
@@ -166,10 +168,10 @@ def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
 
 
 def _sampled(
-    parts: Sequence[Part], left: FloatArray, lost: FloatArray, walk: Any, every: int, sector: float, planes: float
+    parts: Sequence[Part], left: FloatArray, lost: FloatArray, walk: Any, sector: float, planes: float
 ) -> Rectangles:
-    """Of one row of memory, those that begin in one of `every` pages, which stand for all; each `lost` so much."""
-    chosen, lows, widths = [], [], []
+    """Of one row of memory, those that begin in one of so many pages, which stand for all; each `lost` so much."""
+    every, chosen, lows, widths = math.ceil(len(parts) * len(walk) / MOST_PARTS), [], [], []
     for part in parts:
         page = ((left + part.left) // SAMPLED_ELEMENTS).astype(np.int64)
         [here] = np.nonzero((page * MIXER >> 16) % every == 0)
@@ -179,6 +181,19 @@ def _sampled(
     which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
     flat = np.zeros(len(low))
     return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, every * planes)
+
+
+def _sampled_rows(
+    parts: Sequence[Part], top: FloatArray, left: FloatArray, walk: Any, sector: float, kept: float
+) -> Rectangles:
+    """Of many rows of memory one of so many, which stand for all."""
+    every, columns = math.ceil(sum(part.height for part in parts) * len(walk) / MOST_PARTS), []
+    for part in parts:
+        rows = (top + part.top)[:, None] + np.arange(part.height)
+        here, along = np.nonzero((rows.astype(np.int64) * MIXER >> 16) % every == 0)
+        columns.append((walk[here], rows[here, along], left[here] + part.left, np.full(len(here), part.width)))
+    which, low, first, width = map(np.concatenate, zip(*columns, strict=True))
+    return Rectangles(which, low, first, np.ones(len(which)), width, sector, kept * every)
 
 
 def _covered(access: Access) -> Access:
