@@ -41,12 +41,6 @@ def picked(seed: int, most: str, *axes: str, skew: float = 1.0, dtype: Any = np.
     return lambda p: (drawn(seed).random([p[n] for n in axes]) ** skew * p[most]).astype(dtype)
 
 
-def counts(at: Any, shape: Any, x: Any = None) -> Any:
-    """Zeros, and at those places of its rows one more for each, or what x has more."""
-    out = at.new_zeros(shape).float() if x is None else x.new_zeros(shape).float()
-    return out.index_put_((at.flatten().long(),), at.new_ones(at.numel()).float() if x is None else x.float(), True)
-
-
 def image(dtype: str, out: str = "") -> Any:
     return args("rows cols", x=of(dtype, "rows", "cols"), y=of(out or dtype, "rows", "cols"))
 

@@ -14,7 +14,8 @@ from zoo_edges import LINE, line, subject
 from zoo_eleventh import over
 from zoo_forms import drawn, starts
 from zoo_more import shapes
-from zoo_subject import Arrays, Config, Problem, cdiv, per_thread, stages
+from zoo_subject import Arrays, Problem, cdiv
+from zoo_twelfth import fits
 
 from carver.compiled.binary import Tensor
 
@@ -223,11 +224,6 @@ def backproject_want(p: Problem, t: Arrays) -> Any:
 def turns(p: Problem) -> dict[str, Any]:
     angle = np.arange(p["angles"]) * math.pi / p["angles"]
     return {"cos_ptr": np.cos(angle).astype(np.float32), "sin_ptr": np.sin(angle).astype(np.float32)}
-
-
-def fits(p: Problem, c: Config) -> bool:
-    m, n, k = c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"]
-    return per_thread(c, m * n, 128) and m * n // c["num_warps"] >= 512 and stages(c, 2 * k * (m + n))
 
 
 WIDE = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)}

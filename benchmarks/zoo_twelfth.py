@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_twelfth as zoo
-from zoo_blind import LINES, args, counts, of, picked
+from zoo_blind import LINES, args, of, picked
 from zoo_edges import LINE, line, subject
 from zoo_eleventh import over
 from zoo_forms import drawn
 from zoo_more import shapes
-from zoo_subject import PIPE, TILE, Arrays, Config, Problem, cdiv, per_thread, stages
+from zoo_subject import PIPE, TILE, Config, Problem, cdiv, per_thread, stages
 
 from carver.compiled.binary import Tensor
-
-
-def peaks_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, near = t["x_ptr"], 2 * p["reach"] + 1
-    most = torch.nn.functional.max_pool2d(x[None].clamp_min(0), near, 1, p["reach"])[0]
-    return torch.where((x == most) & (x > p["least"]), x, 0.0)
-
-
-def matvec_want(p: Problem, t: Arrays) -> Any:
-    return counts(t["col_ptr"], (p["cols"],), t["value_ptr"] * t["x_ptr"][t["row_ptr"].long()])
 
 
 def places(p: Problem) -> dict[str, Any]:
@@ -38,61 +26,14 @@ def places(p: Problem) -> dict[str, Any]:
     return {"row_ptr": row.astype(np.int32), "col_ptr": col.astype(np.int32)}
 
 
-def undistort_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, high, wide = t["x_ptr"].float(), p["high"], p["wide"]
-    v = (2.0 * torch.arange(high, device=x.device) / high - 1.0)[:, None]
-    u = (2.0 * torch.arange(wide, device=x.device) / wide - 1.0)[None]
-    scale = 1.0 - p["bend"] * (u * u + v * v)
-    b, a = (v * scale + 1.0) * 0.5 * (high - 2), (u * scale + 1.0) * 0.5 * (wide - 2)
-    top, left = b.int().long(), a.int().long()
-    b, a = (b - top)[..., None], (a - left)[..., None]
-    near = x[top, left] * (1 - a) + x[top, left + 1] * a
-    far = x[top + 1, left] * (1 - a) + x[top + 1, left + 1] * a
-    return (near * (1 - b) + far * b).to(torch.uint8)
-
-
-def walk_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    node, turn = t["start_ptr"].long(), torch.arange(p["n"], device=t["start_ptr"].device)
-    for _ in range(p["steps"]):
-        turn = (turn * 1664525 + 1013904223) % (1 << 32)
-        node = t["next_ptr"][node, turn // (1 << 16) % p["degree"]].long()
-    return node.int()
-
-
 def graph(p: Problem) -> dict[str, Any]:
     draw = drawn(313)
     return {"next_ptr": draw.integers(0, p["nodes"], (p["nodes"], p["degree"]), dtype=np.int32),
             "start_ptr": draw.integers(0, p["nodes"], p["n"], dtype=np.int32)}  # fmt: skip
 
 
-def rows_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float()
-    return x * (x.square().mean(1, keepdim=True) + 1e-6).rsqrt() * t["w_ptr"].float()
-
-
-def scan_want(p: Problem, t: Arrays) -> Any:
-    """Running sums less what they were at the last flag."""
-    import torch
-
-    x, flag = t["x_ptr"].double(), t["flag_ptr"].bool()
-    total = x.cumsum(1)
-    before = torch.where(flag, total - x, float("-inf"))
-    at = torch.where(flag, torch.arange(p["cols"], device=x.device), -1).cummax(1).values
-    start = before.gather(1, at.clamp_min(0))
-    return (total - torch.where(at >= 0, start, 0.0)).float()
-
-
 def flags(p: Problem) -> dict[str, Any]:
     return {"flag_ptr": (drawn(317).random((p["rows"], p["cols"])) < p["share"]).astype(np.int8)}
-
-
-def heads_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].reshape(p["tokens"], 3, p["heads"], p["width"]).permute(1, 2, 0, 3)
-    return tuple(x.contiguous())
 
 
 def product_args(p: Problem) -> dict[str, Any]:
@@ -115,24 +56,20 @@ SUBJECTS = [
     subject("windows", zoo.peaks, shapes("high wide reach least", (2000, 3000, 1, 1.0), (1024, 1024, 4, 0.5)),
             {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
             args("high wide reach least", x=of("float32", "high", "wide"), y=of("float32", "high", "wide")), over(),
-            peaks_want, tolerance=0.0),
+            tolerance=0.0),
     subject("windows", zoo.undistort, shapes("high wide bend", (2160, 3840, 0.1), (1080, 1920, 0.35)),
             {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
-            args("high wide bend", x=of("uint8", "high", "wide", 3), y=of("uint8", "high", "wide", 3)), over(),
-            undistort_want),
+            args("high wide bend", x=of("uint8", "high", "wide", 3), y=of("uint8", "high", "wide", 3)), over()),
     subject("atomics", zoo.compact, shapes("n least", (1 << 25, 0.0), (5_000_000, 2.0)), LINE,
             args("n least", x=of("float32", "n"), y=of("float32", "n"), count=of("int32", 1)), line,
-            lambda p, t: (t["x_ptr"][t["x_ptr"] > p["least"]].double().sum().float()[None],
-                          (t["x_ptr"] > p["least"]).sum()[None]),
             output="y_ptr count_ptr", got=lambda p, c, t: (t["y_ptr"].double().sum().float()[None], t["count_ptr"])),
     subject("atomics", zoo.matvec_transposed, shapes("n rows cols apart", (1 << 23, 500_000, 500_000, 300),
                                                      (1 << 22, 200_000, 50_000, 50_000)), LINE,
             args("n", value=of("float32", "n"), row=of("int32", "n"), col=of("int32", "n"), x=of("float32", "rows"),
-                 y=of("float32", "cols")), line, matvec_want, values=places),
+                 y=of("float32", "cols")), line, values=places),
     subject("atomics", zoo.bigrams, shapes("n words skew", (1 << 24, 256, 1.0), (1 << 23, 2000, 4.0)), LINE,
             args("n", word=of("int32", "n"), y=of("int32", "words", "words")), line,
-            lambda p, t: counts(t["word_ptr"][:-1].long() * p["words"] + t["word_ptr"][1:], (p["words"] ** 2,))
-            .reshape(p["words"], -1).int(), constants="words", tolerance=0.0,
+            constants="words", tolerance=0.0,
             values=lambda p: {"word_ptr": picked(331, "words", "n", skew=p["skew"])(p)}),
     subject("gathers", zoo.reorder_beams, shapes("beams heads length filled width", (64, 8, 4096, 1500, 128),
                                                  (256, 16, 512, 300, 64)),
@@ -140,43 +77,33 @@ SUBJECTS = [
             args("heads length filled", x=of("bfloat16", "beams", "heads", "length", "width"),
                  beam=of("int32", "beams"), y=of("bfloat16", "beams", "heads", "length", "width")),
             lambda p, c: (cdiv(p["filled"], c["BLOCK_T"]), p["beams"], p["heads"]),
-            lambda p, t: t["x_ptr"][t["beam_ptr"].long(), :, : p["filled"]], constants="width", tolerance=0.0,
+            constants="width", tolerance=0.0,
             got=lambda p, c, t: t["y_ptr"][:, :, : p["filled"]],
             keep=lambda p, c: 4 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64,
             values=lambda p: {"beam_ptr": picked(337, "beams", "beams", skew=2.0)(p)}),
     subject("gathers", zoo.walk, shapes("n nodes degree steps", (1 << 20, 100_000, 8, 40), (1 << 18, 1 << 22, 16, 20)),
             LINES, args("n steps", next=of("int32", "nodes", "degree"), start=of("int32", "n"), y=of("int32", "n")),
-            line, walk_want, constants="degree", tolerance=0.0, values=graph),
+            line, constants="degree", tolerance=0.0, values=graph),
     subject("rows", zoo.short_rows, shapes("rows width padded", (1 << 19, 128, 128), (300_000, 80, 128)),
             {"BLOCK_R": (1, 2, 4, 8, 16, 32, 64), "num_warps": (1, 2, 4, 8)},
             args("rows", x=of("bfloat16", "rows", "width"), w=of("bfloat16", "width"),
                  y=of("bfloat16", "rows", "width")),
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), rows_want, constants="width padded",
+            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), constants="width padded",
             keep=lambda p, c: 1 <= c["BLOCK_R"] * p["padded"] / c["num_warps"] / 32 <= 64),
     subject("products", zoo.gram, shapes("rows width", (16_384, 1024), (5000, 3000)), TILE | PIPE,
             args("rows width", x=of("float16", "rows", "width"), y=of("float32", "width", "width")),
-            by_tile("width", "width"), lambda p, t: t["x_ptr"].float().T @ t["x_ptr"].float(), keep=fits),
+            by_tile("width", "width"), keep=fits),
     subject("products", zoo.weight_gradient, shapes("rows outs ins", (8192, 4096, 1024), (30_000, 512, 768)),
-            TILE | PIPE, product_args, by_tile("outs", "ins"),
-            lambda p, t: (t["dy_ptr"].float().T @ t["x_ptr"].float()), keep=fits),
+            TILE | PIPE, product_args, by_tile("outs", "ins"), keep=fits),
     subject("scans", zoo.flagged_scan, shapes("rows cols share", (4096, 4096, 0.01), (512, 32_768, 0.2)),
             {"BLOCK_R": (1, 2, 4, 8), "BLOCK_C": (128, 256, 512, 1024, 2048), "num_warps": (1, 2, 4, 8)},
             args("cols", x=of("float32", "rows", "cols"), flag=of("int8", "rows", "cols"),
-                 y=of("float32", "rows", "cols")), lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), scan_want,
+                 y=of("float32", "rows", "cols")), lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),),
             values=flags),
     subject("copies", zoo.split_heads, shapes("tokens heads width", (16_384, 32, 128), (50_000, 12, 64)), WALKS,
             args("tokens", x=of("bfloat16", "tokens", 3, "heads", "width"),
                  **dict.fromkeys("qkv", of("bfloat16", "heads", "tokens", "width"))),
-            lambda p, c: (cdiv(p["tokens"], c["BLOCK_T"]), p["heads"]), heads_want, output="q_ptr k_ptr v_ptr",
+            lambda p, c: (cdiv(p["tokens"], c["BLOCK_T"]), p["heads"]), output="q_ptr k_ptr v_ptr",
             constants="heads width", tolerance=0.0,
             keep=lambda p, c: 1 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64),
 ]  # fmt: skip
-SMALL = {name: shapes(names, row) for name, names, row in (
-    ("peaks", "high wide reach least", (9, 40, 2, 0.5)), ("undistort", "high wide bend", (12, 40, 0.2)),
-    ("compact", "n least", (600, 0.1)), ("matvec_transposed", "n rows cols apart", (300, 40, 30, 5)),
-    ("bigrams", "n words skew", (300, 9, 2.0)), ("reorder_beams", "beams heads length filled width", (3, 2, 9, 5, 64)),
-    ("walk", "n nodes degree steps", (200, 30, 4, 5)), ("short_rows", "rows width padded", (20, 80, 128)),
-    ("gram", "rows width", (70, 90)), ("weight_gradient", "rows outs ins", (70, 90, 50)),
-    ("flagged_scan", "rows cols share", (8, 4096, 0.1)), ("split_heads", "tokens heads width", (30, 2, 64)),
-)}  # fmt: skip
-"""A problem of each kernel for Triton's interpreter."""
