@@ -104,6 +104,19 @@ def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> Non
     assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2440.0, 2000.0], rel=0.01)
 
 
+@pytest.mark.parametrize(("size_kib", "waits"), [(16, 1), (64 * 2**10, 6)])
+def test_a_pass_waits_once_for_lines_that_programs_share(size_kib: int, waits: int) -> None:
+    """Of six waits of a pass, for one load each, one is for L2 where all programs read one table that L1 holds: on an
+    H200 a back projection of 16 rows takes 1,600 clocks an angle, of which 850 are its own (`backproject` in
+    tests/data/h200/thirteenth.jsonl.gz). A loop that reads what is read nowhere else waits for all."""
+    lone = span(alone_clk=(850.0, 3850.0, 6850.0, 12850.0), cached_clk=(850.0,) * 4, bytes={"load global": 4096.0})
+    load = replace(loading(facts(), 4096.0).accesses[0], loop=0, size_bytes=size_kib << 10)
+    of = facts(loops=(LoopFacts("k", -1, 100.0, 100.0, lone),), accesses=(load,), resident=1.0, grid=(1 << 14, 1, 1),
+               sm_live_bytes=1024.0, warps=1)  # fmt: skip
+    latency = 1.6 * H100.l2_latency_s * H100.clock_hz
+    assert price_compiled([of], H100)[0].apart_clk[0] == pytest.approx(850 + waits * latency, rel=0.02)
+
+
 @pytest.mark.parametrize(("instruction", "joined"), [("mma", 1.0), ("wgmma", 2 ** (1 / 2.5))])
 def test_products_that_hold_their_warps_count_once_for_a_lone_block(instruction: str, joined: float) -> None:
     """A block that has its SM to itself multiplies in nearly all of its time. An A100's matmuls of Inductor's list take

@@ -51,13 +51,11 @@ SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
 TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
 
 
-def added(loops: Sequence[tuple[float, Span]], outside: Sequence[tuple[float, Span]] = ()) -> Span:
-    """The sum of spans, each taken so many times: of loops, and of code outside of them. Only of loops it is known
-    which loads an earlier pass had L1 fetch."""
+def added(spans: Sequence[tuple[float, Span]]) -> Span:
+    """The sum of spans, each taken so many times."""
 
     def of(name: str) -> Any:
-        parts = [(n, getattr(span, name)) for n, span in loops]
-        parts += [(n, getattr(span, "alone_clk" if name == "cached_clk" else name)) for n, span in outside]
+        parts = [(n, getattr(span, name)) for n, span in spans]
         if isinstance(parts[0][1], tuple):
             return tuple(sum(times * column[i] for times, column in parts) for i in range(len(LATENCIES_CLK)))
         if not isinstance(parts[0][1], Mapping):

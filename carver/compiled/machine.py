@@ -84,11 +84,9 @@ class Span:
     invalidations: int = 0
     """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
 
-    def alone(self, latency_clk: float, cached: float = 0.0) -> float:
-        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`; `cached`: share of the plain
-        loads of loops that L1 answers."""
-        plain, found = (between(column, latency_clk) for column in (self.alone_clk, self.cached_clk))
-        return plain + cached * (found - plain)
+    def alone(self, latency_clk: float) -> float:
+        """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`."""
+        return between(self.alone_clk, latency_clk)
 
 
 def between(column: Sequence[float], latency_clk: float) -> float:

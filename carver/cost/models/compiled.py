@@ -20,7 +20,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import cached_share, l1_bytes, not_in_l1, passes
+from .l1 import cached_share, l1_bytes, not_in_l1, passes, read_before
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -135,8 +135,9 @@ class Shape:
     port_clk: float
     issue_clk: float
     total: Span
+    loops: tuple[tuple[float, Span], ...]
+    """Their code, and how often it runs; in `outside` that outside of them."""
     outside: tuple[tuple[float, Span], ...]
-    """Code outside of loops, and how often it runs."""
     between_clk: float
     """Issue slots of instructions that run between products and leave the tensor cores idle, see `_between`."""
     serial_clk: float
@@ -166,7 +167,8 @@ class Shape:
 def shape_of(facts: Facts, arch: Arch) -> Shape:
     """The demands of one block, its code taken as often as it runs in the mean program."""
     outside = (*facts.asides, (facts.working, facts.straight))
-    total = added([*((loop.trips, loop.span) for loop in facts.loops)], outside)
+    loops = tuple((loop.trips, loop.span) for loop in facts.loops)
+    total = added((*loops, *outside))
     warps = facts.warps
 
     def pipes(names: Sequence[str]) -> list[float]:
@@ -192,7 +194,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     if arch.matrix_on_vector:
         between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
     return Shape(
-        steps=max(facts.steps, 1.0), total=total, outside=outside, tensor_clk=tensor, limited_clk=limited,
+        steps=max(facts.steps, 1.0), total=total, loops=loops, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
         issue_clk=issue, pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)),
         port_clk=sum(pipes(PORT)) + factors, between_clk=between,
@@ -344,9 +346,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     inside, outside = (np.array([cached_share(f, arch, loops) for f in candidates]) for loops in (True, False))
     found = np.maximum(1.0 - missed_l1, outside)
+    shared = np.minimum(1.0 - missed_l1, [read_before(f) for f in candidates])
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
     near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
-    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, found, away, near, strict=True)]
+    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, shared, found, away, near, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
@@ -372,21 +375,24 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 
 
 def _alone(
-    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, found: float, away: float, near_clk: float
-) -> float:
-    """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes; `cached`: the
-    share of plain loads of loops that an earlier iteration had L1 fetch; `found`: of those outside, that others had it
-    fetch; `away`: of spilled registers, those that L1 does not keep, which L2 answers after `near_clk`. Loads that were
-    issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the first clock on,
-    they are for loads of the same step, and add to the products."""
+    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, shared: float, found: float, away: float,
+    near_clk: float,
+) -> float:  # fmt: skip
+    """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes. Of plain loads
+    of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`: that any load did; `found`: that
+    share of those outside; `away`: of spilled registers, those that L1 does not keep, which L2 answers after
+    `near_clk`. Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with
+    latency from the first clock on, they are for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
-        """Of code outside of loops, a pass waits for what is beyond L1 once at least."""
+        """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least."""
         spared = 0.0
-        for times, span in shape.outside:
-            gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
-            spared += times * min(found * gain, max(gain - clk, 0.0))
-        return shape.total.alone(clk, cached) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
+        for within, spans in enumerate((shape.outside, shape.loops)):
+            for times, span in spans:
+                gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
+                late = min((shared if within else found) * gain, max(gain - clk, 0.0))
+                spared += times * (max(late, cached * gain) if within else late)
+        return shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
 
     now = alone(0.0)
     waits = (alone(latency_clk) - now) / latency_clk

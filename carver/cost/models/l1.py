@@ -118,3 +118,18 @@ def cached_share(f: Facts, arch: Arch, loops: bool) -> float:
         reach = max(access.span_bytes, arch.sector_bytes)
         found.append(max(0.0, 1.0 - access.stride_bytes / reach) if known else 0.0)
     return float(np.mean(found)) if found else 0.0
+
+
+def read_before(f: Facts) -> float:
+    """Share of what a loop loads that any program has read before, as the sizes of tensors tell; of the loop where it
+    is least."""
+    left = {a.argument: a.size_bytes or math.inf for a in f.accesses}
+    asked, first = dict[int, float](), dict[int, float]()
+    for a in f.accesses:
+        if a.kind == "load" and a.loop >= 0 and a.program_bytes:
+            each = a.program_bytes * f.programs
+            new = min(each, left[a.argument])
+            left[a.argument] -= new
+            asked[a.loop] = asked.get(a.loop, 0.0) + each
+            first[a.loop] = first.get(a.loop, 0.0) + new
+    return min((1.0 - first[loop] / each for loop, each in asked.items()), default=0.0)
