@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import inspect
 import itertools
 import json
 import os
@@ -415,6 +416,7 @@ class Pair(Record):
 
 def test_a_record_is_a_frozen_dataclass() -> None:
     one = Pair(1)
+    assert str(inspect.signature(Pair)) == "(first: 'int', second: 'list[int]' = [])"
     assert one == Pair(first=1, second=[2]) != Pair(2) and hash(one) == hash(Pair(1))
     assert one.second is not Pair(1).second and repr(one) == "Pair(first=1, second=[])"
     assert dataclasses.replace(one, first=3) == pickle.loads(pickle.dumps(Pair(3))) == Pair(3, [4])
