@@ -18,10 +18,10 @@ import hashlib
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
+from kernels.language_problems_sixth import sixth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
 
 MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
@@ -42,7 +43,14 @@ MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfl
 
 
 def problems() -> list[Problem]:
-    return [*first_problems(), *more_problems(), *third_problems(), *fourth_problems(), *fifth_problems()]
+    return [
+        *first_problems(),
+        *more_problems(),
+        *third_problems(),
+        *fourth_problems(),
+        *fifth_problems(),
+        *sixth_problems(),
+    ]
 
 
 def build(folder: Path, only: str, arch_name: str) -> None:
@@ -101,11 +109,9 @@ def build(folder: Path, only: str, arch_name: str) -> None:
 
 def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[str, Any]) -> Any:
     """A `carver.Binary`, or why there is none."""
-    import numpy as np
-
     import carver
     from carver.base.errors import CarverError
-    from carver.run.spec import dim3
+    from carver.integrations import source
 
     grid, block, shared = problem.launch(config)
     given = problem.args(config) if callable(problem.args) else problem.args
@@ -119,18 +125,10 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
             return front_end(problem, config, args, grid, block, arch)
         name = problem.name.split("_", 1)[1].rsplit("_", 1)[0]
         defines = {**problem.defines, **config, f"KERNEL_{name}": 1}
-        name_of = hashlib.md5(repr((problem.name, defines)).encode()).hexdigest()
-        target = Path(f"/tmp/languages-{os.getpid()}-{name_of}.cubin")
-        command = ["nvcc", "-cubin", f"-arch={arch.isa}", "-o", str(target), str(HERE / "kernels" / problem.source)]
-        command += [f"-D{key}={value}" for key, value in defines.items()]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            return ran.stderr
-        code = target.read_bytes()
-        target.unlink()
-        values = [np.int32(value) if isinstance(value, int) else value for value in args]
-        names = tuple(value if isinstance(value, str) else "" for value in given)
-        return carver.Binary(code, name, tuple(values), dim3("grid", grid), dim3("block", block), shared, names=names)
+        path, entry = HERE / "kernels" / problem.source, problem.entry or name
+        kernel = carver.Kernel(path, entry, defines=defines, shared_bytes=shared)
+        binary = source.binary(kernel, {}, args=args, grid=grid, block=block, arch=arch)
+        return replace(binary, names=tuple(value if isinstance(value, str) else "" for value in given))
     except CarverError as error:
         return str(error)
 

@@ -62,11 +62,13 @@ def argument(given: dict[str, Any], tensors: dict[str, carver.Tensor]) -> Any:
 
 
 def content(given: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Of a tensor that stands in constant memory: delays that grow with the square of the channel; else zeros, of
-    which nothing depends."""
+    """Of a tensor that stands in constant memory: delays that grow with the square of the channel, cosines and sines
+    of a whole turn, else random numbers."""
     count = int(given["shape"][0])
+    if given["init"] == "turns":
+        return np.asarray(np.exp(2j * np.pi / count * np.arange(count)).view(float), given["dtype"])
     if given["init"] != "shifts":
-        return np.zeros(count, given["dtype"])
+        return np.asarray(np.random.default_rng(0).random(given["shape"]).ravel(), given["dtype"])
     return np.asarray(8.0 * (np.arange(count) / count) ** 2, given["dtype"])
 
 

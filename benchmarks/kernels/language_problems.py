@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 MOST = 14
-"""Configurations of a problem, chosen at random where there are more."""
+"""Configurations of most problems, chosen at random where there are more."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class Problem:
     values: tuple[str, ...] = ()
     """Tensors whose contents are given to the evaluator."""
     source: str = "languages.cu"
+    entry: str = ""
+    """Of a template, with its arguments."""
+    most: int = MOST
 
     @property
     def language(self) -> str:
@@ -41,7 +44,7 @@ class Problem:
         every = [dict(zip(self.space, each, strict=True)) for each in product(*self.space.values())]
         allowed = [config for config in every if self.allowed(config)]
         random.Random(7).shuffle(allowed)
-        return allowed[:MOST]
+        return allowed[: self.most]
 
 
 NUMBERS, SCAN, SORT, WORDS = 40_000_512, 8192 * 3000, 4096 * 2048, 12_582_912
