@@ -93,11 +93,11 @@ def test_a_turned_image_is_read_once(monkeypatch: pytest.MonkeyPatch, cosine: fl
     rows = len(np.unique(np.trunc(cosine * 0.5 + sine * np.arange(32))))
     assert lanes_bytes(trace.accesses[0]) == pytest.approx(4 * 32 / rows, rel=0.2)
     whole = 32 * len(np.unique(sectors))
-    assert loads.distinct()["x"] == pytest.approx(whole, rel=0.1)
+    assert loads.distinct["x"] == pytest.approx(whole, rel=0.1)
     one = np.mean([32 * len(np.unique(sectors[:, :, n * 64 : n * 64 + 64])) for n in range(32)])
     assert loads.waves(1).total_bytes / 32 == pytest.approx(one, rel=0.1)
     monkeypatch.setattr(stretches, "MOST_PARTS", 1000)
-    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct()["x"] == pytest.approx(whole, rel=0.25)
+    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct["x"] == pytest.approx(whole, rel=0.25)
 
 
 LOOKED_UP = """module {
@@ -272,7 +272,7 @@ def test_a_tile_of_pieces_touches_no_more_than_lies_between_its_ends() -> None:
     tile = tiles(starts.astype(float), (8,), (np.nan,))
     tile = replace(tile, placed=Sectors(256.0, 256.0), program=np.zeros(64), beside=np.full(64, np.nan))
     trace = Trace((1, 1, 1), 1, ((0, 1),), accesses=[tile])
-    assert Footprint(trace, ("load",), {"x": 1e9}).distinct()["x"] == 63 * 32 + 256
+    assert Footprint(trace, ("load",), {"x": 1e9}).distinct["x"] == 63 * 32 + 256
 
 
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:
@@ -533,7 +533,7 @@ def test_tiles_that_begin_in_one_sector_fetch_the_same() -> None:
         replace(tiles(np.arange(20) * 4096 + d, (64,), (1,)), coef=(np.nan,), placed=Sectors(640.0)) for d in (0, 1)
     ]
     trace = Trace((20, 1, 1), 20, ((0, 20),), accesses=known)
-    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct() == {"x": 20 * 640.0}
+    assert Footprint(trace, ("load",), {"x": 2.0**30}).distinct == {"x": 20 * 640.0}
 
 
 # -- the code

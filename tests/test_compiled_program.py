@@ -80,7 +80,7 @@ def test_masks_count_what_they_let_through() -> None:
 def test_what_programs_share_is_read_once() -> None:
     trace = evaluate(CAUSAL, [("k", None), ("seq", 256)], (4, 1, 1))
     reads = Footprint(trace, ("load",), {"k": 512.0})
-    assert reads.distinct() == {"k": 512.0}
+    assert reads.distinct == {"k": 512.0}
     everything = reads.waves(1).total_bytes  # each program its own wave: 64 + 128 + 192 + 256 elements
     assert everything == pytest.approx(2 * (64 + 128 + 192 + 256))
     assert reads.waves(4).total_bytes == pytest.approx(512.0)
@@ -307,7 +307,7 @@ def test_an_inner_bound_may_depend_on_an_outer_counter() -> None:
     assert (outer.parent, inner.parent) == (-1, 0)
     assert outer.trips.tolist() == [3, 2, 2]  # tiles 0 3 6, 1 4, 2 5
     assert inner.trips.tolist() == [1 + 4 + 7, 2 + 5, 3 + 6]
-    assert Footprint(trace, ("load",), {}).distinct() == {"a": 2.0 * sum(range(1, 8))}
+    assert Footprint(trace, ("load",), {}).distinct == {"a": 2.0 * sum(range(1, 8))}
 
 
 EARLY = module(
@@ -468,7 +468,7 @@ def test_of_a_large_grid_a_part_is_evaluated() -> None:
     assert trace.programs <= 8 * 4224
     looped = evaluate(CAUSAL, [("k", None), ("seq", 200)], (10**6, 1, 1))
     assert looped.programs <= 4224
-    read = Footprint(trace, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct()["a"]
+    read = Footprint(trace, ("load",), {"a": 2.0 * 64 * 16 * 10**6}).distinct["a"]
     assert read == pytest.approx(2.0 * 64 * 16 * 10**6)
 
 

@@ -16,7 +16,7 @@ from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .dealt import dealt_as, instructions, lines, passed_on
-from .footprint import Touched
+from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .stretches import (
@@ -305,7 +305,7 @@ def gathered(
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
         step_bytes=max(steps.values(), default=0.0),
-        **footprints(touched, arch, resident, dealt, widest),
+        **footprints(touched, arch, resident, dealt, widest), **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
 
 
@@ -322,8 +322,7 @@ def footprints(
     """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them;
     `widest`: bytes of a lane of the widest atomic in the code."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
-    slots = max(int(arch.sm_count * resident), 1)
-    on_sm, added = loads.on_sm(max(int(resident), 1), slots), atomics.distinct()
+    slots, added = max(int(arch.sm_count * resident), 1), atomics.distinct
     changed = sum(added.values())
     turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
     together = atomics.waves(slots).live_bytes
@@ -332,15 +331,21 @@ def footprints(
         together = max(together, sum(near for *_, near in anywhere))
     busy_bytes = min(busy_bytes, together)
     return {
-        "read_bytes": sum(reads.distinct().values()),
-        "written_bytes": sum(touched.writes.distinct().values()) + changed,
+        "read_bytes": sum(reads.distinct.values()),
+        "written_bytes": sum(touched.writes.distinct.values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
-        "reuse": touched.reuse(slots), "sm_bytes": on_sm[-1][1], "sm_live_bytes": on_sm[-1][0], "sm_reuse": on_sm[:-1],
+        "reuse": touched.reuse(slots),
         "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns, "atomic_crowd": crowd,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": anywhere,
     }  # fmt: skip
+
+
+def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
+    """The fields that say which bytes programs of an SM share."""
+    *more, (live, read) = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
+    return {"sm_bytes": read, "sm_live_bytes": live, "sm_reuse": tuple(more)}
 
 
 def _atomic_turns(

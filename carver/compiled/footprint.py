@@ -27,6 +27,8 @@ MOST_PARTS = 16
 FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
+MOST_PLACES = 2.0**52
+"""Up to which whole numbers are exact."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -214,6 +216,7 @@ class Footprint:
         """Programs of the grid over those evaluated."""
         return float(np.prod(self.trace.grid)) / self.trace.programs
 
+    @cached_property
     def distinct(self) -> dict[str, float]:
         """Bytes of each argument that the whole grid touches."""
         out, every = {}, list(map(_whole, self.trace.accesses))
@@ -371,7 +374,7 @@ class Touched:
         merged = [1]
         while merged[-1] < longest:
             merged.append(min(2 * merged[-1], longest))
-        once = reads.distinct()
+        once = reads.distinct
         even = {name for name, groups in reads.walks.items() if not any(g.anywhere.any() for g in groups)}
         again = {name: n - once[name] for name, n in every.by_argument.items() if n > once[name] and name in even}
         if not again:
@@ -492,17 +495,32 @@ def _distinct_by(walks: _Walks, group: Any, which: Any, least: int = 0) -> Float
     start, stride = np.where(stride < 0, start + stride * (n - 1), start), np.abs(stride)
     f = np.mod(start, stride)
     p = (start - f) / stride
-    order = np.lexsort((p, f, stride, g))
-    g, s, f, p, n = (column[order] for column in (g, stride, f, p, n))
-    begins = np.ones(len(g), bool)
-    begins[1:] = (g[1:] != g[:-1]) | (s[1:] != s[:-1]) | (f[1:] != f[:-1])
-    line = np.cumsum(begins) - 1
+    order, line = _lines(g, stride, f, p)
+    g, p, n = (column[order] for column in (g, p, n))
     reach = float((p + n).max() - p.min()) + 1.0
     low, high = p - p.min() + line * reach, p - p.min() + n + line * reach
     reached = np.maximum.accumulate(high)
     before = np.concatenate([[-np.inf], reached[:-1]])
     tiles += np.bincount(g, np.maximum(high - np.maximum(low, before), 0.0), minlength=count)
     return tiles
+
+
+def _lines(group: Any, stride: FloatArray, f: FloatArray, p: FloatArray) -> tuple[Any, Any]:
+    """Places in the order of lines and along them, and of each of these its line, from 0 on."""
+    if stride.min() == stride.max():  # one number tells all, which is sorted in a fifth of the time
+        across, along = f - f.min(), p - p.min()
+        room, reach = float(across.max()) + 1.0, float(along.max()) + 1.0
+        place = (group * room + across) * reach + along
+        if place.max() < MOST_PLACES and (place == np.floor(place)).all():
+            whole = place.astype(np.int64)
+            order = np.argsort(whole)
+            return order, np.cumsum(np.diff(whole[order] // int(reach), prepend=-1) != 0) - 1
+    order = np.lexsort((p, f, stride, group))
+    begins = np.zeros(len(order), bool)
+    begins[0] = True
+    for column in (group, stride, f):
+        begins[1:] |= column[order[1:]] != column[order[:-1]]
+    return order, np.cumsum(begins) - 1
 
 
 def sizes_of(args: Sequence[tuple[str, Any]]) -> dict[str, float]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from .lanes import WORD, Array, Column, pair, signed, unsigned
+from .lanes import MASK, WORD, Array, Column, pair, signed, unsigned
 from .operands import IS_PREDICATE, NUMBER, Getter, Known, Operands, after, mapped, real
 
 REAL = re.compile(r"^-?(?:\d*\.?\d+(?:e[-+]?\d+)?|\+?INF|\+?QNAN)$", re.IGNORECASE)
@@ -207,6 +208,8 @@ FLOATING: dict[str, Callable[[set[str], list[str], list[str], Operands], Known |
 }  # fmt: skip
 
 
+NOTHING = ("RZ", "URZ")
+"""Registers that are 0."""
 Doubt = tuple[Any, ...]
 """What an outcome depends on, as `Thread.note` takes it."""
 
@@ -222,6 +225,16 @@ def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) ->
     a, b = o.get(src[0]), o.get(src[1])
     if "WIDE" in mods:
         low, high = o.pair(src[2]) if len(src) > 2 else (o.get("RZ"), o.get("RZ"))
+        if len(dst) == 1 and "X" not in mods:
+            alone = len(src) < 3 or src[2] in NOTHING
+
+            def long(a: Array, b: Array, *words: Array) -> Any:
+                total = extended(a) * extended(b)
+                if words:
+                    total = total + (words[0] | words[1] << 32)
+                return total & MASK, total >> 32 & MASK
+
+            return [dst[0], after(dst[0])], [a, b, *(() if alone else (low, high))], long
         carry = [o.get(src[3])] if "X" in mods else []
 
         def wide(a: Array, b: Array, low: Array, high: Array, *carried: Array) -> Any:
@@ -240,8 +253,25 @@ def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) ->
             return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
 
         return dst[:2], [a, b, low, high], upper
-    rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3]]
-    return dst[:1], [a, b, *rest], lambda a, b, *rest: a * b + sum(rest) & WORD
+    rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3] if token not in NOTHING]
+    if src[1] == "0x1" or (src[0] in NOTHING and src[1] in NOTHING):  # a move, or a sum
+        terms = [*([a] if src[1] == "0x1" else []), *rest]
+        return dst[:1], terms or [a], summed
+    return dst[:1], [a, b, *rest], lambda a, b, *rest: totalled(a * b, *rest) & MASK
+
+
+def totalled(first: Array, *rest: Array) -> Array:
+    """A sum of words, and carries behind them."""
+    for each in rest:
+        first = first + (each.astype(np.int64) if each.dtype == bool else each)
+    return first
+
+
+def summed(first: Array, *rest: Array) -> Array:
+    """The lowest word of that."""
+    if first.dtype == bool:
+        first = first.astype(np.int64)
+    return totalled(first, *rest) & MASK if rest else first
 
 
 def add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
@@ -257,18 +287,21 @@ def add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | 
 
         return [dst[0], after(dst[0])], words, long
     carries = [o.get(token) for token in src if IS_PREDICATE.match(token)] if "X" in mods else []
-    minus = [token.startswith("-") for token in terms]
+    terms = [token for token in terms if token not in NOTHING] or ["RZ"]
+    words = [*(o.get(token) for token in terms), *carries]
+    if len(dst) == 1:
+        return dst, words, summed
+    minus = [place for place, token in enumerate(terms) if token.startswith("-")]
 
     def total(*words: Array) -> Any:
-        out = sum(word.astype(np.int64) for word in words)
-        if len(dst) == 1:
-            return out & WORD
+        out = totalled(*words)
+        if not minus:
+            return (out & MASK, *([out > WORD, out > WORD + CARRY][: len(dst) - 1]))
         # a negated term is its complement plus one, which carries where the term is 0
-        zeros = sum((word == 0).astype(np.int64) for word, negated in zip(words, minus, strict=False) if negated)
-        carried = (out >> 32) + zeros
+        carried = (out >> 32) + sum((words[place] == 0).astype(np.int64) for place in minus)
         return (out & WORD, *([carried > 0, carried > 1][: len(dst) - 1]))
 
-    return dst, [*(o.get(token) for token in terms), *carries], total
+    return dst, words, total
 
 
 def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
@@ -278,30 +311,56 @@ def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kn
         by = int(rest[-1], 16) if NUMBER.match(rest[-1]) and len(rest) > 2 else 0
         rest = rest[:-1] if NUMBER.match(rest[-1]) and len(rest) > 2 else rest
         a, b = o.get(rest[0]), o.get(rest[1])
-        third = o.get(rest[2]) if len(rest) > 2 else o.get("RZ")
+        third, alone = o.get(rest[2]) if len(rest) > 2 else o.get("RZ"), len(rest) < 3 or rest[2] in NOTHING
 
         def high(a: Array, b: Array, c: Array, *carried: Array) -> Any:
-            shifted = signed(a) >> 32 - by if "SX32" in mods else a >> 32 - by | c << by
-            out = (shifted & WORD) + b + sum(carried)
-            return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
+            shifted = (signed(a) if "SX32" in mods else a) >> 32 - by
+            if "SX32" in mods or not alone:
+                shifted = (shifted if "SX32" in mods else shifted | c << by) & MASK
+            out = totalled(shifted + b, *carried)
+            return (out & WORD, out > WORD) if len(dst) > 1 else out & WORD
 
         return dst[:2], [a, b, third, *carry], high
     by = int(rest[2], 16) if len(rest) > 2 and NUMBER.match(rest[2]) else 0
 
     def low(a: Array, b: Array, *carried: Array) -> Any:
-        out = (a << by & WORD) + b + sum(carried)
-        return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
+        if len(dst) == 1:
+            return totalled((a << by) + b, *carried) & MASK
+        out = totalled((a << by & WORD) + b, *carried)
+        return out & WORD, out > WORD
 
     return dst[:2], [o.get(rest[0]), o.get(rest[1]), *carry], low
 
 
-def looked_up(table: int, a: Array, b: Array, c: Array) -> Array:
+Logic = Callable[[Array, Array, Array], Array]
+
+
+@lru_cache(maxsize=1 << 8)
+def looked_up(table: int) -> Logic:
     """The logical function of three with this truth table: bit 4a + 2b + c is its value."""
-    out = a & ~a
-    for place in range(8):
-        if table >> place & 1:
-            out = out | ((a if place & 4 else ~a) & (b if place & 2 else ~b) & (c if place & 1 else ~c))
-    return out
+    found: Logic | int = _function([table >> place & 1 for place in range(8)])
+    if isinstance(found, int):
+        return (lambda a, b, c: a | ~a) if found else (lambda a, b, c: a & ~a)
+    return found
+
+
+def _function(bits: list[int]) -> Any:
+    """That of the last of three words, two or one, or of all; 0 or 1 where it is constant."""
+    half = len(bits) // 2
+    if len(set(bits)) == 1:
+        return bits[0]
+    off, on, place = _function(bits[:half]), _function(bits[half:]), 3 - half.bit_length()
+    if bits[:half] == bits[half:]:
+        return on
+    if isinstance(off, int) and isinstance(on, int):
+        return (lambda *w: w[place]) if on else (lambda *w: ~w[place])
+    if isinstance(off, int):
+        return (lambda *w: ~w[place] | on(*w)) if off else (lambda *w: w[place] & on(*w))
+    if isinstance(on, int):
+        return (lambda *w: w[place] | off(*w)) if on else (lambda *w: ~w[place] & off(*w))
+    if [1 - bit for bit in bits[:half]] == bits[half:]:
+        return lambda *w: w[place] ^ off(*w)
+    return lambda *w: w[place] & on(*w) | ~w[place] & off(*w)
 
 
 def logic(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
@@ -312,14 +371,14 @@ def logic(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
     if not NUMBER.match(src[3]):
         return None
     table = int(src[3], 16)
-    sources = [o.get(token) for token in src[:3]]
+    sources, function = [o.get(token) for token in src[:3]], looked_up(table)
     if test is None:
-        return [register], sources, lambda a, b, c: looked_up(table, a, b, c) & WORD
+        return [register], sources, (lambda a, b, c: function(a, b, c) & MASK) if table & 1 else function
     sources.append(o.get(src[4]) if len(src) > 4 else o.get("!PT"))
     joined = np.logical_and if "PAND" in mods else np.logical_or
 
     def tested(a: Array, b: Array, c: Array, p: Array) -> Any:
-        out = looked_up(table, a, b, c) & WORD
+        out = function(a, b, c) & MASK
         return out, joined(out != 0, p)
 
     return [register, test], sources, tested
@@ -329,6 +388,11 @@ def shift(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
     """A funnel shift of the pair of the third operand (high) and the first (low)."""
     long, extended = bool(mods & {"U64", "S64"}), bool(mods & {"S32", "S64"})
     most = 63 if long else 32
+    if NUMBER.match(src[1]) and not long:
+        n = int(src[1], 0)
+        n = n & 31 if "W" in mods else min(n, 32)
+        if (function := _shifted(mods, n, src[0] in NOTHING, src[2] in NOTHING, extended)) is not None:
+            return dst[:1], [o.get(token) for token in src[:3]], function
 
     def shifted(low: Array, by: Array, high: Array) -> Array:
         by = by & (most if long else 31) if "W" in mods else np.minimum(by, most)
@@ -345,9 +409,48 @@ def shift(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
     return dst[:1], [o.get(token) for token in src[:3]], shifted
 
 
+def _shifted(mods: set[str], n: int, no_low: bool, no_high: bool, extended: bool) -> Logic | None:
+    """The same by a number of bits that is known."""
+    by, rest = np.array(n), np.array(32 - n)
+    if "L" in mods and "HI" not in mods:
+        return lambda low, _, high: low << by & MASK
+    if "L" in mods:
+        if n == 32:
+            return None
+        return (lambda low, _, high: high << by & MASK) if no_low else (
+            lambda low, _, high: (low >> rest | high << by) & MASK)  # fmt: skip
+    if "HI" in mods:
+        most = np.array(min(n, 31))
+        return (lambda low, _, high: signed(high) >> most & MASK) if extended else (lambda low, _, high: high >> by)
+    if no_high:
+        return lambda low, _, high: low >> by
+    return lambda low, _, high: (low >> by | high << rest) & MASK
+
+
 def permute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
     if mods & {"F4E", "B4E", "RC8", "ECL", "ECR", "RC16"}:
         return None
+
+    chosen = int(src[1], 0) if NUMBER.match(src[1]) and src[1][0] != "-" else None
+    if chosen is not None:
+        parts: dict[tuple[int, int], int] = {}  # by which word, and by how many bits they move, the bytes that it gives
+        signs = []
+        for place in range(4):
+            word, at = divmod(chosen >> 4 * place & 7, 4)
+            if src[2 * word] in NOTHING:
+                continue
+            if chosen >> 4 * place & 8:
+                signs.append((2 * word, np.array(8 * at + 7), np.array(0xFF << 8 * place)))
+            else:
+                parts[word, 8 * (place - at)] = parts.get((word, 8 * (place - at)), 0) | 0xFF << 8 * at
+        pieces = [(2 * word, np.array(mask), np.array(abs(by)), by > 0) for (word, by), mask in parts.items()]
+
+        def moved(*words: Array) -> Array:
+            out = [(words[word] & mask) << by if up else (words[word] & mask) >> by for word, mask, by, up in pieces]
+            out += [(words[word] >> by & 1) * ones for word, by, ones in signs]
+            return reduce(np.bitwise_or, out) if out else np.zeros(1, np.int64)
+
+        return dst[:1], [o.get(token) for token in src[:3]], moved
 
     def permuted(a: Array, selector: Array, c: Array) -> Array:
         a, selector, c = np.broadcast_arrays(a, selector, c)
@@ -482,7 +585,7 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
         sides = [int(token, 16) if NUMBER.match(token) else None if real(token) else 0 for token in src[:table][-3:]]
         if sides.count(None) == 1:  # of one register the lowest bits
             place = sides.index(None)
-            ends = (looked_up(by, *(end if side is None else side for side in sides)) for end in (0, WORD))
+            ends = (looked_up(by)(*(end if side is None else side for side in sides)) for end in (0, WORD))
             top = ((next(ends) ^ next(ends)) & WORD).bit_length()
             return lambda *values: [("low", values[place], top)]
     if kind in MASKED:
@@ -497,7 +600,7 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
 
         return upper
     if kind == "IMAD" and "WIDE" in mods:
-        return lambda a, b, low, high, *carried: [("GE", (a * b & WORD) + low, CARRY)]
+        return lambda a, b, *words: [("GE", (a * b & WORD) + words[0] if words else a * b & WORD, CARRY)]
     if kind == "LEA":
         if "HI" in mods:
 
@@ -509,7 +612,12 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
             return high
         return (lambda a, b, *_: [("GE", (a << by & WORD) + b, CARRY)]) if carries else None
     if kind in ("IADD3", "IADD") and carries:
-        return lambda *terms: [("GE", sum(terms), CARRY * n) for n in range(1, len(dst))]
+
+        def crossed(*terms: Array) -> Sequence[Doubt]:
+            total = totalled(*terms)
+            return [("GE", total, CARRY * n) for n in range(1, len(dst))]
+
+        return crossed
     if kind == "SHF" and "L" in mods and "HI" in mods:
         return lambda low, by, high: [("cut", low, 32 - np.minimum(by, 32))]
     if kind == "SHF" and "R" in mods:

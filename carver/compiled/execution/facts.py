@@ -39,6 +39,8 @@ MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
 EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
+BLOCK_OF = ("SR_CTAID", "SR_CLUSTERID")
+"""How special registers begin that say which block of the grid runs."""
 IDLE, MANY = 0.02, 0.1
 """Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
 COVERED, BESIDE, APART, FEW = 0.75, 64, 4, 64
@@ -205,12 +207,21 @@ class Execution:
     def _evenly(self, code: Code) -> Run | None:
         """The first threads of blocks that lie evenly over the grid, where many of these end at once: runs of
         neighbours do not say how many do."""
-        if self.count <= LEAST_BLOCKS or not code.loops:
+        if self.count <= LEAST_BLOCKS or not code.loops or self._alike(code):
             return None
         blocks = np.unique((np.arange(EVENLY) * GOLDEN % 1.0 * self.count).astype(np.int64))
         run = Run(self.program, self.launch, blocks, np.zeros(1, np.int64), kinds=(), warp=code.warp_size)
         work = work_of(run)
         return run if (work <= IDLE * work.max()).mean() > MANY else None
+
+    def _alike(self, code: Code) -> bool:
+        """Whether no branch can depend on which block of the grid runs."""
+        if code.isa.startswith("gfx"):
+            return False
+        own = BLOCK_OF if math.prod(self.launch.cluster) == 1 else (*BLOCK_OF, "SR_CgaCtaId")
+        index, ops = self.program.index, (op for block in self.program.sliced(()) for op in block.ops)
+        return not any(op.deals or any(name in code.instructions[index[op.address]].operands for name in own)
+                       for op in ops)  # fmt: skip
 
     def _conflicts(self, code: Code) -> dict[int, float]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
@@ -429,6 +440,8 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
         mine = distinct(mine)
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
         for there, theirs in kept[form] if mine.size else ():
+            if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
+                continue
             if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:
                 out[tile.index] = int(np.median(lies.start - there.start))
                 break
@@ -439,7 +452,7 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
 
 def covered(places: Array, some: Array) -> float:
     """Share of some places that is among others, which are sorted."""
-    return float((places[np.searchsorted(places[:-1], some)] == some).mean())
+    return np.count_nonzero(places[places[:-1].searchsorted(some)] == some) / len(some)
 
 
 def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:

@@ -16,6 +16,8 @@ Array = Any
 """A NumPy array of int64 or bool."""
 
 WORD = 0xFFFFFFFF
+MASK = np.array(WORD)
+"""The same as an array without dimensions, which NumPy takes in half the time."""
 SIGN = 0x80000000
 
 

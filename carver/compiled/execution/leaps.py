@@ -111,11 +111,8 @@ class Leaper:
         """By head: how often passes were compared in vain, and how many pass until they are again."""
         self._storing = Counter[int]()
         """Passes of loops that stored what is known, where loads may find it."""
-        self._least = {n: RING_PASSES for n in run.program.heads if self._waits(n)}
-
-    def _waits(self, head: int) -> bool:
-        """Whether the loop that begins with a block waits for a barrier in memory."""
-        return any(op.kind == "barrier" for op in self.run.program.loop_ops(head))
+        waiting = run.program.waiting
+        self._least = {n: RING_PASSES for n in run.program.heads if not waiting.isdisjoint(run.program.span(n))}
 
     def leap(self, fiber: Lanes) -> None:
         """At the head of a loop, go on by as many passes as are sure to be alike."""

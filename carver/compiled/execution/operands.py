@@ -176,14 +176,18 @@ def address(text: str, long: bool, o: Operands) -> Getter:
         else:
             terms.append((o.get(name), None, scale))
 
+    start: Array = np.array([offset], np.int64) if offset or not terms else None
+
     def got(thread: Thread) -> Value:
-        total, known = np.array([offset], np.int64), None
+        total, known = start, None
         for first, second, scale in terms:
             low = first(thread)
             high = second(thread) if second else ZERO
             if low is None or high is None:
                 return None
-            total = total + (pair(low.bits, high.bits) if second else low.bits) * scale
+            term = pair(low.bits, high.bits) if second else low.bits
+            term = term if scale == 1 else term * scale
+            total = term if total is None else total + term
             for column in (low, high):
                 if column.known is not None:
                     known = column.known if known is None else known & column.known

@@ -100,6 +100,11 @@ class Program:
         return [self.ops[i] for n in self.span(head) for i in self.ranges[n]]
 
     @cached_property
+    def waiting(self) -> set[int]:
+        """Blocks that wait for a barrier in memory."""
+        return {self.block_of[i] for i, op in enumerate(self.ops) if op.kind == "barrier"}
+
+    @cached_property
     def awaited(self) -> set[int]:
         """Addresses of branches out of a loop that depend on what other blocks write: these have."""
         strong = {i for i, op in enumerate(self.ops) if op.strong and op.access == "load"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -149,7 +150,6 @@ class Run:
         self.kept_at = 0
         """Length of the log when one was last stored."""
         self.blocks = program.sliced(kinds)
-        self._leaper = Leaper(self)
         self.done = 0
         """Instructions that were executed, for all lanes of a fiber at once."""
         self._go()
@@ -169,7 +169,7 @@ class Run:
 
     def _go(self) -> None:
         fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
-        steps, behind, rank = 0, self.program.behind, self.program.rank
+        steps, behind, rank, leaper = 0, self.program.behind, self.program.rank, Leaper(self)
         while fibers:
             lead = min(fibers, key=lambda fiber: (-fiber.depth, fiber.block in behind, rank[fiber.block]))
             first = lead.block
@@ -177,7 +177,7 @@ class Run:
             fibers = [fiber for fiber in fibers if (fiber.block, fiber.depth) != (first, lead.depth)]
             fiber = here[0] if len(here) == 1 else self._joined(here)
             if first in self.program.heads:
-                self._leaper.leap(fiber)
+                leaper.leap(fiber)
             steps += 1
             if steps > MOST_STEPS:
                 at = self.program.ops[self.program.ranges[first][0]].address
@@ -455,19 +455,25 @@ class Fiber:
             self._warps = here[begins(here)]
         return self._warps
 
+    @cached_property
+    def _leading(self) -> tuple[Array, Array, Array]:
+        """Whether each lane is the first of its warp here, the places of those, and of each lane its warp's turn."""
+        leads = np.diff(self.run.warp[self.lanes], prepend=-1) != 0
+        return leads, np.flatnonzero(leads), np.cumsum(leads) - 1
+
     def leads(self) -> Array:
         """Whether each lane is the first of its warp here."""
-        return np.diff(self.run.warp[self.lanes], prepend=-1) != 0
+        return self._leading[0]
 
     def leader(self) -> Array:
         """The number of the first lane of each lane's warp."""
-        leads = self.leads()
-        return self.run.lane_of[self.lanes][np.flatnonzero(leads)][np.cumsum(leads) - 1]
+        _, first, turn = self._leading
+        return self.run.lane_of[self.lanes[first]][turn]
 
     def ballot(self, holds: Array) -> Array:
+        _, first, turn = self._leading
         bits = np.where(wide(holds, len(self.lanes)), 1 << self.run.lane_of[self.lanes], 0)
-        leads = self.leads()
-        return np.add.reduceat(bits, np.flatnonzero(leads))[np.cumsum(leads) - 1]
+        return np.add.reduceat(bits, first)[turn]
 
     def matched(self, values: Array) -> Array:
         """Lanes of each lane's warp that hold the same."""

@@ -309,13 +309,11 @@ def beyond(each: Instruction, o: Operands) -> Getter | None:
 def predicate_logic(o: Operands, op: Callable[..., Op]) -> Op:
     targets = [part for part in o.parts[:2] if IS_PREDICATE.match(part)]
     rest = o.parts[len(targets) :]
-    first, second = int(rest[3], 16), int(rest[4], 16)
+    first, second = looked_up(int(rest[3], 16)), looked_up(int(rest[4], 16))
     sources = [o.get(token) for token in rest[:3]]
 
     def run(thread: Thread) -> None:
-        out = settled(
-            lambda a, b, c: (looked_up(first, a, b, c), looked_up(second, a, b, c)), [get(thread) for get in sources]
-        )
+        out = settled(lambda *words: (first(*words), second(*words)), [get(thread) for get in sources])
         for place, name in enumerate(targets):
             thread.set(name, out[place] if out else None)
 
@@ -335,13 +333,18 @@ def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op
             return None
         columns = [value for value in values if value is not None]
         bits = [column.bits for column in columns]
-        x, y = (pair(*bits[:2]), pair(*bits[2:])) if long else (cast(bits[0]), cast(bits[1]))
         known = known_in(columns)
+        if long:
+            x, y = pair(*bits[:2]), pair(*bits[2:])
+        elif thread.notes or how not in ("EQ", "NE"):
+            x, y = cast(bits[0]), cast(bits[1])
+        else:
+            x, y = bits
         thread.note(each.address, how, Column(x, known), Column(y, known))
         if long and cast is unsigned:  # by the order of unsigned numbers
             x, y = (each.view(np.uint64) for each in (x, y))
-        [out] = applied(lambda *_: COMPARISONS[how](x, y), columns)
-        if low is None or out is None:
+        out = Column(COMPARISONS[how](x, y), known)
+        if low is None:
             return out
         strict = {"GE": "GT", "LE": "LT"}.get(how, how)
         below = COMPARISONS[strict](x, y) if how not in ("EQ", "NE") else None
@@ -380,11 +383,17 @@ def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Callable[
 
 def joined(mods: set[str], o: Operands, op: Callable[..., Op], outcome: Getter) -> Op:
     """A comparison, and its opposite, each joined with a predicate."""
-    targets, other = o.parts[:2], o.get(o.parts[4]) if len(o.parts) > 4 else o.get("PT")
+    targets, alone = o.parts[:2], len(o.parts) < 5 or o.parts[4] in ("PT", "UPT")
+    other = o.get("PT" if alone else o.parts[4])
     join = np.logical_or if "OR" in mods else np.logical_xor if "XOR" in mods else np.logical_and
 
     def run(thread: Thread) -> None:
         found, third = outcome(thread), other(thread)
+        if alone and join is np.logical_and and found is not None and found.known is None:
+            for name, bits in zip(targets, (found.bits, None), strict=True):
+                if real(name):
+                    thread.set(name, Column(~found.bits if bits is None else bits))
+            return
         for place, name in enumerate(targets):
             if real(name):
                 mine = found if not place or found is None else Column(~found.bits, found.known)

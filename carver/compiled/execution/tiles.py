@@ -305,17 +305,17 @@ class Walks:
 def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
     """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
     where nothing is known, or the tiles of many blocks are not of one form."""
-    first = _starts(tile, events[0][0], run) if events and tile.path != "descriptor" else None
+    shown: dict[int, tuple[Array, Array]] = {}
+    first = _starts(tile, events[0][0], run, shown) if events and tile.path != "descriptor" else None
     if first is not None and len(first[0]):
         slot, start = run.slot[first[0]], first[1]
-        order = np.lexsort((start, slot))
-        cut = begins(slot[order])
-        low, high = (f.reduceat(start[order], cut) for f in (np.minimum, np.maximum))
+        cut = begins(slot)
+        low, high = (f.reduceat(start, cut) for f in (np.minimum, np.maximum))
         again = run.program.block_of[tile.index] in run.program.looping
         near = 0.0 if again else SAME_FORM * max(map(abs, tile.offsets.values()))
         if (high - low > near).mean() > OTHER_FORM:
             return None
-    rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head)]
+    rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head, shown)]
     if not rows:
         return None
     slot, start, stride, count, kept, round_, many = (np.concatenate(column) for column in zip(*rows, strict=True))
@@ -344,16 +344,19 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)))
 
 
-def _rows(tile: Tile, event: Event, rounds: Array | None, run: Run, head: int) -> Iterator[tuple[Array, ...]]:
+def _rows(
+    tile: Tile, event: Event, rounds: Array | None, run: Run, head: int, shown: dict[int, tuple[Array, Array]]
+) -> Iterator[tuple[Array, ...]]:
     """Of one event: slot, start, stride, count, kept, round and times of the walks of each block."""
-    found = _starts(tile, event, run)
+    found = _starts(tile, event, run, shown)
     if found is None or not len(found[0]):
         return
     lanes, start, kept, steps = found
     slot = run.slot[lanes]
     one = run.warp[lanes] if tile.path == "descriptor" else slot
-    order = np.lexsort((start, one))
-    cut = order[begins(one[order])]
+    first = begins(one)  # lanes are in the order of slots and warps
+    cut = np.flatnonzero(start == np.repeat(np.minimum.reduceat(start, first), np.diff(first, append=len(one))))
+    cut = cut[begins(one[cut])]
     slot, start, kept = slot[cut], start[cut], kept[cut]
     at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
     ones = np.ones(len(cut), np.int64)
@@ -386,23 +389,30 @@ def _points(counts: Sequence[int]) -> tuple[list[tuple[int, ...]], int]:
     return list(product(*axes)), weight
 
 
-def _starts(tile: Tile, event: Event, run: Run) -> tuple[Array, Array, Array, list[Array]] | None:
+def _starts(
+    tile: Tile, event: Event, run: Run, shown: dict[int, tuple[Array, Array]]
+) -> tuple[Array, Array, Array, list[Array]] | None:
     """Of each lane that shows where a tile is: the tile's first byte, the share of it that is inside the tensor, and by
-    how much it moves in each walk."""
+    how much it moves in each walk. `shown`: by the lanes of events, which of them do, and how far each is from it."""
     if tile.path != "descriptor":
-        lanes, address = spread(event)
-        threads = run.tid[lanes]
-        offset = np.zeros(len(lanes), np.int64)
-        shows = np.zeros(len(lanes), bool)
-        for thread, far in tile.offsets.items():
-            offset[threads == thread], shows[threads == thread] = far, True
-        which = np.flatnonzero(wide(event.detail, len(event.lanes)))
-        if (column := event.values[0]) is not None and column.known is not None:
-            which = which[wide(column.known, len(event.lanes))[which]]
-        steps = [wide(walk.steps[0], len(event.lanes))[which][shows] for walk in event.walks]
-        slot = run.slot[lanes[shows]]
+        if id(event.lanes) not in shown:
+            threads = run.tid[event.lanes]
+            which = np.flatnonzero(np.logical_or.reduce([threads == thread for thread in tile.offsets]))
+            far = np.zeros(max(tile.offsets) + 1, np.int64)
+            far[list(tile.offsets)] = list(tile.offsets.values())
+            shown[id(event.lanes)] = which, far[threads[which]]
+        which, offset = shown[id(event.lanes)]
+        column, count = event.values[0], len(event.lanes)
+        takes = event.detail if column is None or column.known is None else event.detail & column.known
+        if column is None or not takes.all():
+            part = np.flatnonzero(wide(takes & (column is not None), count)[which])
+            which, offset = which[part], offset[part]
+        bits = np.zeros(count, np.int64) if column is None else wide(column.bits, count)
+        lanes, address = event.lanes[which], bits[which] - offset
+        steps = [wide(walk.steps[0], count)[which] for walk in event.walks]
+        slot = run.slot[lanes]
         kept = np.where(np.bincount(slot)[slot] >= len(tile.offsets), tile.whole, tile.part)
-        return lanes[shows], (address - offset)[shows], kept, steps
+        return lanes, address, kept, steps
     if tile.place is None or tile.place.map is None or any(value is None for value in event.values):
         return None
     which = np.flatnonzero(wide(event.detail, len(event.lanes)))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from . import rates
 from .code import Code, Loop
-from .rates import NEVER, Matrix, Table, pipe_clk
+from .rates import NEVER, Matrix, Table
 
 MEMORY = ("global", "copy", "bulk", "atomic")
 """Latencies of memory outside the SM. They depend on where the data are and on other traffic. "copy" is an asynchronous
@@ -158,16 +158,9 @@ def ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Ma
 
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
-    """Pipes that a single warp occupies, with the clocks. It has its scheduler's share of a pipe's lanes, but the whole
-    of its bandwidth."""
-    each = code.instructions[i]
-    group = table.group(each.opcode)
-    lanes = {pipe: code.warp_size * table.schedulers / n for pipe, n in group.lanes.items() if pipe not in table.shared}
-    passes = code.conflicts.get(i, 1.0)
-    return tuple(
-        (pipe, max(clk, lanes.get(pipe, 0.0)) * (passes if pipe == "lsu" else 1.0))
-        for pipe, clk in pipe_clk(group, each.opcode, code.warp_size)
-    )
+    """Pipes that a single warp occupies, with the clocks."""
+    busy, passes = table.alone(code.instructions[i].opcode, code.warp_size), code.conflicts.get(i, 1.0)
+    return busy if passes == 1.0 else tuple((pipe, clk * (passes if pipe == "lsu" else 1.0)) for pipe, clk in busy)
 
 
 def _nvidia(
@@ -310,20 +303,16 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
     order = 0
     least = _warm_up(ops) if repeats else 1
     took: list[float] = []
-    waits: list[Wait] = []
+    waits: list[tuple[int, list[Pending], float, float]] = []
     for iteration in range(MOST_ITERATIONS if repeats else 1):
         waits = []
         start = now
         for op in ops:
             for names, limit in op.waits:
                 if ended := _finished(queues, names, limit):
-                    ready = max(each.done for each in ended)
-                    youngest = ended[-1]
-                    if youngest.kind not in ARITHMETIC:
-                        waits.append(
-                            Wait(op.place, tuple(dict.fromkeys(each.place for each in ended)), youngest.kind,
-                                 iteration - youngest.iteration, now - youngest.issued, max(0.0, ready - now))
-                        )  # fmt: skip
+                    ready = max([each.done for each in ended])
+                    if ended[-1].kind not in ARITHMETIC:
+                        waits.append((op.place, ended, now, ready))
                     now = max(now, ready)
             for pipe, _ in op.busy:
                 if (frees := free.get(pipe, 0.0)) > now:  # the innermost loop: a call of `max` takes longer
@@ -343,8 +332,13 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
             now += op.issue_clk + (latency["block"] if op.barrier else 0.0)
         took.append(now - start)
         if iteration >= least and (period := _period(took, least)):
-            return sum(took[-period:]) / period, tuple(waits)
-    return sum(took) / len(took), tuple(waits)
+            took = took[-period:]
+            break
+    return sum(took) / len(took), tuple(
+        Wait(place, tuple(dict.fromkeys(each.place for each in ended)), ended[-1].kind,
+             iteration - ended[-1].iteration, at - ended[-1].issued, max(0.0, ready - at))
+        for place, ended, at, ready in waits
+    )  # fmt: skip
 
 
 def _period(took: Sequence[float], depth: int) -> int:

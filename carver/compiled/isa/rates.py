@@ -57,6 +57,10 @@ class Group:
 UNKNOWN = Group()
 
 
+Busy = tuple[tuple[str, float], ...]
+"""Pipes, with the clocks that an instruction occupies each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rates of a family of instruction sets.
@@ -78,6 +82,7 @@ class Table:
     sources: Mapping[str, str]
     patterns: tuple[tuple[str, re.Pattern[str], Group], ...] = field(repr=False)
     found: dict[str, Group] = field(default_factory=dict, repr=False, compare=False)
+    busy: dict[tuple[str, int], Busy] = field(default_factory=dict, repr=False, compare=False)
 
     def group(self, opcode: str) -> Group:
         """The group with the longest matching pattern; `UNKNOWN` if none matches.
@@ -89,6 +94,20 @@ class Table:
             matches = [(len(text), group) for text, pattern, group in self.patterns if pattern.match(opcode)]
             group = self.found[opcode] = max(matches, key=lambda match: match[0])[1] if matches else UNKNOWN
         return group
+
+    def alone(self, opcode: str, warp_size: int) -> Busy:
+        """Clocks that a single warp occupies each pipe. It has its scheduler's share of a pipe's lanes, but the whole
+        of its bandwidth."""
+        found = self.busy.get((opcode, warp_size))
+        if found is None:
+            group = self.group(opcode)
+            lanes = {
+                pipe: warp_size * self.schedulers / n for pipe, n in group.lanes.items() if pipe not in self.shared
+            }
+            clocks = pipe_clk(group, opcode, warp_size)
+            found = tuple((pipe, max(clk, lanes.get(pipe, 0.0))) for pipe, clk in clocks)
+            self.busy[opcode, warp_size] = found
+        return found
 
 
 def families() -> list[str]:
