@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..isa.code import Instruction
-from .arithmetic import words_of
+from .floating import words_of
 from .gcn_operands import EXEC, Operands, put, registers
 from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number, told
 

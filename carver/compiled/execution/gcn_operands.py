@@ -14,7 +14,7 @@ import numpy as np
 
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
-from .arithmetic import floats
+from .floating import floats
 from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair, told
 
 Getter = Callable[[Thread], Value]

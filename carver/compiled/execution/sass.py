@@ -18,7 +18,8 @@ import numpy as np
 from ..isa import sass
 from ..isa.code import Code, Instruction
 from ..isa.rates import width_bytes
-from .arithmetic import ARITHMETIC, doubts, looked_up, operand
+from .arithmetic import ARITHMETIC, doubts, looked_up
+from .floating import operand
 from .lanes import (
     FALSE,
     HERE,
