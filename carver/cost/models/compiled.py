@@ -317,9 +317,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
-    lookups = np.array([_lookups(f, arch, k) for f in candidates])
-    ahead = np.array([runs_ahead(f, s) for f, s in zip(candidates, shapes, strict=True)])
-    asked_l2 = loads * lookups * (1.0 - k["l2_merge"] * AHEAD * ahead * (1.0 - near))
+    together = k["l2_merge"] * AHEAD * (1.0 - near)
+    asked_l2 = loads * [_requests(f, arch, k, alike if runs_ahead(f, s) else 0.0)
+                        for f, s, alike in zip(candidates, shapes, together, strict=True)]
     far, missed = _far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
     crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if far > 1.0 else 0.0
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
@@ -478,16 +478,18 @@ def _rewritten(f: Facts, arch: Arch) -> float:
     return 1.0 + REWRITTEN * beyond / asked if asked else 1.0
 
 
-def _lookups(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Factor on the bytes that L2 moves, since a slice looks up one request a clock, however few bytes that is of: what
-    a warp's lanes want of a line at a time.
+def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> float:
+    """Factor on the bytes that L2 moves: a slice looks up one request at a time, however few bytes that is of, what a
+    warp's lanes want of a line. `merged`: share of the requests of neighbouring SMs that L2 sees as one; not of those
+    for words that lie anywhere, which rarely come at once though SMs have many in common.
     Source: sectors read at random from a table of 4 MB on an H100, 119 billion a second (`take` in `edges.jsonl.gz`,
     tests/data/h100)."""
     loads = [a for a in f.accesses if a.kind == "load"]
     asked, moved = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
         run = a.line_bytes or max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
-        moved += a.program_bytes * a.fetched * max(LOOKUP_CLK * _slice_bytes_per_clk(arch, k) / run, 1.0)
+        alike = 0.0 if a.anywhere and a.run_bytes < arch.sector_bytes else merged
+        moved += a.program_bytes * a.fetched * max(LOOKUP_CLK * _slice_bytes_per_clk(arch, k) / run, 1.0) * (1.0 - alike)
     return moved / asked if asked else 1.0
 
 
