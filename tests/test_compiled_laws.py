@@ -24,6 +24,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import PRIORS, _missed, fits, price_compiled
+from carver.cost.models.l1 import not_in_l1
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -288,3 +289,25 @@ def test_only_loads_that_run_ahead_are_merged_on_their_way_to_l2() -> None:
     ahead = replace(plain, straight=replace(plain.straight, bytes={"copy global": 1024.0}))
     asked = [price_compiled([each], H100)[0].l2_bytes[0] / 4096 for each in (plain, ahead)]
     assert asked[0] == 1.0 and 0.5 < asked[1] < 0.9
+
+
+def test_words_anywhere_are_not_merged_though_sms_have_many_in_common() -> None:
+    """Walks over a graph in L2 take 0.85 requests a clock and slice by an H200's counters, whatever is merged else."""
+    read = loading(facts(resident=1.0, sm_bytes=4096.0 * 2**16, loops=(LoopFacts("k", -1, 8.0, 8.0, span()),)), 4096.0)
+    read = replace(read, straight=replace(read.straight, bytes={"copy global": 1024.0}))
+    each = [replace(read, accesses=(replace(read.accesses[0], run_bytes=run, span_bytes=run, anywhere=True),))
+            for run in (4.0, 256.0)]  # fmt: skip
+    for given, merges in zip(each, (False, True), strict=True):
+        alone = replace(given, near_bytes=given.fetched_bytes("load") * given.programs)
+        found = [price_compiled([one], H100)[0].l2_bytes[0] for one in (given, alone)]
+        assert bool(found[0] < found[1]) is merges
+
+
+@pytest.mark.parametrize(("live_kib", "found"), [(200, 1.0), (448, 0.2), (2048, 0.0)])
+def test_what_a_program_reads_again_has_been_swept_out_of_l1(live_kib: int, found: float) -> None:
+    """Corners of cells of a table, of three colours each: of what a program reads again, 0.2 is left where its SM has
+    gone over twice what L1 holds meanwhile (`colour_table` in `blind.jsonl.gz`, tests/data/h100; by counters 0.2)."""
+    once = loading(facts(resident=1.0, sm_bytes=1024.0 * 2**16, sm_live_bytes=live_kib * 1024.0), 2048.0)
+    once = replace(once, accesses=(replace(once.accesses[0], fetched=0.5),))
+    missed = not_in_l1(once, once.straight, H100, 0.5)
+    assert 1.0 - missed == pytest.approx(0.5 * found, abs=0.05)

@@ -489,7 +489,8 @@ def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> fl
     for a in loads:
         run = a.line_bytes or max(a.run_bytes * a.fetched, 0.0 if a.anywhere else a.span_bytes, arch.sector_bytes)
         alike = 0.0 if a.anywhere and a.run_bytes < arch.sector_bytes else merged
-        moved += a.program_bytes * a.fetched * max(LOOKUP_CLK * _slice_bytes_per_clk(arch, k) / run, 1.0) * (1.0 - alike)
+        looked_up = max(LOOKUP_CLK * _slice_bytes_per_clk(arch, k) / run, 1.0)
+        moved += a.program_bytes * a.fetched * looked_up * (1.0 - alike)
     return moved / asked if asked else 1.0
 
 

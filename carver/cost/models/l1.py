@@ -69,8 +69,7 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
         return 1.0
     size, plain = l1_bytes(f, arch), moved["load"] / (moved["load"] + moved["copy"])
     held, asked = min(1.0, size / max(f.sm_live_bytes, 1.0)), max(f.fetched_bytes("load") * f.programs, 1.0)
-    swept_bytes, new = f.resident * f.step_bytes, once * arch.sector_bytes / LINE_BYTES
-    stays = max(swept(swept_bytes, size, new) if swept_bytes else 0.0, held)
+    stays = swept(f.resident * f.step_bytes or f.sm_live_bytes, size, once * arch.sector_bytes / LINE_BYTES)
     own = f.sm_reuse[0][1] if f.sm_reuse else f.sm_bytes
     again = held * max(1.0 - own / asked, 0.0)
     if f.sm_reuse:  # what programs have in common
