@@ -24,7 +24,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import PRIORS, _missed, fits, price_compiled
-from carver.cost.models.l1 import not_in_l1
+from carver.cost.models.l1 import answered, not_in_l1
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -116,6 +116,13 @@ def test_a_pass_waits_once_for_lines_that_programs_share(size_kib: int, waits: i
                sm_live_bytes=1024.0, warps=1)  # fmt: skip
     latency = 1.6 * H100.l2_latency_s * H100.clock_hz
     assert price_compiled([of], H100)[0].apart_clk[0] == pytest.approx(850 + waits * latency, rel=0.02)
+
+
+def test_a_warp_waits_for_the_last_sector_that_its_lanes_want() -> None:
+    """Of a twentieth that L1 lacks: four sectors in a row are all there 0.95^4 of the time, 32 anywhere 0.95^32."""
+    row = replace(loading(facts(), 4096.0).accesses[0], loop=0, size_bytes=1024.0)
+    for load, sectors in ((row, 4), (replace(row, touched=8.0), 32)):
+        assert answered(facts(accesses=(load,)), H100, 0.05) == pytest.approx(0.95**sectors)
 
 
 @pytest.mark.parametrize(("instruction", "joined"), [("mma", 1.0), ("wgmma", 2 ** (1 / 2.5))])

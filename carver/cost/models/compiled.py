@@ -20,7 +20,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import cached_share, l1_bytes, not_in_l1, passes, read_before
+from .l1 import answered, cached_share, l1_bytes, not_in_l1, passes
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -346,7 +346,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     inside, outside = (np.array([cached_share(f, arch, loops) for f in candidates]) for loops in (True, False))
     found = np.maximum(1.0 - missed_l1, outside)
-    shared = np.minimum(1.0 - missed_l1, [read_before(f) for f in candidates])
+    shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
     near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, shared, found, away, near, strict=True)]

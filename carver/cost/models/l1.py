@@ -119,11 +119,12 @@ def cached_share(f: Facts, arch: Arch, loops: bool) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
-def read_before(f: Facts) -> float:
-    """Share of what a loop loads that any program has read before, as the sizes of tensors tell; of the loop where it
-    is least."""
+def answered(f: Facts, arch: Arch, missed: float) -> float:
+    """Share of the waits in loops that L1 answers. A warp waits for the last of the sectors that its lanes want at a
+    time, of which `missed` are not in L1; and for what no program has read before, as the sizes of tensors tell: of the
+    loop where that is most."""
     left = {a.argument: a.size_bytes or math.inf for a in f.accesses}
-    asked, first = dict[int, float](), dict[int, float]()
+    asked, first, wanted = dict[int, float](), dict[int, float](), 0.0
     for a in f.accesses:
         if a.kind == "load" and a.loop >= 0 and a.program_bytes:
             each = a.program_bytes * f.programs
@@ -131,4 +132,8 @@ def read_before(f: Facts) -> float:
             left[a.argument] -= new
             asked[a.loop] = asked.get(a.loop, 0.0) + each
             first[a.loop] = first.get(a.loop, 0.0) + new
-    return min((1.0 - first[loop] / each for loop, each in asked.items()), default=0.0)
+            wanted += each * a.touched * LINE_BYTES / arch.sector_bytes
+    if not asked:
+        return 0.0
+    at_once = wanted / sum(asked.values())
+    return min((1.0 - missed) ** at_once, *(1.0 - first[loop] / each for loop, each in asked.items()))
