@@ -69,7 +69,8 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
         return 1.0
     size, plain = l1_bytes(f, arch), moved["load"] / (moved["load"] + moved["copy"])
     held, asked = min(1.0, size / max(f.sm_live_bytes, 1.0)), max(f.fetched_bytes("load") * f.programs, 1.0)
-    stays = swept(f.resident * f.step_bytes or f.sm_live_bytes, size, once * arch.sector_bytes / LINE_BYTES)
+    step = min(f.resident * f.step_bytes, f.sm_live_bytes) if f.step_bytes else f.sm_live_bytes
+    stays = swept(step, size, once * arch.sector_bytes / LINE_BYTES)
     own = f.sm_reuse[0][1] if f.sm_reuse else f.sm_bytes
     again = held * max(1.0 - own / asked, 0.0)
     if f.sm_reuse:  # what programs have in common
@@ -136,4 +137,4 @@ def answered(f: Facts, arch: Arch, missed: float) -> float:
     if not asked:
         return 0.0
     at_once = wanted / sum(asked.values())
-    return min((1.0 - missed) ** at_once, *(1.0 - first[loop] / each for loop, each in asked.items()))
+    return float(min((1.0 - missed) ** at_once, *(1.0 - first[loop] / each for loop, each in asked.items())))
