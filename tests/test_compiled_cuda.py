@@ -78,7 +78,7 @@ def test_a_hint_is_inspected() -> None:
 
 @pytest.mark.parametrize(("head", "entry", "order"), [
     ("void f(const float* __restrict__ x, float *y, int n)", "f", "xyn"),
-    ("void __launch_bounds__(256) f(int n, /* of (x) */ const float x[], // y, n\n float* const y)", "f", "nxy"),
+    ("void __launch_bounds__(256) f(int n, const float x[],\n float* const y)", "f", "nxy"),
     ("template <typename T, int B> __global__ void f(T* y, T* x, unsigned int n)", "f<float, 4>", "yxn"),
     ("void f(float* a, float* b, int m)", "f", "nyx"),
     ("void g(float* y, float* x, int n)", "f", "nyx"),

@@ -328,8 +328,12 @@ def test_what_a_template_makes(device: str) -> None:
     kernel = carver.Kernel(TEMPLATE, "scaling::scale<float, BX>")
     args, launch = [x, x, 4096], {"grid": lambda c: 4096 // c["BX"], "block": lambda c: c["BX"], "arch": device}
     assert len(carver.rank_kernel(kernel, {"BX": [64, 256]}, args=args, **launch)) == 2
-    with pytest.raises(carver.CarverError, match="named as in scaling::scale<float, 256>"):
+    with pytest.raises(carver.CarverError, match=r"named as in scaling::scale<float, 256>.$"):
         carver.rank_kernel(replace(kernel, entry="scaling::scale"), {"BX": [64]}, args=args, **launch)
+    hidden = f"#define MINE 1\n#if defined(WITH_SCALE) && MINE && N_MAX > 4  // or OTHER\n{TEMPLATE}\n#endif"
+    kernel = carver.Kernel(hidden, "scale", defines={"N_MAX": 8})
+    with pytest.raises(carver.CarverError, match=r"macros that .* do not give: WITH_SCALE"):
+        carver.rank_kernel(kernel, {"BX": [64]}, args=args, **launch)
 
 
 def test_what_no_language_knows_is_an_error() -> None:

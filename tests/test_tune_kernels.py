@@ -235,6 +235,7 @@ def test_no_gpu_is_said_before_anything_is_compiled() -> None:
         ({"source": "x.cu"}, "needs entry="),
         ({"source": "none.c", "entry": "f"}, "is no file; give the path"),
         ({"entry": "f", "grid": 0}, "grid must be one to three whole numbers above 0, got 0"),
+        ({"entry": "f", "grid": {"N": 4}}, r"grid of a kernel must be counts, got \{'N': 4\}; macros are given as def"),
         ({"entry": "f", "block": (1, 2, 3, 4)}, r"block must be one to three whole numbers above 0"),
         ({"entry": "f", "scalars": ["n"]}, "scalar 'n' is an expression of symbolic sizes, of which params have none"),
         ({"entry": "f", "scalars": [2**40]}, r"use numpy.int64"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -51,21 +51,25 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
             f"{compiler.version} does not know {arch.isa}: install a newer clang (gfx950 and gfx1250 came with 20 and "
             "22), and name it by CARVER_HIP_CLANG, or give carver.Binary what another compiler makes"
         ) from None
+    text = written.path.read_text(encoding="utf-8", errors="replace")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     if isinstance(args, Mapping):
-        args = ordered(args, written.path.read_text(encoding="utf-8", errors="replace"), kernel.entry)
+        args = ordered(args, text, kernel.entry)
     names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
-        code, symbol(code, kernel.entry), tuple(map(_passed, values or _declared(given))),
+        code, symbol(code, kernel.entry, unset(text, written.defines)), tuple(map(_passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
         dim3("block", kernel.block if block is None else block), kernel.shared_bytes, names=names,
     )  # fmt: skip
 
 
 def ordered(args: Mapping[str, Any], text: str, entry: str) -> Mapping[str, Any]:
-    """Arguments in the order of the parameters of the same names in the source; of other names, as they are given."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    """Arguments in the order of the parameters of the same names in the source; of other names, as they are given.
+
+    `text`: the source without its comments.
+    """
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
-    for listed in re.findall(rf"\b{name}\s*\(([^()]*)\)\s*\{{", code):
+    for listed in re.findall(rf"\b{name}\s*\(([^()]*)\)\s*\{{", text):
         names = [re.sub(r"[=\[].*", "", each).split()[-1:] for each in listed.split(",")]
         parameters = [word.lstrip("*&") for last in names for word in last]
         if sorted(parameters) == sorted(args):
@@ -81,8 +85,18 @@ def instantiated(source: Source, entry: str) -> Source:
     return replace(source, path=unpack({f"entry{source.path.suffix}": text.encode()}))
 
 
-def symbol(code: bytes, entry: str) -> str:
-    """How the code names a function: as the source does, or with its types after it. Raises CompileError."""
+def unset(text: str, given: Iterable[str]) -> list[str]:
+    """Macros by which a source leaves parts of itself out, and that it is neither given nor defines."""
+    conditions = re.findall(r"^\s*#\s*(?:el)?if\w*(.*)", text, re.M)
+    written = re.findall(r"^\s*#\s*define\s+(\w+)", text, re.M)
+    return sorted({*re.findall(r"\b[A-Za-z]\w*", " ".join(conditions))}.difference(("defined",), given, written))
+
+
+def symbol(code: bytes, entry: str, missing: Sequence[str]) -> str:
+    """How the code names a function: as the source does, or with its types after it. Raises CompileError.
+
+    `missing`: macros without which the source may have left it out.
+    """
     if code.startswith(b"\x7fELF"):
         names = list(kernels(code))
     else:
@@ -93,6 +107,8 @@ def symbol(code: bytes, entry: str) -> str:
     if len(found) != 1:
         many = "no kernel" if not found else f"{len(found)} kernels"
         more = "" if names else f"; the arguments of a template are named as in {entry}<float, 256>"
+        if missing and not found:
+            more += f"; its source asks for macros that defines= and configurations do not give: {', '.join(missing)}"
         raise CompileError(f"the code holds {many} {entry!r}, but: {', '.join(names) or 'none'}{more}")
     return found[0]
 

@@ -230,6 +230,8 @@ class Kernel:
         for each in fields(self):
             if not fits(given := getattr(self, each.name), str(each.type), globals()):
                 raise ConfigError(f"{each.name} of a kernel must be {in_words(str(each.type))}, got {shown(given)}")
+        if isinstance(self.grid, Mapping):
+            raise ConfigError(f"grid of a kernel must be counts, got {shown(self.grid)}; macros are given as defines=")
         object.__setattr__(self, "defines", MappingProxyType(dict(self.defines)))
         if self.params is not None:
             object.__setattr__(self, "params", tuple(map(Param.of, self.params)))
