@@ -398,7 +398,7 @@ def test_what_a_wait_ends_with_is_not_what_was_there_before() -> None:
     text = WAITING.replace("tt.store %a, %x0 : !tt.ptr<f16>\n      scf", "scf")
     loop = "scf.for %n = %c0 to %flag step %flag  : i32 {\n %x = tt.load %a : !tt.ptr<f16>\n }\n"
     text = text.replace("%to =", f"{loop}%to =")
-    with pytest.raises(ProblemError, match=r"depends on what the kernel loads from 'flags'"):
+    with pytest.raises(ProblemError, match=r"depends on what the kernel computes from 'flags'"):
         evaluate(text, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 0})
     trace = evaluate(text, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 3})
     assert [loop.trips.tolist() for loop in trace.loops] == [[1, 1, 1, 1]]

@@ -48,7 +48,7 @@ CROWD = 5
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
-TAKEN = "assumed: a branch on numbers that the kernel computes is taken in every program"
+TAKEN = "assumed: a branch that nobody tells takes the way on which more is done"
 
 
 def added(spans: Sequence[tuple[float, Span]]) -> Span:
@@ -202,7 +202,7 @@ class Facts:
     atomics_anywhere: tuple[tuple[float, float, float], ...] = ()
     """The same for atomics alone."""
     assumed: bool = False
-    """A branch on what the kernel computes counts as taken by all programs."""
+    """A branch on what is not known counts as going where more is done, in all programs."""
     idle: tuple[str, ...] = ()
     """Loops that no program enters."""
     alike: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from ..base.errors import ProblemError
 from . import ttir
 from .carried import matters, read, staying, steps, straight, waiting, waits, wanted_by
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, running
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, reduced, running
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -32,7 +32,6 @@ from .trace import (
     iterations,
     joined,
     sampled,
-    sayable,
     spread,
     undecided,
     within,
@@ -137,7 +136,6 @@ class _Evaluator:
         self.places: dict[tuple[int, int], int] = {}
         """The record of each loop, product and access: by its operation and the loop that it is in."""
         self.parts: dict[int, list[Access]] = {}
-        self.contended, self.raced = set[str | None](), set[str | None]()
         """Tensors with atomics so far; those of them that are loaded from later: what is read, other programs wrote."""
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
@@ -167,7 +165,11 @@ class _Evaluator:
             last = self.block(inner, block)
             targets = ttir.targets(last)
             if last.name == "cf.cond_br":
-                test = self.condition(inner, last.operands[0], "a branch")
+                test = self.way(inner, last.operands[0], [ttir.following(blocks, to) for to, _ in targets])
+                if test is None and not waiting:  # it only returns one number or another
+                    loads = inner.get(last.operands[0]).loads
+                    return [unknown(0, loads) for _ in body[-1].ops[-1].operands]
+                test = np.ones(inner.lanes, bool) if test is None else test
                 for wanted, (to, names) in zip((True, False), targets, strict=True):
                     if (which := np.flatnonzero(test == wanted)).size:
                         sub = inner.child(which)
@@ -207,19 +209,25 @@ class _Evaluator:
     def condition(self, frame: Frame, name: str, what: str) -> Any:
         value = frame.get(name)
         if value.base is None:
-            raise undecided(what, value)
+            raise undecided(what, value, self.values)
         return np.broadcast_to(value.base, frame.lanes) != 0
 
+    def way(self, frame: Frame, name: str, ways: Sequence[Iterable[Op]]) -> Any:
+        """Which lanes take the first of two ways. Where what decides is not known, all take the one on which more is
+        done; None if nothing is done on either."""
+        if frame.get(name).base is not None:
+            return self.condition(frame, name, "a branch")
+        done = [sum(map(matters, way)) for way in ways]
+        if not any(done):
+            return None
+        self.trace.assumed = True
+        return np.full(frame.lanes, done[0] >= sum(done[1:]))
+
     def branch(self, frame: Frame, op: Op) -> None:
-        value = frame.get(op.operands[0])
-        if value.base is None and not any(matters(inner) for region in op.regions for inner in ttir.walk(region)):
-            frame.env.update((r, unknown(0, value.loads)) for r in op.results)
+        test = self.way(frame, op.operands[0], [ttir.walk(region) for region in op.regions])
+        if test is None:
+            frame.env.update((r, unknown(0, frame.get(op.operands[0]).loads)) for r in op.results)
             return
-        if value.base is None and (not sayable(value) or value.loads <= self.raced):  # no `values` can tell: run
-            self.trace.assumed = True
-            test = np.ones(frame.lanes, bool)
-        else:
-            test = self.condition(frame, op.operands[0], "a branch")
         parts: list[tuple[Any, list[Any]]] = []
         for wanted, region in zip((True, False), op.regions, strict=False):
             which = np.flatnonzero(test == wanted)
@@ -248,7 +256,7 @@ class _Evaluator:
         what = f"how often the loop over {iv.lstrip('%')} runs"
         for bound in (low, high, step):
             if bound.base is None:
-                raise undecided(what, bound)
+                raise undecided(what, bound, self.values)
             if not (np.abs(bound.base) < MOST_BOUND).all():  # not of NaN either
                 odd = bound.base[~(np.abs(bound.base) < MOST_BOUND)][0]
                 raise ProblemError(f"{what} cannot be counted: one of its bounds is {odd}")
@@ -435,9 +443,8 @@ class _Evaluator:
                 if name == "cmpf":  # ordered or not: numbers that are known are no NaN
                     predicate = predicate[1:] if predicate[1:] in ("eq", "ne") else f"s{predicate[1:]}"
                 return compared(predicate, given[0], given[1], extents)
-            case "reduce" if len(given) == 1 and given[0].base is not None and given[0].uniform:
-                if op.combines & {"maxsi", "minsi", "maxui", "minui", "maxnumf", "minnumf"}:  # of one number for all
-                    return Value(given[0].base, (0.0,) * rank)
+            case "reduce" if len(given) == 1:
+                return reduced(given[0], op.axis, types[0].shape, op.combines, frame.lanes)
             case _ if name in FUNCTIONS and given:
                 return mapped(FUNCTIONS[name], given[0], out.shape)
             case "extui" if types[0].element == "i1" and rank:
@@ -510,8 +517,6 @@ class _Evaluator:
         pointers = next((t for t in types if t.pointer), types[0])
         pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
         kept, most = share(mask, pointers.shape), covered(mask, pointers.shape)
-        if kind == "atomic" or (kind == "load" and pointer.source in self.contended):
-            (self.contended if kind == "atomic" else self.raced).add(pointer.source)
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most, mask)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:

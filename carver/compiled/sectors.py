@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -51,6 +51,34 @@ def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
         return None if every is None else np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
 
     return Value(None, coef, loads=v.loads, exact=exact if v.exact else None, root=object())
+
+
+_REDUCED: Mapping[str, Callable[..., Any]] = {
+    "addi": np.sum, "addf": np.sum, "maxsi": np.max, "maxui": np.max, "maxnumf": np.max, "minsi": np.min,
+    "minui": np.min, "minnumf": np.min,
+}  # fmt: skip
+
+
+def reduced(v: Value, axis: int, extents: Sequence[int], combines: Set[str], lanes: int) -> Value:
+    """The sum, the largest or the least along a dimension, where all elements are known; those that a mask keeps out
+    are taken to be as others."""
+    rank = len(extents) - 1
+    by = next((function for name, function in _REDUCED.items() if combines == {name}), None)
+    if by and v.base is not None and v.uniform and not v.exact:
+        return Value(v.base * (extents[axis] if by is np.sum else 1), (0.0,) * rank)
+    if by is None or not v.exact:
+        return Value(None, (np.nan,) * rank, loads=v.loads, root=object())
+
+    def exact(lane: int) -> Any:
+        every = elements(v, lane, extents)
+        return None if every is None else by(np.broadcast_to(every, extents), axis)
+
+    if rank:
+        return Value(None, (np.nan,) * rank, loads=v.loads, exact=exact, root=object())
+    told = [exact(lane) for lane in range(lanes)]
+    if any(each is None for each in told):
+        return Value(None, loads=v.loads, root=object())
+    return Value(np.array(told))
 
 
 def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:

@@ -4,7 +4,7 @@ which programs and iterations are evaluated, and the lanes that run a stretch of
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -238,7 +238,7 @@ class Trace:
     accesses: list[Access] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
     assumed: bool = False
-    """A branch on what the kernel computes was taken in all programs."""
+    """A branch on what is not known went where more is done, in all programs."""
     alike: set[str] = field(default_factory=set)
     """Tensors for all of which one number stands, from which addresses are computed."""
 
@@ -299,12 +299,15 @@ def sayable(value: Value) -> bool:
     return bool(value.loads) and not value.loads & PRODUCTS
 
 
-def undecided(what: str, value: Value) -> ProblemError:
-    """Why `what` cannot be followed, and what the caller can say of it."""
+def undecided(what: str, value: Value, said: Mapping[str, Any]) -> ProblemError:
+    """Why `what` cannot be followed, and what the caller can say of it who said what tensors hold."""
     if not sayable(value):
         whose = "multiplies" if value.loads else "computes from its tensors"
         return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
     names = ", ".join(repr(n) for n in sorted(value.loads))
-    first = min(value.loads)
+    missing = sorted(name for name in value.loads if name not in said)
+    if not missing:
+        return ProblemError(f"{what} depends on what the kernel computes from {names}: it cannot be followed")
+    first = missing[0]
     hint = f"values={{{first!r}: 2048}} where one number stands for all, else an array of them (in a file: [values])"
     return ProblemError(f"{what} depends on what the kernel loads from {names}; say what it holds: {hint}")

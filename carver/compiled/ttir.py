@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
@@ -177,6 +177,17 @@ def targets(op: Op) -> list[tuple[str, list[str]]]:
         label, _, rest = piece.partition("(")
         found.append(("^" + label.strip(" ,"), names(rest.partition(":")[0])))
     return found
+
+
+def following(blocks: Mapping[str, Block], label: str) -> Iterator[Op]:
+    """Every operation that may run from a block of a function on."""
+    seen: list[str] = []
+    ahead = [label]
+    while ahead:
+        if (label := ahead.pop()) not in seen:
+            seen.append(label)
+            yield from walk((blocks[label],))
+            ahead += [to for to, _ in targets(blocks[label].ops[-1])]
 
 
 def _expanded(text: str) -> Iterator[str]:
