@@ -604,6 +604,20 @@ def test_a_stride_that_is_passed_is_priced_as_one_that_is_compiled_in() -> None:
     assert ranked[0] == pytest.approx(ranked[1], rel=0.1)
 
 
+def test_programs_choose_by_chance_among_what_their_tiles_reach_over() -> None:
+    """Eight programs with 2,048 random sectors each of one of two halves of 64 KiB, as of a level of a hashed grid: a
+    half has 2,048 (1 - e^-4) different ones, and both have as many each; without a reach all are of one table."""
+    starts = np.concatenate([np.random.default_rng(0).integers(n << 14, (n + 1) << 14, 8) for n in range(2)]) // 8 * 8
+    each = tiles(starts, (2048,), (np.nan,))
+    for reach, rooms in ((65536.0, 2), (np.inf, 1)):
+        placed = Sectors(65536.0, reach, 32.0, by_chance=True)
+        trace = Trace((16, 1, 1), 16, ((0, 16),), accesses=[replace(each, placed=placed)])
+        walks = Footprint(trace, ("load",), {"x": 131072.0}).walks["x"][0]
+        room, programs = 131072 / rooms, 16 / rooms
+        found = walks.bytes_by(np.repeat([0, 1], 8) if rooms == 2 else np.zeros(16, np.int64))
+        assert found == pytest.approx([room * -np.expm1(-programs * 65536 / room)] * rooms, rel=0.02)
+
+
 def test_places_that_are_loaded_are_not_known() -> None:
     lines = code(TID, ("LDG.E", "R1, desc[UR4][R0.64]"), ("IMAD.WIDE", "R2, R1, 0x4, R6"),
                  ("LDG.E", "R4, desc[UR4][R2.64]"))  # fmt: skip

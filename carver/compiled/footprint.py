@@ -77,8 +77,9 @@ class _Walks:
         if lost.any():
             asked = times * self.tile_bytes * np.bincount(group[lost], (self.count * self.times)[lost], count)
             if math.isfinite(self.size_bytes):
-                size = among * self.size_bytes
-                asked = size * -np.expm1(-asked / max(size, 1.0))
+                reach = np.maximum(self._range_bytes(group, count), self.reach_bytes)
+                size = np.maximum(np.minimum(among * self.size_bytes, reach), 1.0)
+                asked = size * -np.expm1(-asked / size)
             out = out + asked
         return np.minimum(out, self.size_bytes, out=out)
 
@@ -95,12 +96,17 @@ class _Walks:
             found = self.overlapping.touched(group) * self.item_bytes
             return np.concatenate([found, np.zeros(count - len(found))])
         out = self.tile_bytes * _distinct_by(self, group, ~self.anywhere, count)
-        if math.isfinite(self.reach_bytes) and not self.anywhere.any():  # no more than lies between the first and last
-            low, high = np.full(count, np.inf), np.full(count, 0.0)
-            np.minimum.at(low, group, self.start)
-            np.maximum.at(high, group, self.start + self.stride * (self.count - 1))
-            out = np.minimum(out, np.maximum(high - low, 0.0) * self.item_bytes + self.reach_bytes)
-        return out
+        return out if self.anywhere.any() else np.minimum(out, self._range_bytes(group, count) + self.reach_bytes)
+
+    def _range_bytes(self, group: Any, count: int) -> Any:
+        """From the first place of the first of each group's tiles to that of the last, of tiles all of whose places are
+        known though not affine; infinite of others."""
+        if not math.isfinite(self.reach_bytes) or not np.isfinite(self.start + self.stride).all():
+            return math.inf
+        low, high = np.full(count, np.inf), np.full(count, 0.0)
+        np.minimum.at(low, group, self.start)
+        np.maximum.at(high, group, self.start + self.stride * (self.count - 1))
+        return np.maximum(high - low, 0.0) * self.item_bytes
 
     @cached_property
     def place(self) -> Any:
