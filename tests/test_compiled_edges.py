@@ -18,6 +18,7 @@ from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
+from carver.compiled.machine import LATENCIES_CLK
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
@@ -37,6 +38,7 @@ from carver.compiled.values import (
     selected,
     unknown,
 )
+from carver.cost.models.compiled import per_wait
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
 
@@ -683,6 +685,9 @@ def test_times_by_hand() -> None:
     assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
     rows = AccessFacts("load", "pointer", "x", 0, 65536.0, 128.0, 4096.0, 4096.0, 1.0, 1.0, 128.0)  # 32, one on a pass
     assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), loops=True) == 1 - 1 / 32
+    straight = replace(hint.facts.straight, alone_clk=tuple(100.0 + 2 * clk for clk in LATENCIES_CLK))
+    waits = replace(hint.facts, straight=straight, loops=(), asides=())
+    assert [per_wait(replace(waits, accesses=(rows,) * n)) for n in (1, 6)] == [1.0, 3.0]
     square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
     [hint] = carver.rank_kernel(
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"

@@ -344,7 +344,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    inside, outside = (np.array([cached_share(f, arch, loops) for f in candidates]) for loops in (True, False))
+    inside = np.array([cached_share(f, arch, True) for f in candidates])
+    outside = np.array([cached_share(f, arch, False) ** per_wait(f) for f in candidates])
     found = np.maximum(1.0 - missed_l1, outside)
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
@@ -400,6 +401,14 @@ def _alone(
     short = LATENCIES_CLK[1]
     exposed = min(max((alone(short) - now) / short / shape.steps, 0.0), 1.0)
     return exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now + shape.serial_clk, waited)
+
+
+def per_wait(f: Facts) -> float:
+    """Loads of the program that a wait is for, which is over when the last of them is there."""
+    loads = sum(access.kind == "load" for access in f.accesses)
+    far = LATENCIES_CLK[-1] - LATENCIES_CLK[-2]
+    waits = sum(span.alone_clk[-1] - span.alone_clk[-2] for span in f.spans) / far
+    return max(loads / max(waits, 1.0), 1.0)
 
 
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
