@@ -138,8 +138,10 @@ class Leaper:
         self._failed[fiber.block] += 1
         self._rests[fiber.block] = self._failed[fiber.block] // RARELY
         steers = self.run.blocks[fiber.block].steers
-        mine = np.zeros(len(self.run.slot), bool)
-        mine[fiber.lanes] = True
+        apart = len(fiber.lanes) < len(self.run.slot)  # what other lanes did meanwhile is theirs
+        if apart:
+            mine = np.zeros(len(self.run.slot), bool)
+            mine[fiber.lanes] = True
         for rough in (False, True):
             if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
                 return
@@ -153,9 +155,9 @@ class Leaper:
                 if STACK in names and steps[names.index(STACK)] is not None:  # calls of itself, which come back
                     return
                 spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
-                if len(fiber.lanes) < len(self.run.slot):  # what other lanes did meanwhile is theirs
+                if apart:
                     spans = [[event for event in span if mine[event.lanes[0]]] for span in spans]
-                    if any(len(event.lanes) > len(fiber.lanes) for event in spans[0]):
+                    if max([len(event.lanes) for event in spans[0]], default=0) > len(fiber.lanes):
                         return  # these lanes are apart from others with which they go through a loop around this one
                 times, walked = repeats(spans, self.run.program.steering if rough else None)
                 if times <= 2:  # the last pass is run
@@ -228,6 +230,9 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
     out: list[Array | None] = []
     for columns, uneven in zip(zip(*states, strict=True), rough, strict=True):
         first = columns[0]
+        if not uneven and first is columns[1] and all(column is first for column in columns):
+            out.append(None)
+            continue
         if uneven:
             before = columns[1]
             if first is None or before is None or first.bits.dtype == bool:
@@ -260,7 +265,9 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
 def _even_at_first(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> bool:
     """Whether values may move evenly, by a quick look at the last three states of the first lane."""
     for newest, before, oldest, uneven in zip(*states[:3], rough, strict=True):
-        if not uneven and newest is not None and before is not None and oldest is not None and newest.known is None:
+        if uneven or newest is before is oldest:
+            continue
+        if newest is not None and before is not None and oldest is not None and newest.known is None:
             last, mid, first = (int(each.bits[0]) for each in (newest, before, oldest))
             if newest.bits.dtype != bool and (last - 2 * mid + first) & WORD:
                 return False
@@ -282,15 +289,18 @@ def repeats(spans: Sequence[Sequence[Event]], steering: Set[int] | None = None) 
     on: other values move as they did last."""
     if len({len(span) for span in spans}) > 1:
         return 0, []
-    most, walked = FOREVER, []
+    most, walked = FOREVER, list[tuple[Array, ...]]()
     for events in zip(*spans, strict=True):
         first = events[0]
-        if any(
-            each.kind != first.kind or each.where != first.where or len(each.lanes) != len(first.lanes)
-            or not _walk_alike(each.walks, first.walks)
-            for each in events
-        ):  # fmt: skip
-            return 0, []
+        kind, where, count = first.kind, first.where, len(first.lanes)
+        for each in events[1:]:
+            if each.kind != kind or each.where != where or len(each.lanes) != count:
+                return 0, []
+            if (each.walks or first.walks) and not _walk_alike(each.walks, first.walks):
+                return 0, []
+        if not first.values and kind != "note":
+            walked.append(())
+            continue
         steps = []
         for columns in zip(*(each.values for each in events), strict=True):
             step = _walk(columns)
@@ -319,11 +329,15 @@ def _walk(columns: Sequence[Value]) -> Array | None:
     first = columns[0]
     if first is None:
         return np.zeros(1, np.int64) if all(column is None for column in columns) else None
-    if any(column is None or not _alike(column.known, first.known) for column in columns):
+    bits = [column.bits for column in columns if column is not None and _alike(column.known, first.known)]
+    if len(bits) < len(columns):
         return None
-    bits = [column.bits for column in columns if column is not None]
     if bits[0].dtype == bool:  # a predicate has no step
         return np.zeros(1, np.int64) if all(map(np.array_equal, bits[1:], bits)) else None
+    if first.known is None and max(map(len, bits)) == 1:
+        numbers = [int(each[0]) for each in bits]
+        alone = {later - earlier for later, earlier in pairwise(numbers)}
+        return np.array([*alone], np.int64) if len(alone) == 1 else None
     steps = [later - earlier for later, earlier in pairwise(bits)]
     return steps[0] if all(_same(steps[0], each, first.known) for each in steps[1:]) else None
 
@@ -332,11 +346,11 @@ def _holds(events: Sequence[Event], steps: Sequence[Array]) -> int:
     """For how many passes the outcome of a note goes on as in the last ones."""
     columns = [[value for value in event.values if value is not None] for event in events]
     known = columns[0][0].known
-    bits = [[_where(value.bits, known) for value in each] for each in columns]
     moves = [_where(step, known) for step in steps]
     how = events[0].detail
     if not any(step.any() for step in moves):
         return FOREVER
+    bits = [[_where(value.bits, known) for value in each] for each in columns]
     if how == "still":
         return 0
     if how == "low" and not (moves[0] & (1 << int(bits[0][1].max())) - 1).any():

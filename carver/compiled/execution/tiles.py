@@ -229,7 +229,9 @@ def _shares(events: Sequence[Event], picks: Mapping[int, int], run: Run) -> tupl
     for event in events:
         lanes, _ = spread(event)
         count = np.bincount(run.slot[lanes], minlength=len(run.block_ids))
-        picked = np.bincount(run.slot[lanes[np.isin(run.tid[lanes], list(picks))]], minlength=len(count))
+        threads = run.tid[lanes]
+        shown = np.logical_or.reduce([threads == thread for thread in picks])
+        picked = np.bincount(run.slot[lanes[shown]], minlength=len(count))
         lanes_of.append(count[count > 0])
         all_.append(picked[count > 0] == len(picks))
         many.append(np.full(len(lanes_of[-1]), times(event)))
