@@ -130,6 +130,21 @@ def test_groups_of_copies_tell_how_far_ahead_they_are(left: int) -> None:
     assert slow.clk == pytest.approx((6000 + body.clk) / (left + 1), rel=0.02)
 
 
+@pytest.mark.parametrize(("inside", "waits"), [("LDGSTS.E.BYPASS.128 [R5], [R6.64]", 1), ("STS [R5], R6", 0)])
+def test_a_loop_waits_for_what_loops_inside_it_copy(inside: str, waits: int) -> None:
+    found = code(
+        (control(4), "BAR.SYNC.DEFER_BLOCKING 0x0"),
+        (control(4), inside),
+        (control(5), "@P1 BRA 0x10"),
+        (control(2, write=0), "LDGDEPBAR"),
+        (control(4), "DEPBAR.LE SB0, 0x0"),
+        (control(5), "@P0 BRA 0x0"),
+    )
+    near, far = at_latencies(found, found.loops[0], "sm_80", FREE, [0.0, 600.0])
+    assert [(wait.at, wait.on, wait.distance) for wait in far.waits] == [(4, (1,), 0)] * waits
+    assert far.clk - near.clk == pytest.approx(600 * waits, abs=8)
+
+
 @pytest.mark.parametrize("left,serial", [(0, 1), (1, 0)])
 def test_groups_of_matrix_instructions(left: int, serial: int) -> None:
     found = code(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from . import rates
@@ -150,11 +150,24 @@ def _in_order(loop: Loop) -> list[int]:
 
 def ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float]) -> list[Op]:
     """What `chain` simulates."""
-    indices = _in_order(where) if isinstance(where, Loop) else where
     if code.isa.startswith("gfx"):
+        indices = _in_order(where) if isinstance(where, Loop) else where
         return [_amd(code, i, table, flops_per_clk) for i in indices]
-    barriers = _memory_waits(code, indices, table, where.header) if isinstance(where, Loop) else {}
-    return [_nvidia(code, i, table, flops_per_clk, barriers.get(i)) for i in indices]
+    if not isinstance(where, Loop):
+        return [_nvidia(code, i, table, flops_per_clk, None) for i in where]
+    barriers, copies = _memory_waits(code, _in_order(where), table, where.header), _copies(code, where, table)
+    return [
+        Op(i, 0.0, signals=(("copies", "copy"),)) if i in copies
+        else _nvidia(code, i, table, flops_per_clk, barriers.get(i))
+        for i in _in_order(replace(where, own=tuple(sorted((*where.own, *copies)))))
+    ]  # fmt: skip
+
+
+def _copies(code: Code, loop: Loop, table: Table) -> set[int]:
+    """Copies of the loops inside one, for which it waits itself, where they do nothing else that takes time."""
+    inside = [{i for i in each.body if table.group(code.instructions[i].opcode).access == ("copy", "global")}
+              for each in loop.loops]  # fmt: skip
+    return {i for copies in inside for i in copies} if all(inside) else set()
 
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
