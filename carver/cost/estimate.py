@@ -89,8 +89,8 @@ class Work(Record, eq=False):
     """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
     that has the SM to itself. None: that of several blocks."""
     once_overlap: FloatArray | None = None
-    """Exponent that joins the times of pipes, and those of the SMs and DRAM, of candidates whose blocks load, compute
-    and store once; 0 for others. None: for none."""
+    """Exponent that joins the times of pipes of candidates whose blocks load, compute and store once; 0 for others.
+    None: for none."""
     fill_clk: float | None = None
     """Time from a block's start to its first product; None: that of its first loads."""
     start_loads: FloatArray | float = 0.0
@@ -270,9 +270,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
-    once = work.once_overlap
-    beside = k["dram_overlap"] if once is None else np.where(once > 0, once, k["dram_overlap"])
-    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), beside) - own
+    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
     return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
