@@ -286,7 +286,7 @@ def plot_explanation(explanation: Explanation) -> Figure:
     bottom.set_xlim(low * 1.08, high + (room(texts) - 1) * (high - low))
     bottom.set_xlabel("change of the predicted time [%]")
     skipped = len(explanation.changes) - len(changes)
-    title(bottom, "one tunable one step down or up, the rest kept where that runs; below 0 is faster",
+    title(bottom, "one tunable moved by one step, the rest kept where that runs; below 0 is faster",
           f"left out: {several(skipped, 'step')} that cannot run" if skipped else "")  # fmt: skip
     bottom.spines[["top", "right"]].set_visible(False)
     return figure
