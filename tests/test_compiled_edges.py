@@ -38,7 +38,7 @@ from carver.compiled.values import (
     selected,
     unknown,
 )
-from carver.cost.models.compiled import per_wait
+from carver.cost.models.compiled import PRIORS, _transfer_clk, per_wait, price_compiled
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
 
@@ -688,6 +688,11 @@ def test_times_by_hand() -> None:
     straight = replace(hint.facts.straight, alone_clk=tuple(100.0 + 2 * clk for clk in LATENCIES_CLK))
     waits = replace(hint.facts, straight=straight, loops=(), asides=())
     assert [per_wait(replace(waits, accesses=(rows,) * n)) for n in (1, 6)] == [1.0, 3.0]
+    grids = [replace(hint.facts, grid=(n, 1, 1)) for n in (33, 66, 132, 264)]
+    work, _ = price_compiled(grids, carver.load_arch("h100"))
+    work = replace(work, l2_bytes=np.full(4, 1e6), fill_bytes=np.ones(4))
+    all_at_once = _transfer_clk(work, carver.load_arch("h100"), PRIORS)
+    assert all_at_once / all_at_once[0] == pytest.approx([1.0, 2.0, 4.0, 4.0])  # of its SMs, those that have a block
     square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
     [hint] = carver.rank_kernel(
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"

@@ -415,8 +415,9 @@ def per_wait(f: Facts) -> float:
 
 
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
-    """Transfer time of the bytes of one step of one block, when all SMs load at once. [clk]"""
-    everywhere = work.l2_bytes * arch.sm_count * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
+    """Transfer time of the bytes of one step of one block, when all SMs that have one load at once. [clk]"""
+    loading = np.minimum(work.grid, arch.sm_count)
+    everywhere = work.l2_bytes * loading * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
     return np.maximum(work.fill_bytes / arch.l2_bytes_per_clk_per_sm, everywhere)
 
 
