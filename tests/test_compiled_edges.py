@@ -445,6 +445,23 @@ def test_an_atomic_takes_of_each_thread_what_its_instruction_is_wide(widest: int
     assert _atomic_turns([access], {}, {"atomic 1x128": [[1, 4], [1, 32], [1, 1]]}, widest)[0] == turns
 
 
+@pytest.mark.parametrize("widest, turns", [(4, 0.5), (16, 0.125)])
+def test_rows_that_lie_flat_are_added_as_wide_as_the_code_does(widest: int, turns: float) -> None:
+    """Rows of 32 words at random places, four words a thread, in a tile of one dimension."""
+    at = np.arange(64)[:, None] * 8192 + np.arange(4).repeat(32) * 512 + np.tile(np.arange(32), 4)
+    access = replace(tiles(np.full(64, np.nan), (128,), (np.nan,)), kind="atomic", drawn=at.ravel())
+    access = replace(access, pieces=(Piece(32, 1.0),))
+    assert _atomic_turns([access], {}, {"atomic 128": [[4], [32], [1]]}, widest)[0] == turns
+
+
+@pytest.mark.parametrize("item_bytes", [4, 8])
+def test_words_of_64_bits_take_the_turns_of_32(item_bytes: int) -> None:
+    """An H200 takes as long for either, at random places of a table of as many bytes (8 to 16,384 KiB)."""
+    access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", item_bytes=item_bytes)
+    turns = _atomic_turns([access], {"x": 2.0**30}, {})[0]
+    assert turns * item_bytes / 4 == pytest.approx(1.0, rel=0.01)
+
+
 def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
     """As many turns on 4 KiB as on 1 MiB: the busiest runs are those of the small one, half as busy as if all were on
     it; alone, or both of one size, each is even."""

@@ -141,7 +141,8 @@ def test_spills_are_slots_of_the_stack_pointer() -> None:
 
 
 @pytest.mark.parametrize("opcode,width", [("LDG.E", 4), ("LDG.E.U8.CONSTANT", 1), ("LDG.E.128", 16), ("LDS.U16", 2),
-                                          ("LDL.LU.64", 8), ("LDGSTS.E.BYPASS.LTC128B.128", 16)])  # fmt: skip
+                                          ("LDL.LU.64", 8), ("LDGSTS.E.BYPASS.LTC128B.128", 16),
+                                          ("REDG.E.ADD.F64.RN.STRONG.GPU", 8), ("F2F.F32.F64", 4)])  # fmt: skip
 def test_width_of_an_access(opcode: str, width: int) -> None:
     assert sass.width_bytes(opcode) == width
 

@@ -23,14 +23,16 @@ def dealt_as(access: Access) -> str:
     return f"{access.kind} {'x'.join(map(str, access.shape))}"
 
 
-def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = WIDEST) -> Any:
+def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = 0.0) -> Any:
     """Of each element of a tile, the instruction of a warp that it is of. `dealt`: along each dimension elements of a
-    thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side of
-    `widest` bytes."""
+    thread, threads of a warp, warps. An instruction takes one element of each thread, or as many as lie side by side:
+    of `widest` bytes where the code has such; else as many as may be, where the program alone says that they do."""
     out: Any = 0
-    dimensions = zip(access.shape, access.coef, *dealt[:2], np.indices(access.shape, sparse=True), strict=True)
-    for n, c, size, threads, along in dimensions:
-        wide = min(size, max(int(widest // access.item_bytes), 1)) if c == 1 else 1
+    dimensions = zip(access.shape, access.coef, access.pieces or (None,) * len(access.shape), *dealt[:2],
+                     np.indices(access.shape, sparse=True), strict=True)  # fmt: skip
+    for n, c, piece, size, threads, along in dimensions:
+        beside = c == 1 or (widest and piece is not None and piece.step == 1 and piece.length >= size)
+        wide = min(size, max(int((widest or WIDEST) // access.item_bytes), 1)) if beside else 1
         out = out * n + (along % size + along // (size * threads) * size) // wide
     return np.broadcast_to(out, access.shape).ravel()
 

@@ -190,8 +190,8 @@ class Facts:
     atomic_bytes: float = 0.0
     """Distinct bytes on which atomics of programs that run together work."""
     atomic_turns: float = 1.0
-    """At L2, of a word of an atomic that lies anywhere: lanes of a warp that meet on a sector take as many as its
-    busiest word has."""
+    """At L2, of four bytes of an atomic that lies anywhere: lanes of a warp that meet on a sector take as many as its
+    busiest word has, whether of 32 or 64 bits."""
     atomic_crowd: float = 0.0
     """Of these turns, the share that one sector has; 0 where no sector has more than others."""
     rewritten: tuple[tuple[float, float], ...] = ()
@@ -388,8 +388,9 @@ def _atomic_turns(
         sector = np.unique(each // 8, return_inverse=True)[1]
         most = np.zeros(int(sector.max(initial=0)) + 1)
         np.maximum.at(most, sector, times)
-        means.append(float(most.sum()) / max(words.size, 1))
-        weights.append(float((access.count * access.times).sum()) * math.prod(access.shape))
+        each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
+        means.append(float(most.sum()) / max(words.size * each_words, 1))
+        weights.append(float((access.count * access.times).sum()) * math.prod(access.shape) * each_words)
         rooms.append(added.get(access.argument or "", math.inf))
         crowds.append(0.0)
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):

@@ -427,6 +427,7 @@ def _barriers(instructions: Sequence[Instruction]) -> int:
 
 VECTOR = re.compile(r"\.B?F(16|32)x(\d)(?=\.|$)")
 """Elements of an atomic on several at once."""
+DOUBLE = re.compile(r"^(RED|ATOM)\w*\.(\w+\.)*F64(?=\.|$)")
 WIDTH = re.compile(r"\.(?:[US]?(8|16|64|128)|ENL2\.(256))(?=\.|$)")
 
 
@@ -436,7 +437,7 @@ def width_bytes(opcode: str) -> int:
     if found := VECTOR.search(opcode):
         return int(found[1]) * int(found[2]) // 8
     found = WIDTH.search(opcode)
-    return int(found[1] or found[2]) // 8 if found else 4
+    return int(found[1] or found[2]) // 8 if found else 8 if DOUBLE.match(opcode) else 4
 
 
 NO_RESULT = re.compile(
