@@ -400,6 +400,16 @@ def test_programs_that_run_together_choose_among_the_columns_that_they_share(at_
     assert loads.anywhere(at_once) == ((32 * 64 * 4, 2**20, live),)
 
 
+def test_an_sm_finds_again_what_its_programs_read_of_their_own_rows() -> None:
+    """As trees read the features of a program's rows: 64 numbers at a time, 400 times, in 8 KiB of a tensor of 1 MiB
+    that are the program's own. Anywhere in all of it each would touch 555 KiB."""
+    access = replace(tiles(np.full(128, np.nan), (64,), (1,), 400), coef=(np.nan,), beside=np.arange(128.0) * 2048)
+    loads = Footprint(Trace((128, 1, 1), 128, ((0, 128),), accesses=[access]), ("load",), {"x": 2.0**20})
+    assert loads.touched_by(np.arange(128)) == pytest.approx(2**20, rel=0.01)
+    held, read = loads.on_sm(2, 64)[0]
+    assert held == pytest.approx(8192, rel=0.01) and read == pytest.approx(2**20, rel=0.01)
+
+
 def test_a_table_names_no_more_places_than_it_has_entries() -> None:
     """Numbers of a tensor of 1 GiB, each at a place from a table of 1,024 entries that is read at random."""
     x, table = (

@@ -249,17 +249,18 @@ class Footprint:
                 out.append((asked, size, size * self._share(groups, at_once)))
         return tuple(out)
 
-    def _share(self, groups: Sequence[_Walks], at_once: int) -> float:
+    def _share(self, groups: Sequence[_Walks], at_once: int, together: Any = None) -> float:
         """Of a tensor, as far as the known parts of its addresses tell: where programs that run together read the same
-        columns of rows that lie anywhere, they choose among those columns."""
+        columns of rows that lie anywhere, they choose among those columns. `together`: of each program which others
+        those are; None for consecutive ones."""
         program, beside = (np.concatenate([getattr(g, n)[g.anywhere] for g in groups]) for n in ("program", "beside"))
         if not np.isfinite(beside).all():
             return 1.0
-        wave = self._wave_of(at_once)[program.astype(np.int64)]
+        wave = (self._wave_of(at_once) if together is None else together)[program.astype(np.int64)]
         columns, which = np.unique(beside, return_inverse=True)
         pairs = np.unique(wave * len(columns) + which)
-        together = len(pairs) / len(np.unique(pairs // len(columns))) / len(columns)
-        return float(max(together, min(at_once / np.prod(self.trace.grid), 1.0)))
+        part = len(pairs) / len(np.unique(pairs // len(columns))) / len(columns)
+        return float(max(part, min(at_once / np.prod(self.trace.grid), 1.0)))
 
     def _wave_of(self, at_once: int) -> Any:
         """Of each program that was evaluated, in which wave it is."""
@@ -300,8 +301,15 @@ class Footprint:
 
     def touched_by(self, group: Any) -> float:
         """Bytes that groups of the programs that were evaluated touch, each counted once a group."""
-        walks = (g for groups in self.walks.values() for g in groups)
-        return sum(float(g.bytes_by(group[g.program.astype(np.int64)]).sum()) for g in walks)
+        total = 0.0
+        for groups in self.walks.values():
+            among = self._share(groups, 1, group) if any(g.anywhere.any() for g in groups) else 1.0
+            found = [g.bytes_by(group[g.program.astype(np.int64)], among=among) for g in groups]
+            each = np.zeros(max(map(len, found)))
+            for own in found:
+                each[: len(own)] += own
+            total += float(np.minimum(each, among * max(g.size_bytes for g in groups)).sum())
+        return total
 
     def on_sm(self, resident: int, slots: int) -> tuple[tuple[float, float], ...]:
         """Of ever more programs that an SM runs: bytes of the lines of L1 that they touch, and what all programs of the
@@ -317,16 +325,20 @@ class Footprint:
             group = program % (count // min(APART, count))
         parts = count / (group.max() + 1)
         many = np.geomspace(1.0, max(all_ / sms, 1.0 + STEP), POINTS)
-        many = np.concatenate([many, many * (1.0 + STEP), [float(resident)]])
+        many = np.concatenate([many, many * (1.0 + STEP), [min(resident, max(all_ / sms, 1.0))]])
         found = touched, lines = np.zeros((2, len(many)))
         for groups in self.walks.values():
-            among = self._share(groups, slots) if any(g.anywhere.any() for g in groups) else 1.0
+            lost = any(g.anywhere.any() for g in groups)
+            one, some = (self._share(groups, 1, each) if lost else 1.0 for each in (program, group))
+            each = np.zeros_like(found)
             for g in groups:
-                whose, size = g.program.astype(np.int64), among * g.size_bytes
+                whose = g.program.astype(np.int64)
                 for n in range(2):
                     by = g.lines_by if n else g.bytes_by
-                    own, together = (by(each[whose], among=among).sum() for each in (program, group))
-                    found[n] += np.minimum(of_more(own, together, parts, many / parts) * parts / count, size)
+                    own, together = by(program[whose], among=one).sum(), by(group[whose], among=some).sum()
+                    each[n] += of_more(own, together, parts, many / parts) * parts / count
+            most = np.clip(some / parts * many, one, 1.0) * max(g.size_bytes for g in groups)
+            found += np.minimum(each, most)
         alone, each = max(float(touched[0]), 1e-9), touched / many
         more = np.maximum((touched[POINTS:-1] - touched[:POINTS]) / (STEP * many[:POINTS]), each[POINTS - 1])
         left = np.concatenate([[alone], np.minimum(more[1:], alone), each[-1:]]) / alone
