@@ -26,6 +26,7 @@ from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
+from carver.cost.models.compiled import shape_of
 
 SOURCE = """
 extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
@@ -243,6 +244,9 @@ extern "C" __global__ void hashed(const float* x, float* y, unsigned mask) {
 extern "C" __global__ void checked(const int* at, float* y) {
     if (at[blockIdx.x] < 0) __trap();
     y[threadIdx.x] = 1;
+}
+extern "C" __global__ void elected(int* counts, int n) {
+    if (threadIdx.x % 32 == n) atomicAdd(counts + blockIdx.x % 16, 1);
 }
 extern "C" __global__ void counted(int* counts) { atomicAdd(counts + (blockIdx.x * 7 + threadIdx.x * 5) % 16, 1); }
 extern "C" __global__ void pulled(const float* x, float* y, int n) {
@@ -760,6 +764,8 @@ def test_adds_that_meet_are_asked_for_each(cubin: tuple[str, bytes]) -> None:
     of = executed(cubin, "counted", 64, 256, i32_(256))
     [add] = [access for access in of.facts().accesses if access.kind == "atomic"]
     assert (add.program_bytes, add.run_bytes) == (1024.0, 4.0)  # 256 threads, on 16 counters
+    facts = executed(cubin, "elected", 64, 256, i32_(16), i32(5)).facts()
+    assert shape_of(facts, load("h100")).atomic_sectors == pytest.approx(8.0)  # a lane of each warp
 
 
 def test_a_load_waits_for_what_l1_does_not_hold(cubin: tuple[str, bytes]) -> None:

@@ -273,8 +273,9 @@ class Execution:
 
     def _sectors(self, code: Code) -> dict[int, float]:
         """Sectors that a warp's atomics touch, and its stores to arrays on the stack, by instruction, in the first
-        warp. Lanes that differ in nothing but what is not known lie in rows of their own. On the stack the same words
-        of all lanes are together, so that lanes which differ in the word share no sector."""
+        warp: of atomics, those of all lanes if the others were like the ones that take part. Lanes that differ in
+        nothing but what is not known lie in rows of their own. On the stack the same words of all lanes are together,
+        so that lanes which differ in the word share no sector."""
         found: dict[int, float] = {}
         for index, events in by_instruction(self.detail, ("local",)).items():
             if self.program.ops[index].access == "store":
@@ -295,7 +296,7 @@ class Execution:
                 lanes, address = spread(events[0]._replace(values=(Column(column.bits),)))
             mine = address[self.detail.warp[lanes] == self.detail.warp[lanes[:1]]]
             if len(mine) and not (lost and (mine == mine[0]).all()):  # where they differ in nothing, each lies anywhere
-                found[index] = sectors_of(code.instructions[index], mine)
+                found[index] = sectors_of(code.instructions[index], mine) * LANES / len(mine)
         return found
 
     def _trace(
