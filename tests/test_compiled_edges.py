@@ -633,6 +633,18 @@ def test_a_stride_that_is_passed_is_priced_as_one_that_is_compiled_in() -> None:
     assert ranked[0] == pytest.approx(ranked[1], rel=0.1)
 
 
+@pytest.mark.parametrize("step", [4096, 128])
+def test_masks_end_each_row_of_a_walk_that_steps_over_it(step: int) -> None:
+    """Of 32 tiles of 128 numbers a mask lets three quarters through: the end of the row that they make together, or of
+    each of 32 rows. Another access is 16 numbers further on."""
+    one = replace(tiles(np.array([0, 2**20]), (128,), (1,), 32, step), kept=np.full(2, 0.75))
+    trace = Trace((2, 1, 1), 2, ((0, 2),), accesses=[one, replace(one, start=one.start + 16)])
+    walks = Footprint(trace, ("load",), {"x": 2.0**24}).walks["x"][0]
+    assert walks.overlapping is not None
+    rows = 32 if step == 4096 else 1
+    assert walks.bytes_by(walks.program.astype(np.int64)) == pytest.approx([32 * 384 + rows * 64] * 2, rel=0.01)
+
+
 def test_programs_choose_by_chance_among_what_their_tiles_reach_over() -> None:
     """Eight programs with 2,048 random sectors each of one of two halves of 64 KiB, as of a level of a hashed grid: a
     half has 2,048 (1 - e^-4) different ones, and both have as many each; without a reach all are of one table."""

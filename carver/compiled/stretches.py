@@ -134,7 +134,8 @@ def _rectangles(
         return None
     parts = list(_joined(parts))
     n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
-    lost = whole * times * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
+    joint = np.where(times > n, times, 1.0)  # steps that make one row
+    lost = whole * joint * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
     if n * len(walk) > MOST_PARTS:
         if not pitch:
             return _sampled(parts, left, lost, walk, sector, planes)
