@@ -38,6 +38,7 @@ from carver.compiled.values import (
     selected,
     unknown,
 )
+from carver.cost.estimate import estimate
 from carver.cost.models.compiled import PRIORS, _transfer_clk, per_wait, price_compiled
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
@@ -732,6 +733,13 @@ def test_times_by_hand() -> None:
     work = replace(work, l2_bytes=np.full(4, 1e6), fill_bytes=np.ones(4))
     all_at_once = _transfer_clk(work, carver.load_arch("h100"), PRIORS)
     assert all_at_once / all_at_once[0] == pytest.approx([1.0, 2.0, 4.0, 4.0])  # of its SMs, those that have a block
+    warps, none = np.array([1.0, 2.0, 4.0, 4.0]), np.zeros(4)
+    work = replace(
+        work, warps=warps, resident=32 / warps, grid=132 * 32 / warps, math_clk=30 * warps, steps=np.full(4, 1e4),
+        apart_clk=np.full(4, 240.0), smem_clk=none, issue_clk=none, fill_bytes=none, l2_bytes=none, dram_bytes=none,
+    )  # fmt: skip
+    seconds = estimate(work, carver.load_arch("h100"), PRIORS).seconds
+    assert seconds / seconds[2] == pytest.approx(np.ones(4), rel=0.01)  # as many warps on each scheduler
     square = {name: carver.Tensor("float32", (4096, 4096)) for name in "xy"} | {"rows": 4096, "cols": 4096}
     [hint] = carver.rank_kernel(
         kernels.turned_over, [{"BLOCK": 1024, "num_warps": 4}], args=square, grid=(4096 * 4,), arch="h100"

@@ -142,7 +142,8 @@ def on_pipe(
 KIB = 1024.0
 FEW_BLOCKS = 4.0
 """With more resident blocks than this, mostly some block works while others wait. The exponent that joins throughput
-and latency then grows with the number of blocks, as in a queue with that many customers."""
+and latency then grows with the number of blocks, as in a queue with that many customers. A block of fewer warps than
+an SM has schedulers is a customer of so many of them."""
 
 FLOP_PJ, SMEM_PJ, L2_PJ = 1.0, 2.5, 12.5
 """Energy of an operation of a product of halves with a float32 sum, and of a byte from 32 KB and from 1 MB of SRAM.
@@ -305,7 +306,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     alone = uncovered + work.wait_clk
     several: FloatArray | float = k["pipeline_overlap"]
     if work.alone_overlap is not None:
-        several = np.where(resident > 1, several * np.sqrt(np.maximum(resident / FEW_BLOCKS, 1.0)), work.alone_overlap)
+        served = resident * np.minimum(work.warps / arch.schedulers_per_sm, 1.0)  # blocks on a scheduler
+        several = np.where(resident > 1, several * np.sqrt(np.maximum(served / FEW_BLOCKS, 1.0)), work.alone_overlap)
     step = np.maximum(joined(core, uncovered, several), alone) * work.slowdown
     memory, compute = np.maximum(rows[2], rows[3]), np.maximum(np.maximum(rows[0], rows[1]), rows[4])
     fill: FloatArray | float = latency * (1.0 - 1.0 / work.ahead) + np.minimum(memory, compute)
