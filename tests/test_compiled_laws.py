@@ -300,12 +300,13 @@ def test_what_is_stored_or_comes_from_dram_crosses_between_the_halves_of_l2() ->
             assert l2_bytes / 4096 == pytest.approx(factor if halves == 2 else 1.0, rel=0.02)
 
 
-def test_only_loads_that_run_ahead_are_merged_on_their_way_to_l2() -> None:
-    """L2 is asked for 0.95 to 1.00 of what SMs get in stencils, gathers and attention, and 0.5 to 0.9 in products."""
+def test_loads_are_merged_on_their_way_to_l2_where_sms_are_in_step() -> None:
+    """L2 is asked for 0.95 to 1.00 of what SMs get in stencils and gathers, and 0.5 to 0.9 in products."""
     plain = loading(facts(resident=1.0, sm_bytes=4096.0 * 2**16), 4096.0)
     ahead = replace(plain, straight=replace(plain.straight, bytes={"copy global": 1024.0}))
-    asked = [price_compiled([each], H100)[0].l2_bytes[0] / 4096 for each in (plain, ahead)]
-    assert asked[0] == 1.0 and 0.5 < asked[1] < 0.9
+    steps = [replace(plain, loops=(LoopFacts("k", -1, 1.0, 1.0, span(barriers=n)),)) for n in (0, 2)]
+    asked = [price_compiled([each], H100)[0].l2_bytes[0] / 4096 for each in (plain, steps[0], ahead, steps[1])]
+    assert asked[:2] == [1.0, 1.0] and 0.5 < asked[2] == asked[3] < 0.9
 
 
 def test_words_anywhere_are_not_merged_though_sms_have_many_in_common() -> None:

@@ -113,11 +113,10 @@ MOST_HELD = 0.98
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
 as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A100 (PyTorch's AutoHeuristic tables). A
 block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
-AHEAD = 0.6
+TOGETHER = 0.6
 """Of what neighbouring SMs ask for alike, how much of it they ask for at once and is merged on its way to L2, over what
-is where all of them only wait for memory: of loads that run ahead of their use, and of TMA's. Other loads are not
-merged: by an H200's counters L2 is asked for 0.95 to 1.00 of what SMs get in stencils, gathers, attention; for 0.5 to
-0.9 in products."""
+is where all of them only wait for memory: where `in_step`. By counters L2 is asked for 0.95 to 1.00 of what SMs get in
+stencils and gathers (289 launches on an H200), 0.5 to 0.9 in products (`languages*.jsonl.gz` in tests/data)."""
 
 
 MOST_ALONG = 65_535
@@ -320,8 +319,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
-    together = k["l2_merge"] * AHEAD * (1.0 - near)
-    asked_l2 = loads * [_requests(f, arch, k, alike if runs_ahead(f, s) else 0.0)
+    together = k["l2_merge"] * TOGETHER * (1.0 - near)
+    asked_l2 = loads * [_requests(f, arch, k, alike if in_step(f, s) else 0.0)
                         for f, s, alike in zip(candidates, shapes, together, strict=True)]
     far, missed = _far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
     crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if far > 1.0 else 0.0
@@ -511,10 +510,12 @@ def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> fl
     return moved / asked if asked else 1.0
 
 
-def runs_ahead(f: Facts, shape: Shape) -> bool:
-    """Whether loads are issued before the pass that uses them, or are TMA's."""
+def in_step(f: Facts, shape: Shape) -> bool:
+    """Whether SMs come to the same loads at one time: those of a loop that run ahead of their use, or are TMA's, or
+    which its barriers keep in step."""
     ahead = shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops)
-    return bool(ahead) or any(access.path != "pointer" for access in f.accesses if access.kind == "load")
+    boxes = any(access.path != "pointer" for access in f.accesses if access.kind == "load")
+    return bool(ahead) or boxes or any(loop.span.barriers for loop in f.loops)
 
 
 def _far(arch: Arch) -> float:
