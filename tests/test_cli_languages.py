@@ -104,6 +104,8 @@ def test_macros_of_one_value_each_are_one_configuration(shell: CliRunner) -> Non
     asked = "explain kernel scale.hip:scale --args scale.toml -D BX=64 -D WORK=4 --arch mi300x"
     done = shell.invoke(main, shlex.split(asked))
     assert done.exit_code == 0 and "1 warp per block" in done.output, done.output
+    same = shell.invoke(main, shlex.split(asked.replace("-D BX=64 -D WORK=4", "--config BX=64,WORK=4")))
+    assert same.output.splitlines()[2:] == done.output.splitlines()[2:]
 
 
 @NEEDS["mi300x"]
@@ -122,6 +124,10 @@ def test_what_the_compiler_says_of_a_source_is_the_reason(shell: CliRunner) -> N
         ("rank kernel lost.hip:scale --args scale.toml --arch mi300x", "there is no file 'lost.hip'"),
         ("rank kernel scale.cu:scale --args scale.toml -D BX= --arch h100", "a macro is given once, as NAME"),
         ("rank kernel scale.cu:scale --args scale.toml -D BX=1,2 --configs configs.json --arch h100", "one of the two"),
+        (
+            "rank kernel scale.cu:scale --args scale.toml --config BX=1 --configs configs.json --arch h100",
+            "one of the two",
+        ),
         ("rank kernel kernels.py:made --args scale.toml -D BX=1 --arch h100", "-D is of a source"),
         ("rank kernel kernels.py:number --arch h100", "is 3: a kernel is a function of Triton"),
         ("rank kernel kernels.py:lost --arch h100", "has no 'lost'"),

@@ -316,6 +316,8 @@ def test_an_option_for_another_vendor_refuses_its_configuration(arch: str, of_an
     assert ranking.indices == [0] and f"{of_another!r} is an option of Triton's compiler for" in ranking.reasons[1]
     with pytest.raises(NoCandidates, match=of_another):
         carver.rank_kernel(kernels.copy, both[1:], args=args, grid=(4,), arch=arch)
+    with pytest.raises(NoCandidates, match=f"{of_another}' is an option of Triton's compiler for"):
+        carver.rank_kernel(kernels.copy, both[:1], args={**args, of_another: 2}, grid=(4,), arch=arch)
     with pytest.raises(ConfigError, match="'waves_per_ue' is neither"):
         carver.rank_kernel(kernels.copy, [*both, {"BLOCK": 64, "waves_per_ue": 2}], args=args, grid=(4,), arch=arch)
 

@@ -109,12 +109,10 @@ def compare(
     """
     if markdown and as_json:
         raise ConfigError("--markdown and --json are two forms of the same: give one of the two")
-    if config is not None and configs is not None:
-        raise ConfigError("--config is one configuration, --configs many: give one of the two")
     if args is None:
         raise ConfigError(NEEDS_ARGS)
     most = _percent(fail_over)
-    given = [config] if config is not None else configs and read_configs(text_from(configs, ConfigError))
+    given = configs_of(configs, None, config)
     with _before(old, new) as source:
         found = [_on(opts.device(name).name, source, new, args, given) for name in arch]
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"

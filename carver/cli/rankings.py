@@ -158,6 +158,7 @@ def _rank_any_kernel(
     pictures: opts.Pictures,
     args: opts.Arguments = None,
     configs: opts.Configs = None,
+    config: Annotated[Any, opts.config_option("Rank this configuration alone")] = None,
     macros: opts.Macros = (),
     compile: Annotated[str | None, opts.option(
         "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
@@ -177,7 +178,7 @@ def _rank_any_kernel(
     from ..integrations.kernels import rank_kernel
 
     call = kernel_of(source, args, macros, needs=True)
-    given = configs_of(configs, args)
+    given = configs_of(configs, args, config)
     if given is not None and call.tuned:
         raise ConfigError(f"-D {min(call.tuned)} has several values, and a list is given, too: give one of the two")
     given = call.tuned or given

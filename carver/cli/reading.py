@@ -37,8 +37,14 @@ def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
     return list(given)
 
 
-def configs_of(listed: TextIO | None, args: Path | None) -> list[dict[str, Any]] | dict[str, Any] | None:
-    """Configurations of --configs, else those of the file of arguments; None where neither has any."""
+def configs_of(
+    listed: TextIO | None, args: Path | None, one: dict[str, Any] | None = None
+) -> list[dict[str, Any]] | dict[str, Any] | None:
+    """Configurations of --configs or --config, else those of the file of arguments; None where neither has any."""
+    if listed is not None and one is not None:
+        raise ConfigError("--config is one configuration, --configs many: give one of the two")
+    if one is not None:
+        return [one]
     if listed is not None:
         return read_configs(text_from(listed, ConfigError))
     given = None if args is None else _toml(args).get("configs")

@@ -193,7 +193,8 @@ def specialise(
     function = function_of(kernel)
     names = list(function.arg_names)
     given = {**args, **constants}
-    options = {name: given.pop(name) for name in sorted(_options(target) & given.keys() - set(names))}
+    apart = sorted(given.keys() - set(names))
+    options = {name: given.pop(name) for name in apart if any(name in _options(each) for each in VENDORS)}
     options |= {name: value for name, value in config.items() if name not in names}
     given |= {name: value for name, value in config.items() if name in names}
     computed = heuristics(kernel, {**given, **(handed or {}), **options})
