@@ -184,6 +184,28 @@ def test_pairs_share_sectors() -> None:
     assert Stretch.of(even, 4) == Stretch(2.0, 2.0, 2.0, 1.0)  # no two of them in a sector
 
 
+ROOTS = module(
+    f"%a: {POINTER}, %n: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %i = %c0 to %n step %c1  : i32 {
+      %f = arith.sitofp %i : i32 to f32
+      %root = math.sqrt %f : f32
+      %place = arith.fptosi %root : f32 to i32
+      %at = tt.addptr %a, %place : !tt.ptr<f16>, i32
+      %x = tt.load %at : !tt.ptr<f16>
+    }
+""",
+)
+
+
+def test_places_that_floats_become_in_a_loop_are_looked_at_one_by_one() -> None:
+    """Three iterations say all only of places that step evenly."""
+    [load] = evaluate(ROOTS, [("a", None), ("n", 16)], (1, 1, 1)).accesses
+    assert sorted(load.start.tolist()) == [math.isqrt(i) for i in range(16)]
+
+
 PERSISTENT = module(
     f"%a: {POINTER}, %tiles: i32, %depth: i32",
     """

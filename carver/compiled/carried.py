@@ -155,20 +155,23 @@ def _carried_names(op: Op) -> Sequence[str]:
     return op.operands[0::2] if op.name == "scf.while" else ()
 
 
-def straight(body: Block, names: list[str]) -> bool:
-    """Whether everything in a body is affine in its counter: then three iterations say all."""
-    depends = set(names)
+def straight(body: Block, names: list[str], wanted: Collection[str]) -> bool:
+    """Whether everything in a body is affine in its counter: then three iterations say all. Floats are not, where they
+    become whole numbers that are `wanted`."""
+    depends, floats = set(names), set[str]()
     for op in body.ops:
         if op.regions and op.name.startswith("scf."):
             return False
+        name, types = op.name.partition(".")[2], ttir.types_of(op.types)
+        if floats.intersection(op.operands):
+            if name in ("fptosi", "fptoui") and op.results[0] in wanted:
+                return False
+            floats.update(op.results)
         if not depends.intersection(op.operands):
             continue
-        name = op.name.partition(".")[2]
-        types = ttir.types_of(op.types)
         if name in BENT and types and types[-1].integer:
             return False
-        if not types or types[-1].integer:
-            depends.update(op.results)
+        (depends if not types or types[-1].integer else floats).update(op.results)
         if name == "load" and types and _holds_ints(types[0]):
             depends.update(op.results)
     return True

@@ -276,7 +276,7 @@ class _Evaluator:
         if not entered.size:
             frame.env.update(zip(op.results, initial, strict=True))
             return
-        affine = straight(body, [iv, *(n for n, _ in carried)])
+        affine = straight(body, [iv, *(n for n, _ in carried)], self.wanted)
         index, at, weight, ends = iterations(trips, entered, affine)
         nests = _nests(body)
         inner = frame.child(
