@@ -60,6 +60,21 @@ class _Walks:
     """From the first to the last byte of a tile that is not affine; else inf."""
     in_lines: float
     """Times its bytes that the lines of L1 have in which they are."""
+    _waves: dict[Any, FloatArray] = field(default_factory=dict)
+    _loops: dict[int, FloatArray] = field(default_factory=dict)
+
+    def by_wave(self, key: Any, group: Any, among: float) -> FloatArray:
+        """`bytes_by` of groups that are waves, which `key` tells."""
+        if (found := self._waves.get((key, among))) is None:
+            found = self._waves[key, among] = self.bytes_by(group, among=among)
+        return found
+
+    def by_loop(self, loops: int) -> FloatArray:
+        """Distinct tiles of each loop of each program, of as many loops."""
+        if (found := self._loops.get(loops)) is None:
+            group = self.program.astype(np.int64) * loops + self.loop.astype(np.int64)
+            found = self._loops[loops] = _distinct_by(self, group, ~self.anywhere)
+        return found
 
     def bytes_by(self, group: Any, times: float = 1.0, among: float = 1.0) -> FloatArray:
         """Distinct bytes of each group of walks, `times` as many of which lie anywhere; groups count from 0 on. Of n
@@ -155,6 +170,8 @@ class Footprint:
     sizes: Mapping[str, float]
     """Bytes of each tensor."""
     _waves: dict[tuple[int, int], Waves] = field(default_factory=dict)
+    _walks: dict[Any, tuple[Sequence[Access], _Walks]] = field(default_factory=dict)
+    """Of accesses that several have, by their identity."""
 
     @cached_property
     def walks(self) -> dict[str, list[_Walks]]:
@@ -170,7 +187,10 @@ class Footprint:
         out: defaultdict[str, list[_Walks]] = defaultdict(list)
         for (argument, _), accesses in groups.items():
             reached = max(map(self._reached_bytes, accesses))
-            out[argument].append(self._walks_of(accesses, min(self.sizes.get(argument, math.inf), reached)))
+            size, key = min(self.sizes.get(argument, math.inf), reached), tuple(map(id, accesses))
+            if key not in self._walks:
+                self._walks[key] = accesses, self._walks_of(accesses, size)
+            out[argument].append(self._walks[key][1])
         return dict(out)
 
     def _reached_bytes(self, access: Access) -> float:
@@ -359,7 +379,7 @@ class Footprint:
             for g in groups:
                 program = g.program.astype(np.int64)
                 which = first[program] + (wave[program] + g.round.astype(np.int64)) // merged
-                here = g.bytes_by(which, among=among)
+                here = g.by_wave((at_once, merged), which, among)
                 each[: len(here)] += here
             most = math.inf if lost else self.sizes.get(argument, math.inf)
             total[argument] = float(np.minimum(each, most).sum()) * self.scale
@@ -422,7 +442,9 @@ class Touched:
     def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:
         loads, stores, atomics = ("load",), ("store",), ("atomic",)
         read = loads + atomics if any(access.kind == "atomic" for access in trace.accesses) else loads
-        made = {kinds: Footprint(trace, kinds, sizes) for kinds in (loads, read, stores, read + stores, atomics)}
+        walks = dict[Any, tuple[Sequence[Access], _Walks]]()
+        made = {kinds: Footprint(trace, kinds, sizes, {}, walks)
+                for kinds in (loads, read, stores, read + stores, atomics)}  # fmt: skip
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
 
 
@@ -432,8 +454,7 @@ def _alike_again(groups: Sequence[_Walks]) -> float:
     for g in groups:
         program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
         if loops > 1:
-            each = _distinct_by(g, program * loops + g.loop, ~g.anywhere).sum()
-            total += g.tile_bytes * float(each - _distinct_by(g, program, ~g.anywhere).sum())
+            total += g.tile_bytes * float(g.by_loop(loops).sum() - _distinct_by(g, program, ~g.anywhere).sum())
     return total
 
 
@@ -447,7 +468,7 @@ def _whole_again(groups: Sequence[_Walks]) -> float:
     read, low, high = np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf)
     for g in groups:
         key = g.program.astype(np.int64) * loops + g.loop.astype(np.int64)
-        read[: key.max(initial=-1) + 1] += g.tile_bytes * _distinct_by(g, key, ~g.anywhere)
+        read[: key.max(initial=-1) + 1] += g.tile_bytes * g.by_loop(loops)
         last = g.start + g.stride * (g.count - 1)
         np.minimum.at(low, key, np.minimum(g.start, last) * g.item_bytes)
         np.maximum.at(high, key, np.maximum(g.start, last) * g.item_bytes + g.tile_bytes)
