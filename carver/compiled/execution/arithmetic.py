@@ -375,16 +375,20 @@ ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known
 STILL = ("IDP", "POPC", "FLO", "BREV", *FLOATING.keys() - {"HFMA2"})
 """Their results do not move evenly when their operands do."""
 MASKED = ("LOP3", "IABS", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
+DOUBTFUL = (*MASKED, "IMAD", "LEA", "IADD3", "IADD", "SHF")
+"""Nor do these in some cases; others always do."""
 CARRY = 1 << 32
 
 
 def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) -> Callable[..., Sequence[Doubt]] | None:
     """Of an instruction whose results may not move evenly when its operands do: a function of the operands to what that
     depends on."""
-    carries = len(dst) > 1
-    by = next((int(token, 16) for token in reversed(src) if NUMBER.match(token) and token[0] != "-"), 0)
     if kind in STILL:
         return lambda *values: [("still", *values)]
+    if kind not in DOUBTFUL:
+        return None
+    carries = len(dst) > 1
+    by = next((int(token, 16) for token in reversed(src) if NUMBER.match(token) and token[0] != "-"), 0)
     if kind == "LOP3":
         table = max(place for place, token in enumerate(src) if NUMBER.match(token))
         sides = [int(token, 16) if NUMBER.match(token) else None if real(token) else 0 for token in src[:table][-3:]]

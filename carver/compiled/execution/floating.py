@@ -122,7 +122,7 @@ def special_function(mods: set[str], dst: list[str], src: list[str], o: Operands
 
 def realoperand(token: str, o: Operands) -> Getter | None:
     """A 32-bit float; None for one that cannot be read."""
-    if REAL.match(token):
+    if token.lstrip("-|")[:1] not in ("R", "U") and REAL.match(token):
         value = Column(words_of(np.array([float(token.replace("QNAN", "nan"))])))
         return lambda _: value
     return _signed(token, o.get(token.strip("-|")))

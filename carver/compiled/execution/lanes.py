@@ -293,7 +293,14 @@ class Op:
     """A mask of the lanes whose results it writes, where it is no guard: other lanes get something as well."""
 
     def placed(self, address: int) -> Op:
-        """The same at an address; `replace` takes ten times as long."""
+        """The same at an address."""
+        return self.with_(address=address)
+
+    def with_(self, **fields: Any) -> Op:
+        """The same with other fields; `replace` takes ten times as long."""
         new = object.__new__(Op)
-        new.__dict__.update(self.__dict__, address=address)
+        new.__dict__.update(self.__dict__, **fields)
         return new
+
+
+NOTHING_DONE = Op(HERE, "none")

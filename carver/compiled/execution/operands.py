@@ -39,9 +39,9 @@ class Operands:
     """Getters of an instruction's operands, which note what they read."""
 
     def __init__(self, each: Instruction) -> None:
-        self.parts = (
-            [part.strip().replace(".reuse", "") for part in SPLIT.split(each.operands)] if each.operands else []
-        )
+        text = each.operands.replace(".reuse", "")
+        split = SPLIT.split(text) if "[" in text or "{" in text else text.split(",")
+        self.parts = [part.strip() for part in split] if text else []
         self.reads: set[str] = set()
         self.opcode = each.opcode
 

@@ -23,6 +23,7 @@ from .floating import operand
 from .lanes import (
     FALSE,
     HERE,
+    NOTHING_DONE,
     TRUE,
     WORD,
     ZERO,
@@ -140,9 +141,10 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         return Op(each.address, "none")
 
     def op(what: str, run: Any = None, writes: Sequence[str] = (), **more: Any) -> Op:
-        reads = frozenset(o.reads | ({guard.lstrip("!")} if guard else set()))
-        asks = frozenset(name for name in reads if IS_PREDICATE.match(name))
-        return Op(each.address, what, run, reads, frozenset(filter(real, writes)), guard, asks, **more)
+        reads = frozenset((*o.reads, guard.lstrip("!")) if guard else o.reads)
+        asks = frozenset([name for name in reads if "P" in name])
+        return NOTHING_DONE.with_(address=each.address, kind=what, run=run, reads=reads, guard=guard, asks=asks,
+                                  writes=frozenset(filter(real, writes)), **more)  # fmt: skip
 
     if kind in ("EXIT", "KILL"):
         return op("exit", conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
