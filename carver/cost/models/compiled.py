@@ -99,7 +99,8 @@ WORD_BYTES = 4
 SLICE_RUN_BYTES = 512
 """Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
-what this says); where there are more runs, they meet in the same slices."""
+what this says); where there are more runs, they meet in the same slices. Those of 16 to 64 KiB keep 0.71 to 0.32 busy
+there, and 0.40 to 0.23 on an H200 (`atomics.jsonl`), where they lay in other places."""
 DRAM_BYTES, PAGE_BYTES = 64, 51
 """Least that DRAM reads or writes at a time, and what else it could move while it opens a page. Source: sectors that
 are read at random on an H100 take 3.4 to 3.7 times as long as their bytes in a row, whether a table has 64, 134 or
