@@ -86,7 +86,9 @@ def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool:
         assert loop.trips == 9 and loop.span.bytes["store global"] > 0
 
 
-TAKEN = "assumed: a branch that nobody tells takes the way on which more is done"
+TAKEN = (
+    "assumed: untold branches go where more is done, counters are drawn in turn"
+)
 
 
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])
@@ -115,6 +117,20 @@ def test_a_branch_on_what_other_programs_wrote_needs_no_value(pool: Pool) -> Non
         )  # fmt: skip
         assert (TAKEN in repr(ranking)) is not bool(values)
         assert sum(a.program_bytes for a in ranking[0].facts.accesses if a.kind == "store") == 256 * 4
+
+
+@pytest.mark.parametrize(("arch", "starts"), [("h100", {}), ("mi300x", {}), ("h100", {"next_ptr": 24})])
+def test_programs_draw_from_a_counter_in_turn(arch: str, starts: dict[str, int], pool: Pool) -> None:
+    """All tiles from the counter's start on are done once, and the loop ends; it was refused for want of a number."""
+    tensor = carver.Tensor("float16", (64 * 256,))
+    args = {"x_ptr": tensor, "y_ptr": tensor, "next_ptr": carver.Tensor("int32", (1,)), "n": 64 * 256}
+    [hint] = carver.rank_kernel(
+        kernels.tiles_in_turn, [{"BLOCK": 256}], args=args, grid=(12,), arch=arch, values=starts, pool=pool
+    )
+    tiles = 64 - starts.get("next_ptr", 0)
+    assert hint.facts.written_bytes - 4 == pytest.approx(tiles * 256 * 2, rel=0.01)
+    [loop] = [each for each in hint.facts.loops if each.trips]
+    assert loop.trips == pytest.approx(tiles / 12) and TAKEN in str(hint.facts)
 
 
 def span(loaded: float) -> Span:

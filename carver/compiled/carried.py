@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
@@ -179,6 +182,31 @@ def straight(body: Block, names: list[str], wanted: Collection[str]) -> bool:
 
 def _holds_ints(pointers: ttir.Type) -> bool:
     return pointers.element.removeprefix("ptr<")[:1] == "i"
+
+
+class Counters:
+    """What programs draw from words that all of them add the same number above 0 to. It is assumed that they come in
+    their order, and that a word begins with what `values` says, else with 0."""
+
+    def __init__(self, programs: Any, count: int) -> None:
+        self.programs, self.count = programs, count
+        self.before: dict[tuple[str, int], Any] = {}
+        """How often each program has drawn so far, by tensor and place."""
+
+    def draw(self, frame: Frame, op: Op, given: Sequence[Any], start: Value) -> Value | None:
+        """None of other atomics, and of lanes that are several iterations of a program."""
+        pointer, bases = given[0], [each.base for each in given]
+        if re.match(r"\s*add\b", op.text) is None or len(set(frame.program.tolist())) < frame.lanes:
+            return None
+        if not pointer.source or any(base is None or (base != base[0]).any() for base in bases):
+            return None
+        place, step, *kept = (base[0] for base in bases)
+        if step <= 0 or not all(kept):
+            return None
+        before = self.before.setdefault((pointer.source, int(place)), np.zeros(len(self.programs), np.int64))
+        drawn = (self.programs + before * self.count)[frame.program] * step
+        before[frame.program] += 1
+        return Value(drawn + (0 if start.base is None else start.base))
 
 
 def waiting(test: Frame, inner: Frame, before: Block, after: Block) -> ProblemError:

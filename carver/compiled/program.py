@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import matters, read, staying, steps, straight, waiting, waits, wanted_by
+from .carried import Counters, matters, read, staying, steps, straight, waiting, waits, wanted_by
 from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, reduced, running
 from .stretches import Stretch
 from .trace import (
@@ -139,6 +139,7 @@ class _Evaluator:
         """Tensors with atomics so far; those of them that are loaded from later: what is read, other programs wrote."""
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
+        self.counters = Counters(programs, x * y * grid[2])
         self.halved = set[str]()
         """Pointers of atomics of which each is for half of the numbers."""
 
@@ -454,6 +455,9 @@ class _Evaluator:
                 return running(given[0], op.axis, out.shape) if sums else unknown(rank, given[0].loads)
             case "select":
                 return selected(given[0], given[1], given[2], out)
+            case "atomic_rmw" if not rank and (turn := self.counters.draw(frame, op, given, self.loaded(given[0], ()))):
+                self.trace.assumed = True
+                return turn
             case "load" | "atomic_rmw" | "atomic_cas":
                 return self.loaded(given[0], out.shape)
             case "make_tensor_descriptor":
