@@ -119,6 +119,19 @@ def test_a_branch_on_what_other_programs_wrote_needs_no_value(pool: Pool) -> Non
         assert sum(a.program_bytes for a in ranking[0].facts.accesses if a.kind == "store") == 256 * 4
 
 
+@pytest.mark.parametrize("tensors", [1, 6])
+def test_tensors_whose_addresses_a_tensor_holds_are_read_once_each(tensors: int, pool: Pool) -> None:
+    """Two programs for each tile of a tensor read it once, and each entry of the table is a tensor of its own."""
+    table = carver.Tensor("int64", (8,))
+    args = {"from_ptr": table, "to_ptr": table, "n": 4096}
+    for twice in (1, 2):
+        [hint] = carver.rank_kernel(
+            kernels.scaled_by_addresses, [{"BLOCK": 512}], args=args, grid=(8, tensors, twice), arch="h100", pool=pool
+        )
+        assert hint.facts.read_bytes == pytest.approx(tensors * 4096 * 2, rel=0.02)
+        assert hint.facts.written_bytes == pytest.approx(tensors * 4096 * 2)
+
+
 @pytest.mark.parametrize(("arch", "starts"), [("h100", {}), ("mi300x", {}), ("h100", {"next_ptr": 24})])
 def test_programs_draw_from_a_counter_in_turn(arch: str, starts: dict[str, int], pool: Pool) -> None:
     """All tiles from the counter's start on are done once, and the loop ends; it was refused for want of a number."""

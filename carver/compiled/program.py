@@ -70,6 +70,9 @@ MOST_BOUND = 2**62
 MOST_STEPS = 20_000
 """Iterations of a loop whose counters are not affine, one by one."""
 
+APART = 2**34
+"""Elements between the tensors whose addresses a table holds: each entry is taken to be a tensor of its own."""
+
 LOOPS = ("scf.for", "scf.while")
 _SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
 _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
@@ -459,7 +462,10 @@ class _Evaluator:
                 self.trace.assumed = True
                 return turn
             case "load" | "atomic_rmw" | "atomic_cas":
+                frame.env[f"{op.results[0]} from"] = given[0]
                 return self.loaded(given[0], out.shape)
+            case "int_to_ptr" if not rank and (table := frame.number(f"{op.operands[0]} from")) and table.source:
+                return Value(np.asarray(table.base) * APART, source=f"{table.source}[]")
             case "make_tensor_descriptor":
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))
