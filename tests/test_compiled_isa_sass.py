@@ -126,6 +126,27 @@ def test_partitions_of_warps_behind_an_indirect_branch() -> None:
     assert [(loop.header, loop.own, loop.entry) for loop in found.loops] == [(5, (5, 6), 5), (8, (8, 9), 0)]
 
 
+def test_a_loop_around_a_switch_takes_one_of_its_plain_cases() -> None:
+    """What jumps back is behind the table. A case that touches memory stays, of the others the longest."""
+    found = code(
+        (control(), "LDG.E.U8 R2, [R4.64]"),  # 0
+        (control(), "BRX R2 -0x50"),  # 1
+        (control(), "MOV R3, 0x1"),  # 2
+        (control(), "BRA 0xa0"),  # 3
+        (control(), "MOV R3, 0x2"),  # 4
+        (control(), "FADD R3, R3, R3"),  # 5
+        (control(), "BRA 0xa0"),  # 6
+        (control(), "LDG.E R3, [R6.64]"),  # 7
+        (control(), "BRA 0xa0"),  # 8
+        (control(), "EXIT"),  # 9
+        (control(), "STG.E [R8.64], R3"),  # 10
+        (control(), "@P0 BRA 0x0"),  # 11
+        (control(), "EXIT"),  # 12
+        (control(), "BRA 0xd0"),  # 13: padding
+    )
+    assert [loop.own for loop in found.loops] == [(0, 1, 4, 5, 6, 7, 8, 10, 11)]
+
+
 def test_spills_are_slots_of_the_stack_pointer() -> None:
     found = code(
         (control(), "STL.64 [R1+0x8], R2"),

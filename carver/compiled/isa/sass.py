@@ -23,7 +23,21 @@ from pathlib import Path
 from ...base.child import signal_name
 from ...base.children import finished
 from ...base.errors import CompileError, CompilerFailed, DeviceError
-from .code import MEMORY, Code, Control, Instruction, Loop, Resources, Step, graph, loops, optional, usual
+from .code import (
+    MEMORY,
+    Code,
+    Control,
+    Graph,
+    Instruction,
+    Loop,
+    Resources,
+    Step,
+    components,
+    graph,
+    loops,
+    optional,
+    usual,
+)
 
 MACHINE_CUDA = 190
 REGISTERS, STACK = 0x2F, 0x12
@@ -312,7 +326,30 @@ def _flow(
     steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, place))}, opcodes, _reduces)
     for i, to in (went or {}).items():
         steps[i] = replace(steps[i], targets=tuple(sorted(to)), indirect=False)
-    return *loops(graph(len(instructions), steps), opcodes, _only_waits), steps
+    return *loops(_switched(steps, opcodes), opcodes, _only_waits), steps
+
+
+def _switched(steps: Mapping[int, Step], opcodes: Sequence[str]) -> Graph:
+    """The graph of code whose switches go to the blocks behind them that nothing else reaches, so that the loops around
+    them are loops. A program takes one of them: of those that touch no memory the longest stands for all. Where warps
+    wait at a barrier before they are sent there, these are partitions of warps."""
+    known, found = dict(steps), graph(len(opcodes), dict(steps))
+    for i in sorted((i for i, step in steps.items() if step.indirect), reverse=True):
+        cases = [block for n in found.entries if (block := found.blocks[n])[0] > i]
+
+        def sent(to: Sequence[range], i: int = i) -> Graph:
+            known[i] = replace(steps[i], targets=tuple(block[0] for block in to))
+            return graph(len(opcodes), known)
+
+        every = sent(cases)
+        parts = [[every.blocks[n] for n in part] for part in components(range(len(every.blocks)), every.after)]
+        around = next((part for part in parts if any(i in block for block in part)), [])
+        if any(opcodes[k].startswith(("BAR", "USETMAXREG")) for block in around for k in block):
+            around = []
+        cases = [block for block in cases if block in around]
+        plain = [block for block in cases if not any(MEMORY.match(opcodes[k]) for k in block)]
+        found = sent([each for each in cases if each not in plain or each == max(plain, key=len)])
+    return found
 
 
 def branching(code: Code, went: Mapping[int, Collection[int]]) -> Code:
