@@ -58,8 +58,8 @@ CROSSING = 1.5
 counts them again. Source: 33 of the first 52 launches."""
 PLAIN, BOXES, COPIED = 0.7, 0.6, 0.4
 """Of what neighbouring SMs ask for alike, and L2 could serve once for all, how much it does: of plain loads, which a
-pass waits for, so that SMs stay in step; of boxes by TMA; of `cp.async`, which runs ahead. Source: the 28 launches of
-even place; 237 of other kernels (`languages*.jsonl.gz` in tests/data) agree. The model's time has 0.6 of what runs
+pass waits for, so that SMs stay in step; of boxes by TMA; of `cp.async`, which runs ahead. Source: the 52 launches
+and 237 of other kernels (`languages*.jsonl.gz` in tests/data); none was held out. The model's time has 0.6 of what runs
 ahead and none of the rest."""
 FETCHED = 10_000
 """Bytes of instructions and constants that L2 reads for an SM. Source: launches that move few bytes otherwise."""
