@@ -60,7 +60,7 @@ PLAIN, BOXES, COPIED = 0.7, 0.6, 0.4
 """Of what neighbouring SMs ask for alike, and L2 could serve once for all, how much it does: of plain loads, which a
 pass waits for, so that SMs stay in step; of boxes by TMA; of `cp.async`, which runs ahead. Source: the 52 launches
 and 237 of other kernels (`languages*.jsonl.gz` in tests/data); none was held out. The model's time has 0.6 of what runs
-ahead and none of the rest."""
+ahead, of boxes, and of loops with barriers (`TOGETHER`), and nothing of the rest."""
 FETCHED = 10_000
 """Bytes of instructions and constants that L2 reads for an SM. Source: launches that move few bytes otherwise."""
 

@@ -202,7 +202,7 @@ class Facts:
     atomics_anywhere: tuple[tuple[float, float, float], ...] = ()
     """The same for atomics alone."""
     assumed: bool = False
-    """A branch on what is not known counts as going where more is done, in all programs."""
+    """All programs take one way at a branch on what is not known, or draw from a counter in their order."""
     idle: tuple[str, ...] = ()
     """Loops that no program enters."""
     alike: tuple[str, ...] = ()
@@ -247,7 +247,7 @@ class Facts:
 def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tuple[str, float, float], ...]:
     """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from tiles
     of which all elements are touched, as is known, and the first is known, since a remainder may turn back others.
-    Nothing is said where a branch, which may be a bound, is assumed to be taken."""
+    Nothing is said where the way of a branch, which may be a bound, is assumed."""
     reached: dict[str, float] = {}
     for access in () if trace.assumed else trace.accesses:
         sure = access.path == "pointer" and access.settled and not access.floors
@@ -322,9 +322,8 @@ def footprints(
     """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them;
     `widest`: bytes of a lane of the widest atomic in the code."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
-    slots, added = max(int(arch.sm_count * resident), 1), atomics.distinct
-    changed = sum(added.values())
-    turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, added)
+    slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
+    turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, atomics.distinct)
     together = atomics.waves(slots).live_bytes
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)

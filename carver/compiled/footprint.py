@@ -73,7 +73,7 @@ class _Walks:
         """Distinct tiles of each loop of each program, of as many loops."""
         if (found := self._loops.get(loops)) is None:
             group = self.program.astype(np.int64) * loops + self.loop.astype(np.int64)
-            found = self._loops[loops] = _distinct_by(self, group, ~self.anywhere)
+            found = self._loops[loops] = _distinct_by(self, group)
         return found
 
     def bytes_by(self, group: Any, times: float = 1.0, among: float = 1.0) -> FloatArray:
@@ -110,7 +110,7 @@ class _Walks:
         if self.overlapping is not None and not self.anywhere.any():
             found = self.overlapping.touched(group) * self.item_bytes
             return np.concatenate([found, np.zeros(count - len(found))])
-        out = self.tile_bytes * _distinct_by(self, group, ~self.anywhere, count)
+        out = self.tile_bytes * _distinct_by(self, group, count)
         return out if self.anywhere.any() else np.minimum(out, self._range_bytes(group, count) + self.reach_bytes)
 
     def _range_bytes(self, group: Any, count: int) -> Any:
@@ -454,7 +454,7 @@ def _alike_again(groups: Sequence[_Walks]) -> float:
     for g in groups:
         program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
         if loops > 1:
-            total += g.tile_bytes * float(g.by_loop(loops).sum() - _distinct_by(g, program, ~g.anywhere).sum())
+            total += g.tile_bytes * float(g.by_loop(loops).sum() - _distinct_by(g, program).sum())
     return total
 
 
@@ -515,13 +515,14 @@ def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: F
     return float(np.average(kept[first], weights=count[first]))
 
 
-def _distinct_by(walks: _Walks, group: Any, which: Any, least: int = 0) -> FloatArray:
-    """Distinct tiles of each group of walks, of `which` of them; groups are whole numbers from 0 on. Walks of one
-    stride whose starts differ by a multiple of it lie on one line, where they are intervals: their union."""
+def _distinct_by(walks: _Walks, group: Any, least: int = 0) -> FloatArray:
+    """Distinct tiles of each group of walks, but for those that lie anywhere, for `least` groups, which are whole
+    numbers from 0 on. Walks of one stride whose starts differ by a multiple of it lie on one line, where they are
+    intervals: their union."""
     count = max(int(group.max(initial=0)) + 1, least)
-    moving = (walks.count > 1) & (walks.stride != 0) & which
+    moving = (walks.count > 1) & (walks.stride != 0) & ~walks.anywhere
     tiles: FloatArray = np.zeros(count)
-    if len(still := np.flatnonzero(~moving & which)):
+    if len(still := np.flatnonzero(~moving & ~walks.anywhere)):
         place = walks.start[still].astype(np.int64)
         place -= place.min()
         span = int(place.max()) + 1

@@ -139,7 +139,7 @@ class _Evaluator:
         self.places: dict[tuple[int, int], int] = {}
         """The record of each loop, product and access: by its operation and the loop that it is in."""
         self.parts: dict[int, list[Access]] = {}
-        """Tensors with atomics so far; those of them that are loaded from later: what is read, other programs wrote."""
+        """Of each record of an access, what was recorded of it, by its number in `places`."""
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
         self.counters = Counters(programs, x * y * grid[2])

@@ -141,8 +141,8 @@ def sectors(sampled: Sequence[tuple[int, Any]], mask: Value | None, item_bytes: 
 
 
 def unmet(
-    v: Value, mask: Value | None, extents: Sequence[int], first: Any, _: Any, trips: Any, stride: Any, item_bytes: float
-) -> float:  # fmt: skip
+    v: Value, mask: Value | None, extents: Sequence[int], first: Any, trips: Any, stride: Any, item_bytes: float
+) -> float:
     """Of the sectors of a tile that is not affine and steps evenly through a loop, the share that it was in at no
     earlier step: of some walks as far as MOST_WALKED steps."""
     each, all_ = 0, 0
@@ -205,5 +205,6 @@ def layout(
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
     placed = sectors(tiles, mask, item_bytes) if loaded else Sectors()
     if walked is not None and placed.sector_bytes:
-        placed = placed._replace(new=unmet(pointer, mask, extents, *walked, item_bytes))
+        first, _, trips, stride = walked
+        placed = placed._replace(new=unmet(pointer, mask, extents, first, trips, stride, item_bytes))
     return pieces, placed, laid_out(tiles, mask if loaded else None, extents)

@@ -238,7 +238,7 @@ class Trace:
     accesses: list[Access] = field(default_factory=list)
     dots: list[Dot] = field(default_factory=list)
     assumed: bool = False
-    """A branch on what is not known went where more is done, in all programs."""
+    """A branch on what is not known went where more is done, in all programs, or they drew from a counter in turn."""
     alike: set[str] = field(default_factory=set)
     """Tensors for all of which one number stands, from which addresses are computed."""
 

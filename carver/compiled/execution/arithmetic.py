@@ -13,7 +13,7 @@ from .floating import FLOATING
 from .lanes import MASK, WORD, Array, signed, unsigned
 from .operands import IS_PREDICATE, NUMBER, Known, Operands, after, real
 
-NOTHING = ("RZ", "URZ")
+ZEROS = ("RZ", "URZ")
 """Registers that are 0."""
 Doubt = tuple[Any, ...]
 """What an outcome depends on, as `Thread.note` takes it."""
@@ -31,7 +31,7 @@ def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) ->
     if "WIDE" in mods:
         low, high = o.pair(src[2]) if len(src) > 2 else (o.get("RZ"), o.get("RZ"))
         if len(dst) == 1 and "X" not in mods:
-            alone = len(src) < 3 or src[2] in NOTHING
+            alone = len(src) < 3 or src[2] in ZEROS
 
             def long(a: Array, b: Array, *words: Array) -> Any:
                 total = extended(a) * extended(b)
@@ -58,8 +58,8 @@ def multiply_add(mods: set[str], dst: list[str], src: list[str], o: Operands) ->
             return (out & WORD, out >> 32 > 0) if len(dst) > 1 else out & WORD
 
         return dst[:2], [a, b, low, high], upper
-    rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3] if token not in NOTHING]
-    if src[1] == "0x1" or (src[0] in NOTHING and src[1] in NOTHING):  # a move, or a sum
+    rest = [o.get(token) for token in src[2 : 4 if "X" in mods else 3] if token not in ZEROS]
+    if src[1] == "0x1" or (src[0] in ZEROS and src[1] in ZEROS):  # a move, or a sum
         terms = [*([a] if src[1] == "0x1" else []), *rest]
         return dst[:1], terms or [a], summed
     return dst[:1], [a, b, *rest], lambda a, b, *rest: totalled(a * b, *rest) & MASK
@@ -92,7 +92,7 @@ def add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | 
 
         return [dst[0], after(dst[0])], words, long
     carries = [o.get(token) for token in src if IS_PREDICATE.match(token)] if "X" in mods else []
-    terms = [token for token in terms if token not in NOTHING] or ["RZ"]
+    terms = [token for token in terms if token not in ZEROS] or ["RZ"]
     words = [*(o.get(token) for token in terms), *carries]
     if len(dst) == 1:
         return dst, words, summed
@@ -116,7 +116,7 @@ def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kn
         by = int(rest[-1], 16) if NUMBER.match(rest[-1]) and len(rest) > 2 else 0
         rest = rest[:-1] if NUMBER.match(rest[-1]) and len(rest) > 2 else rest
         a, b = o.get(rest[0]), o.get(rest[1])
-        third, alone = o.get(rest[2]) if len(rest) > 2 else o.get("RZ"), len(rest) < 3 or rest[2] in NOTHING
+        third, alone = o.get(rest[2]) if len(rest) > 2 else o.get("RZ"), len(rest) < 3 or rest[2] in ZEROS
 
         def high(a: Array, b: Array, c: Array, *carried: Array) -> Any:
             shifted = (signed(a) if "SX32" in mods else a) >> 32 - by
@@ -141,8 +141,8 @@ Logic = Callable[[Array, Array, Array], Array]
 
 
 @lru_cache(maxsize=1 << 8)
-def looked_up(table: int) -> Logic:
-    """The logical function of three with this truth table: bit 4a + 2b + c is its value."""
+def truth_function(table: int) -> Logic:
+    """The logical function of three words with this truth table: bit 4a + 2b + c is its value."""
     found: Logic | int = _function([table >> place & 1 for place in range(8)])
     if isinstance(found, int):
         return (lambda a, b, c: a | ~a) if found else (lambda a, b, c: a & ~a)
@@ -150,7 +150,8 @@ def looked_up(table: int) -> Logic:
 
 
 def _function(bits: list[int]) -> Any:
-    """That of the last of three words, two or one, or of all; 0 or 1 where it is constant."""
+    """The function of three words of which `bits` are the values, by those last of these that so many bits tell apart
+    (Shannon's expansion); a number, 0 or 1, where it is constant."""
     half = len(bits) // 2
     if len(set(bits)) == 1:
         return bits[0]
@@ -176,7 +177,7 @@ def logic(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
     if not NUMBER.match(src[3]):
         return None
     table = int(src[3], 16)
-    sources, function = [o.get(token) for token in src[:3]], looked_up(table)
+    sources, function = [o.get(token) for token in src[:3]], truth_function(table)
     if test is None:
         return [register], sources, (lambda a, b, c: function(a, b, c) & MASK) if table & 1 else function
     sources.append(o.get(src[4]) if len(src) > 4 else o.get("!PT"))
@@ -196,7 +197,7 @@ def shift(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
     if NUMBER.match(src[1]) and not long:
         n = int(src[1], 0)
         n = n & 31 if "W" in mods else min(n, 32)
-        if (function := _shifted(mods, n, src[0] in NOTHING, src[2] in NOTHING, extended)) is not None:
+        if (function := _shifted(mods, n, src[0] in ZEROS, src[2] in ZEROS, extended)) is not None:
             return dst[:1], [o.get(token) for token in src[:3]], function
 
     def shifted(low: Array, by: Array, high: Array) -> Array:
@@ -215,7 +216,7 @@ def shift(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known 
 
 
 def _shifted(mods: set[str], n: int, no_low: bool, no_high: bool, extended: bool) -> Logic | None:
-    """The same by a number of bits that is known."""
+    """A funnel shift by a number of bits that the code has; None for the one that has no shorter form."""
     by, rest = np.array(n), np.array(32 - n)
     if "L" in mods and "HI" not in mods:
         return lambda low, _, high: low << by & MASK
@@ -242,7 +243,7 @@ def permute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Know
         signs = []
         for place in range(4):
             word, at = divmod(chosen >> 4 * place & 7, 4)
-            if src[2 * word] in NOTHING:
+            if src[2 * word] in ZEROS:
                 continue
             if chosen >> 4 * place & 8:
                 signs.append((2 * word, np.array(8 * at + 7), np.array(0xFF << 8 * place)))
@@ -376,7 +377,7 @@ STILL = ("IDP", "POPC", "FLO", "BREV", *FLOATING.keys() - {"HFMA2"})
 """Their results do not move evenly when their operands do."""
 MASKED = ("LOP3", "IABS", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
 DOUBTFUL = (*MASKED, "IMAD", "LEA", "IADD3", "IADD", "SHF")
-"""Nor do these in some cases; others always do."""
+"""Nor do these in some cases; results of others always do."""
 CARRY = 1 << 32
 
 
@@ -394,7 +395,7 @@ def doubts(kind: str, mods: set[str], dst: Sequence[str], src: Sequence[str]) ->
         sides = [int(token, 16) if NUMBER.match(token) else None if real(token) else 0 for token in src[:table][-3:]]
         if sides.count(None) == 1:  # of one register the lowest bits
             place = sides.index(None)
-            ends = (looked_up(by)(*(end if side is None else side for side in sides)) for end in (0, WORD))
+            ends = (truth_function(by)(*(end if side is None else side for side in sides)) for end in (0, WORD))
             top = ((next(ends) ^ next(ends)) & WORD).bit_length()
             return lambda *values: [("low", values[place], top)]
     if kind in MASKED:

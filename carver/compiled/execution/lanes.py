@@ -304,3 +304,4 @@ class Op:
 
 
 NOTHING_DONE = Op(HERE, "none")
+"""What others are made from by `Op.with_`."""

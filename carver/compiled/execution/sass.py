@@ -18,7 +18,7 @@ import numpy as np
 from ..isa import sass
 from ..isa.code import Code, Instruction
 from ..isa.rates import width_bytes
-from .arithmetic import ARITHMETIC, doubts, looked_up
+from .arithmetic import ARITHMETIC, doubts, truth_function
 from .floating import operand
 from .lanes import (
     FALSE,
@@ -312,7 +312,7 @@ def beyond(each: Instruction, o: Operands) -> Getter | None:
 def predicate_logic(o: Operands, op: Callable[..., Op]) -> Op:
     targets = [part for part in o.parts[:2] if IS_PREDICATE.match(part)]
     rest = o.parts[len(targets) :]
-    first, second = looked_up(int(rest[3], 16)), looked_up(int(rest[4], 16))
+    first, second = truth_function(int(rest[3], 16)), truth_function(int(rest[4], 16))
     sources = [o.get(token) for token in rest[:3]]
 
     def run(thread: Thread) -> None:

@@ -164,7 +164,7 @@ def ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Ma
 
 
 def _copies(code: Code, loop: Loop, table: Table) -> set[int]:
-    """Copies of the loops inside one, for which it waits itself, where they do nothing else that takes time."""
+    """Copies that the loops inside one start, for which it waits itself; none where one of these loops has none."""
     inside = [{i for i in each.body if table.group(code.instructions[i].opcode).access == ("copy", "global")}
               for each in loop.loops]  # fmt: skip
     return {i for copies in inside for i in copies} if all(inside) else set()

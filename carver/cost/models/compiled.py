@@ -83,15 +83,16 @@ of one word at random places of 4 to 16 MB, 59 to 63 billion a second on an H100
 line take no more than one (stencils in `edges.jsonl.gz`, 145 billion sectors a second)."""
 ATOMIC_CLK, LOOKUP_CLK = 1.25, 1.15
 """Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
-words of it they are on, and one request. Sources: one operation a clock on one address (NVIDIA's Kepler GK110
-whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at most 0.81
-requests a clock and slice by an H200's counters of 323 launches."""
+words of it they are on; and in which it looks up one request. Sources: one operation a clock on one address (NVIDIA's
+Kepler GK110 whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at
+most 0.81 requests a clock and slice by an H200's counters of 323 launches."""
 SLICE_BYTES_PER_CLK = 58.5
-"""By which follows how many slices of L2 work side by side: 94 of an H200 whose L2 moves 5,500 bytes a clock."""
+"""What a slice of L2 moves, by which the rate of L2 says how many slices work side by side. Source: 94 slices of an
+H200, whose L2 moves 5,500 bytes a clock."""
 FAR = 1.5
-"""Times that slices of an L2 of two halves work on what is stored or added to: a half passes on what the other is the
-home of. What is read from beyond L2 crosses as often, but once for all SMs of a half. Source: an H200's counters of 323
-launches, 1.50 sectors for each that is stored or that an atomic works on."""
+"""Sectors that slices of an L2 of two halves work on for each that is stored or added to: half of them belong to the
+other half, which gets them passed on. What is read from beyond L2 crosses as often, but once for all SMs of a half.
+Source: an H200's counters of 323 launches, 1.50 sectors for each that is stored or that an atomic works on."""
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
@@ -115,11 +116,9 @@ of its SM's tensor cores, so that the two do not add up as what waits and what w
 as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A100 (PyTorch's AutoHeuristic tables). A
 block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
 TOGETHER = 0.6
-"""Of what neighbouring SMs ask for alike, how much of it they ask for at once and is merged on its way to L2, over what
-is where all of them only wait for memory: where `in_step`. By counters L2 is asked for 0.95 to 1.00 of what SMs get in
-stencils and gathers (289 launches on an H200), 0.5 to 0.9 in products (`languages*.jsonl.gz` in tests/data)."""
-
-
+"""Factor on `l2_merge`, the share of what neighbouring SMs have in common that is merged on its way to L2, where these
+are `in_step`; elsewhere nothing is. Source: by an H200's counters of 289 launches L2 is asked for 0.95 to 1.00 of what
+SMs get in stencils and gathers, and 0.5 to 0.9 in products (`languages*.jsonl.gz` in tests/data)."""
 MOST_ALONG = 65_535
 """Programs of a grid along its second and third axis. Source: CUDA C++ Programming Guide, technical specifications."""
 
@@ -352,8 +351,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     found = np.maximum(1.0 - missed_l1, outside)
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
-    near = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
-    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, shared, found, away, near, strict=True)]
+    l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
+    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, shared, found, away, l2_clk, strict=True)]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
@@ -482,23 +481,24 @@ def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> 
 
 
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
-    """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part: as far as L2, which
-    keeps so much, gives them up before others store the rest. Source: features of a hashed grid, 8 bytes of each sector
-    at a time, of which an H200 wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100)."""
+    """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
+    keeps `usable_bytes`, gives these up before others store the rest. Source: features of a hashed grid, 8 bytes of
+    each sector at a time, of which an H200 wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100).
+    """
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
     waste = (
         float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
         for a, span in ((a, a.span_bytes * max(a.filled, 1.0)) for a in stores)
     )
-    beyond = sum(a.program_bytes * w for a, w in zip(stores, waste, strict=True))
-    return 1.0 + REWRITTEN * beyond / asked * lost_share(f.written_bytes, usable_bytes) if asked else 1.0
+    left_out = sum(a.program_bytes * w for a, w in zip(stores, waste, strict=True))
+    return 1.0 + REWRITTEN * left_out / asked * lost_share(f.written_bytes, usable_bytes) if asked else 1.0
 
 
 def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> float:
-    """Factor on the bytes that L2 moves: a slice looks up one request at a time, however few bytes that is of, what a
-    warp's lanes want of a line. `merged`: share of the requests of neighbouring SMs that L2 sees as one; not of those
-    for words that lie anywhere, which rarely come at once though SMs have many in common.
+    """Factor on the bytes that L2 moves: a slice looks up one request at a time, however few bytes it is for. A request
+    is what a warp's lanes want of a line. `merged`: share of requests that do not reach L2, since a neighbouring SM has
+    the same at that time; those for words that lie anywhere rarely do, though SMs have many in common.
     Source: sectors read at random from a table of 4 MB on an H100, 119 billion a second (`take` in `edges.jsonl.gz`,
     tests/data/h100)."""
     loads = [a for a in f.accesses if a.kind == "load"]
@@ -512,14 +512,15 @@ def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> fl
 
 
 def in_step(f: Facts, shape: Shape) -> bool:
-    """Whether SMs come to the same loads at one time: those of a loop that run ahead of their use, or are TMA's, or
-    which its barriers keep in step."""
+    """Whether SMs come to the same loads at one time: since these run ahead of their use, or are TMA's, or since
+    barriers in a loop keep programs in step."""
     ahead = shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops)
     boxes = any(access.path != "pointer" for access in f.accesses if access.kind == "load")
     return bool(ahead) or boxes or any(loop.span.barriers for loop in f.loops)
 
 
 def _far(arch: Arch) -> float:
+    """Factor on the sectors that are stored or added to in L2."""
     return FAR if arch.l2_copies > 1 else 1.0
 
 
@@ -536,7 +537,7 @@ def priors(arch: Arch) -> Mapping[str, float]:
 
 def price_compiled(
     candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float] | None = None
-) -> tuple[Work, Estimate]:  # fmt: skip
+) -> tuple[Work, Estimate]:
     """Work and time of candidates. Those that use matrix units are priced at the clock that the device sustains under
     matrix load. `k` are constants to use instead of `priors`."""
     k = priors(arch) if k is None else k

@@ -122,8 +122,8 @@ def cached_share(f: Facts, arch: Arch, loops: bool) -> float:
 
 def answered(f: Facts, arch: Arch, missed: float) -> float:
     """Share of the waits in loops that L1 answers. A warp waits for the last of the sectors that its lanes want at a
-    time, of which `missed` are not in L1; and for what no program has read before, as the sizes of tensors tell: of the
-    loop where that is most."""
+    time, each of which L1 lacks with the probability `missed`. It also waits for what no program has read before, as
+    the sizes of tensors tell; the loop that has most of that counts."""
     left = {a.argument: a.size_bytes or math.inf for a in f.accesses}
     asked, first, wanted = dict[int, float](), dict[int, float](), 0.0
     for a in f.accesses:
