@@ -333,7 +333,8 @@ def _switched(steps: Mapping[int, Step], opcodes: Sequence[str]) -> Graph:
     """The graph of code whose switches go to the blocks behind them that nothing else reaches, so that the loops around
     them are loops. A program takes one of them: of those that touch no memory the longest stands for all. Where warps
     wait at a barrier before they are sent there, these are partitions of warps."""
-    known, found = dict(steps), graph(len(opcodes), dict(steps))
+    known = dict(steps)
+    found = graph(len(opcodes), known)
     for i in sorted((i for i, step in steps.items() if step.indirect), reverse=True):
         cases = [block for n in found.entries if (block := found.blocks[n])[0] > i]
 
@@ -465,6 +466,7 @@ def _barriers(instructions: Sequence[Instruction]) -> int:
 VECTOR = re.compile(r"\.B?F(16|32)x(\d)(?=\.|$)")
 """Elements of an atomic on several at once."""
 DOUBLE = re.compile(r"^(RED|ATOM)\w*\.(\w+\.)*F64(?=\.|$)")
+"""Atomics on doubles, whose code names no width besides; conversions name both of their kinds."""
 WIDTH = re.compile(r"\.(?:[US]?(8|16|64|128)|ENL2\.(256))(?=\.|$)")
 
 
