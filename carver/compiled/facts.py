@@ -48,7 +48,7 @@ CROWD = 5
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
-TAKEN = "assumed: untold branches go where more is done, counters are drawn in turn"
+TAKEN = "assumed: which way untold branches go, and that counters are drawn in turn"
 
 
 def added(spans: Sequence[tuple[float, Span]]) -> Span:
