@@ -317,6 +317,8 @@ rng = random.Random(4)
 ops = [carver.MatmulTemplate(*[16 * round(2 ** rng.uniform(0, 9)) for _ in range(3)]) for _ in range(60)]
 ops += [carver.MatmulTemplate(8 * i, 512, 4096, in_dtype="float32") for i in range(1, 20)]
 many = carver.recommend_many(ops, "h200", 5)
+plain = [carver.ElementwiseTemplate((16 * i, 512)) for i in range(1, 9)]  # no rule of their kernel reads a size
+many += carver.recommend_many(plain, "h200", 5, backend="triton")
 each = ([(h.kernel, dict(h.config), h.predicted_ms, dict(h.details)) for h in ranking] for ranking in many)
 print(json.dumps([(hints, ranking.rejected) for hints, ranking in zip(each, many)]))
 """

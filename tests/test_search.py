@@ -72,7 +72,7 @@ def test_what_is_no_space_is_refused() -> None:
             carver.search(kernels.matmul, space, args=ARGS, grid=grid, arch="h100")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_quarter_of_a_space_holds_its_best() -> None:
     small = [c for c in SPACE if c["BM"] * c["BN"] >= 2048 and c["num_warps"] == 4 and c["num_stages"] in (2, 4)]
     truth = carver.rank_kernel(kernels.matmul, small, args=ARGS, grid=grid, arch="h100", compile="all")

@@ -437,7 +437,7 @@ def test_tuning_in_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         work(101)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_triton_under_its_interpreter_takes_params_and_any_size(interpreted: Callable[[str, str], None]) -> None:
     code = (
         "import carver, torch, triton, tuned_triton\n"

@@ -260,7 +260,8 @@ class Code:
         if len(every) == 1:
             return (self(sizes, None) for sizes in every)
         found = self._run([np.array([[sizes[name]] for sizes in every]) for name in self.sizes], None)
-        return zip(*[np.broadcast_to(leaf, (len(every), leaf.shape[-1])) for leaf in found], strict=True)
+        leaves = [np.broadcast_to(leaf, (len(every), leaf.shape[-1])) for leaf in found]
+        return ([leaf[place] for leaf in leaves] for place in range(len(every)))
 
     def recorded(self, leaves: Sequence[np.ndarray]) -> Any:
         """What the formula returned, with these leaves."""

@@ -390,11 +390,11 @@ def _alone(
     def alone(clk: float) -> float:
         """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least."""
         spared = 0.0
-        for within, spans in enumerate((shape.outside, shape.loops)):
+        for in_loops, spans in ((False, shape.outside), (True, shape.loops)):
             for times, span in spans:
                 gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
-                late = min((shared if within else found) * gain, max(gain - clk, 0.0))
-                spared += times * (max(late, cached * gain) if within else late)
+                late = min((shared if in_loops else found) * gain, max(gain - clk, 0.0))
+                spared += times * (max(late, cached * gain) if in_loops else late)
         return shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
 
     now = alone(0.0)
