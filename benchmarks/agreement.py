@@ -84,13 +84,6 @@ def types_of(problem: Problem, isa: str) -> dict[str, str]:
             for name, dtype in problem.dtypes.items()}  # fmt: skip
 
 
-def on_device(device: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A problem with the device's own 8-bit floats, which declarations are asked for as kernels are."""
-    dtype = str(arguments.get("in_dtype", ""))
-    own = dtype.startswith("float8") and carver.load_arch(device).isa == "gfx942"
-    return {**arguments, "in_dtype": f"{dtype}fnuz"} if own else arguments
-
-
 def _sum(problem: Problem) -> Any:
     import triton.language as tl
 

@@ -11,7 +11,6 @@ import gzip
 import json
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -28,12 +27,6 @@ DATA = HERE.parent / "tests" / "data"
 PICKS = (1, 3, 5)
 NEAR = (0.8, 1.25)
 """Predicted over measured times that count as right."""
-CLEARED_BYTES = 1 << 28
-"""Overwritten before a run: more than any L2."""
-TIMED_S = 0.05
-"""Of a kernel's runs, 5 at least."""
-SLEEP_CLK = 300_000
-"""For each run, while the host queues it."""
 
 
 # lines of JSON
@@ -56,29 +49,6 @@ def write(path: Path, row: Mapping[str, Any]) -> None:
 
 def median_ms(run: Callable[[], Any], flush: Any, runs: int) -> float:
     """Of so many runs, L2 overwritten with the tensor `flush` before each; nothing waits between them."""
-    return float(statistics.median(_events_ms(run, flush, runs)))
-
-
-def queued(call: Callable[[], None], quantiles: Sequence[float] = (0.5,)) -> list[float]:
-    """Milliseconds of a launch, by quantiles: as Triton's timer would be called, which this may take the place of.
-
-    The GPU sleeps until all launches are queued, or those of short kernels would be timed with the time that the host
-    takes to launch them.
-    """
-    import torch
-
-    for _ in range(2):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-    count = int(min(max(TIMED_S / (time.perf_counter() - began), 5), 25))
-    flush = torch.empty(CLEARED_BYTES, dtype=torch.int8, device="cuda")
-    torch.cuda._sleep(count * SLEEP_CLK)
-    return [float(q) for q in np.quantile(_events_ms(call, flush, count), quantiles)]
-
-
-def _events_ms(run: Callable[[], Any], flush: Any, runs: int) -> list[float]:
     import torch
 
     events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(runs)]
@@ -88,7 +58,7 @@ def _events_ms(run: Callable[[], Any], flush: Any, runs: int) -> list[float]:
         run()
         end.record()
     torch.cuda.synchronize()
-    return [start.elapsed_time(end) for start, end in events]
+    return float(statistics.median(start.elapsed_time(end) for start, end in events))
 
 
 # how good an order is

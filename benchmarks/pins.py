@@ -9,7 +9,7 @@ configurations) in several processes, with lists in another order, other seeds o
 caches and full ones, as another user, from a table, and with other interpreters; it prints how many picks are one and
 the same. `resolution` says what margins cost and save in all lists, with their first as the default, and for each half
 of the kernels how many of those that ties of a width call alike are not, and how many others are in the other order.
-What tuning again and again gives on a GPU: `steady_gpu.py`, and `report.py` of its files.
+What tuning again and again gives on a GPU: `report.py` of the files that `tests/data/*/README.md` names.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
     python benchmarks/report.py FILE [FILE ...] [--each]
     python benchmarks/report.py tests/data/h100/search.jsonl.gz [--budget 120] [--json]
 
-FILE has what `steady_gpu.py` and `enable_triton.py` write, or what programs wrote that `tests/data/*/README.md` names
-with their commit: PyTorch's compiler with carver's lists and others (`inductor_blocks.jsonl`, `products.jsonl`,
-`flex.jsonl`), tuners of other languages (`live_tuners.json`). Each way is compared with the first of the same case: its
-seconds and its milliseconds over those, in the geometric mean, and the worst. Where whole lists were timed besides,
-the first of the list stands for that, "over the best" is against the fastest of the list, and a pick that is not the
-same in all runs is counted, apart where two of its times are 3 % apart.
+FILE has what programs wrote that `tests/data/*/README.md` names with their commit: libraries with and without
+`enable_triton`, lists tuned again and again (`steady*.jsonl.gz`), PyTorch's compiler with carver's lists and others
+(`inductor_blocks.jsonl`, `products.jsonl`, `flex.jsonl`), tuners of other languages (`live_tuners.json`). Each way is
+compared with the first of the same case: its seconds and its milliseconds over those, in the geometric mean, and the
+worst. Where whole lists were timed besides, the first of the list stands for that, "over the best" is against the
+fastest of the list, and a pick that is not the same in all runs is counted, apart where two of its times are 3 % apart.
 
 Of searches by price (`carver.search` of a Helion kernel, with no GPU) printed are the least predicted times of the
 seeds, of what was compiled within so many CPU seconds, and of random draws within the same and in all.

@@ -16,7 +16,6 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import agreement  # noqa: E402
 import dtypes  # noqa: E402
-import second_price  # noqa: E402
 
 RECORDS = ROOT / "tests" / "data" / "agreement"
 HELD_OUT = agreement.read(RECORDS / "held_out.jsonl.gz")
@@ -145,16 +144,3 @@ def test_every_type_is_multiplied_as_the_compiler_multiplies_it() -> None:
             assert 1 / 2.4 <= ratios[-1] <= 2.4, (target, dtype, ratios[-1])
     assert len(ratios) >= 75 and 0.9 <= sorted(ratios)[len(ratios) // 2] <= 1.1
     assert len({key.split()[0] for key in TYPES}) == len(dtypes.DEVICES)
-
-
-def test_a_pick_loses_against_the_best_of_its_list() -> None:
-    """That which declarations refuse is no choice; a configuration that spills is one that only they accept."""
-    code = {"spill": 0, "registers": 64}
-    row = {"kernel": "matmul/triton", "device": "l4", "problem": {"M": 64}, "configs": [
-        {"config": {"BLOCK_M": 64}, "code": code | {"ms": 3.0}, "declared": {"ms": 1.5}},
-        {"config": {"BLOCK_M": 32}, "code": code | {"ms": 2.0, "spill": 64}, "declared": {"ms": 2.0}},
-        {"config": {"BLOCK_M": 16}, "code": code | {"ms": 1.0}, "declared": {"refused": "too small"}},
-    ]}  # fmt: skip
-    assert second_price.lost(row) == second_price.Lost(1.5, 0.5, 1, 1)
-    assert "1.50 0.50 matmul/triton l4 [64] [64] against [32]" in second_price.prices([row])
-    assert second_price.lost({"kernel": "matmul/triton", "device": "l4", "problem": {}, "error": "none"}) is None
