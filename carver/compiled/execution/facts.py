@@ -24,7 +24,7 @@ from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..stretches import fetched
 from ..trace import Access, LoopTrace, Trace, sampled
-from .lanes import Array, Column, distinct, told, wide
+from .lanes import Array, Column, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
@@ -64,6 +64,7 @@ def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None
     return execution(binary, arch, values).facts()
 
 
+@uncollected()
 def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
     if arch.vendor == "amd":
@@ -73,7 +74,7 @@ def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, sass.kernels(binary.code)[binary.entry], values or {})
     placed(launch, code)
-    return Execution(code, Program(passing_by(decoded(code))), launch, arch, binary.shared_bytes)
+    return Execution(code, passing_by(decoded(code)), launch, arch, binary.shared_bytes)
 
 
 class Execution:
@@ -115,6 +116,7 @@ class Execution:
         loops = tuple(repeating(code.loops, heads, {program.index[at] for at in self.detail.assumed}))
         self.code = replace(code, loops=loops, conflicts=self._conflicts(code), sectors=self._sectors(code))
 
+    @uncollected()
     def facts(self) -> Facts:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
         scale, most = self.shares()

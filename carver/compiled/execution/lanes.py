@@ -6,7 +6,9 @@ all lanes. A column that is not there at all (None) is unknown in every lane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +21,20 @@ WORD = 0xFFFFFFFF
 MASK = np.array(WORD)
 """The same as an array without dimensions, which NumPy takes in half the time."""
 SIGN = 0x80000000
+SIGN_BIT = np.array(SIGN)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for cycles of references. An execution makes none, but so many tuples of columns that searches take a
+    tenth of its time. A thread that comes in second leaves the collector to the first."""
+    searches = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searches:
+            gc.enable()
 
 
 def wide(bits: Array, count: int) -> Array:
@@ -28,15 +44,40 @@ def wide(bits: Array, count: int) -> Array:
 
 def begins(bits: Array) -> Array:
     """The first places of runs of equal numbers."""
-    first = np.ones(len(bits), bool)
+    return _fresh(bits).nonzero()[0]
+
+
+def _fresh(bits: Array) -> Array:
+    """Whether each differs from the one before."""
+    first = np.empty(len(bits), bool)
+    first[:1] = True
     np.not_equal(bits[1:], bits[:-1], out=first[1:])
-    return np.flatnonzero(first)
+    return first
+
+
+def every(mask: Array) -> bool:
+    """As `mask.all()`, which takes several times as long for a few thousand lanes."""
+    return bool(np.count_nonzero(mask) == mask.size)
+
+
+def some(mask: Array) -> bool:
+    """As `mask.any()`."""
+    return bool(np.count_nonzero(mask))
+
+
+def lengths(first: Array, count: int) -> Array:
+    """Of runs that begin at these of so many places."""
+    out = np.empty(len(first), np.int64)
+    np.subtract(first[1:], first[:-1], out=out[:-1])
+    out[-1:] = count - first[-1:]
+    return out
 
 
 def distinct(bits: Array) -> Array:
     """As np.unique gives, which hashes: that takes several times as long."""
-    ordered = np.sort(bits, axis=None)
-    return ordered[begins(ordered)]
+    ordered = bits.flatten()
+    ordered.sort()
+    return ordered[_fresh(ordered)]
 
 
 class Column(NamedTuple):
@@ -77,7 +118,7 @@ TRUE, FALSE = Column(np.ones(1, bool)), Column(np.zeros(1, bool))
 
 
 def signed(bits: Array) -> Array:
-    return (bits ^ SIGN) - SIGN
+    return (bits ^ SIGN_BIT) - SIGN_BIT
 
 
 def unsigned(bits: Array) -> Array:
@@ -91,7 +132,7 @@ def pair(low: Array, high: Array) -> Array:
 
 def told(value: Value) -> bool:
     """Whether anything is known of a value."""
-    return value is not None and (value.known is None or bool(value.known.any()))
+    return value is not None and (value.known is None or some(value.known))
 
 
 def known_in(columns: Sequence[Column]) -> Array | None:
@@ -156,7 +197,7 @@ def merged(where: Column, new: Value, old: Value, count: int) -> Value:
     known = np.where(guard.bits, *masks)
     if guard.known is not None:
         known = known & (guard.known | (masks[0] & masks[1] & (mine.bits == was.bits)))
-    return Column(bits, None if known.all() else known)
+    return Column(bits, None if every(known) else known)
 
 
 def _as_mask(column: Column) -> Column:
@@ -179,16 +220,15 @@ def gathered(parts: Sequence[Value], counts: Sequence[int], order: Array) -> Val
     if len(kinds) > 1:  # a mask of lanes, and a number that stands for all of them or none
         full = [_as_mask(each) for each in full]
     kind = np.dtype(bool) if len(kinds) > 1 else next(iter(kinds))
-    bits = np.concatenate([np.broadcast_to(each.bits.astype(kind), n) for each, n in zip(full, counts, strict=True)])
-    known = None
-    if any(each.known is not None for each in full):
-        known = np.concatenate(
-            [
-                np.broadcast_to(True if each.known is None else each.known, n)
-                for each, n in zip(full, counts, strict=True)
-            ]
-        )[order]
-    return Column(bits[order], known)
+    unsure = any(each.known is not None for each in full)
+    bits, known = np.empty(len(order), kind), np.empty(len(order), bool) if unsure else None
+    end = 0
+    for each, n in zip(full, counts, strict=True):
+        here = slice(end, end := end + n)
+        bits[here] = each.bits
+        if known is not None:
+            known[here] = True if each.known is None else each.known
+    return Column(bits[order], known if known is None else known[order])
 
 
 HERE = -1

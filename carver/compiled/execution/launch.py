@@ -68,6 +68,8 @@ class Launch:
         self.places: dict[int, Place] = {}
         self._maps: dict[int, int] = {}
         self._contents: dict[int, Array] = {}
+        self._read: dict[tuple[int, int], Column | None] = {}
+        """Words of constant memory that all lanes read, by bank and place."""
         self.words: dict[int, int] = {}
         parameters = kernel.parameters
         if len(binary.args) < len(parameters):
@@ -178,10 +180,19 @@ class Launch:
     def constant(self, bank: int, offsets: Column) -> Column | None:
         """Words of constant memory at offsets in bytes."""
         at = offsets.bits // 4
+        if len(at) == 1 and offsets.known is None:
+            key = bank, int(at[0])
+            if key not in self._read:
+                self._read[key] = self._constant(bank, at, None)
+            return self._read[key]
+        return self._constant(bank, at, offsets.known)
+
+    def _constant(self, bank: int, at: Array, sure: Array | None) -> Column | None:
+        """Words of it, known where `sure`."""
         if bank == 0:
             if len(at) == 1:
                 word = self.words.get(int(at[0]))
-                return None if word is None else Column(np.array([word], np.int64), offsets.known)
+                return None if word is None else Column(np.array([word], np.int64), sure)
             places, back = np.unique(at, return_inverse=True)
             held = [self.words.get(int(place)) for place in places]
             known = np.array([word is not None for word in held])[back]
@@ -195,8 +206,8 @@ class Launch:
             if not len(words):
                 return None
             bits = words[np.clip(at, 0, len(words) - 1)]
-        if offsets.known is not None:
-            known = known & offsets.known
+        if sure is not None:
+            known = known & sure
         return Column(bits, None if known.all() else known)
 
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:

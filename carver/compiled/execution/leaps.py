@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import SIGN, WORD, Array, Column, Value
+from .lanes import MASK, WORD, Array, Column, Value, signed, some
 from .program import KEPT, MOVES, Block, Program
 
 PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -238,7 +238,7 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
             if first is None or before is None or first.bits.dtype == bool:
                 out.append(None)
             else:
-                out.append(((first.bits - before.bits & WORD) ^ SIGN) - SIGN)
+                out.append(signed(first.bits - before.bits & MASK))
             continue
         if first is None:
             if any(column is not None for column in columns):
@@ -255,10 +255,10 @@ def moved(states: Sequence[Sequence[Value]], rough: Sequence[bool]) -> list[Arra
                 return None
             out.append(None)
             continue
-        steps = [(later - earlier) & WORD for later, earlier in pairwise(bits)]
+        steps = [later - earlier & MASK for later, earlier in pairwise(bits)]
         if not all(_same(steps[0], each, first.known) for each in steps[1:]):
             return None
-        out.append((steps[0] ^ SIGN) - SIGN if steps[0].any() else None)
+        out.append(signed(steps[0]) if some(steps[0]) else None)
     return out
 
 
@@ -279,8 +279,8 @@ def _alike(known: Array | None, other: Array | None) -> bool:
 
 
 def _same(bits: Array, other: Array, known: Array | None) -> bool:
-    equal = bits == other
-    return bool((equal if known is None else equal | ~known).all())
+    apart = bits != other
+    return not some(apart if known is None else apart & known)
 
 
 def repeats(spans: Sequence[Sequence[Event]], steering: Set[int] | None = None) -> tuple[int, list[tuple[Array, ...]]]:
@@ -348,7 +348,7 @@ def _holds(events: Sequence[Event], steps: Sequence[Array]) -> int:
     known = columns[0][0].known
     moves = [_where(step, known) for step in steps]
     how = events[0].detail
-    if not any(step.any() for step in moves):
+    if not any(map(some, moves)):
         return FOREVER
     bits = [[_where(value.bits, known) for value in each] for each in columns]
     if how == "still":

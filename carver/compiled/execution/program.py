@@ -331,9 +331,9 @@ def ranked(after: Sequence[Sequence[int]]) -> list[int]:
     return rank
 
 
-def passing_by(ops: Sequence[Op]) -> list[Op]:
-    """Instructions, of which branches that may pass by rare code do so always, if they depend on what is loaded: then
-    their outcome is not known, and nothing that it depends on is of use."""
+def passing_by(ops: Sequence[Op]) -> Program:
+    """Of instructions, of which branches that may pass by rare code do so always, if they depend on what is loaded:
+    then their outcome is not known, and nothing that it depends on is of use."""
     program = Program(ops)
     loads = {i for i, op in enumerate(ops) if op.access in ("load", "copy")}
 
@@ -343,4 +343,4 @@ def passing_by(ops: Sequence[Op]) -> list[Op]:
     rare = [i for i, op in enumerate(ops) if op.rare]
     found = {i for i in rare if lost(i)} if lost(*rare) else set()
     free: dict[str, Any] = {"guard": "", "conditions": (), "reads": frozenset(), "asks": frozenset(), "rare": False}
-    return [replace(op, **free) if i in found else op for i, op in enumerate(ops)]
+    return Program([replace(op, **free) if i in found else op for i, op in enumerate(ops)]) if found else program

@@ -17,7 +17,25 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import CompileError
-from .lanes import FALSE, HERE, TRUE, WORD, ZERO, Array, Column, Op, Value, begins, gathered, merged, told, wide
+from .lanes import (
+    FALSE,
+    HERE,
+    TRUE,
+    WORD,
+    ZERO,
+    Array,
+    Column,
+    Op,
+    Value,
+    begins,
+    every,
+    gathered,
+    lengths,
+    merged,
+    some,
+    told,
+    wide,
+)
 from .launch import Launch
 from .leaps import Event, Leaper
 from .program import ACCESSES, Program
@@ -159,12 +177,16 @@ class Run:
         return self._passes.reshape(len(self.program.ranges), len(self.block_ids), len(self.warps))
 
     def ran(self, block: int, warps: Array, times: int | Array = 1) -> None:
-        self._passes[block, warps] += times
+        row = self._passes[block]
+        if len(warps) == len(row):  # each once
+            row += times
+        else:
+            row[warps] += times
 
     def special(self, name: str, lanes: Array) -> Value:
         if name in self._special:
             bits = self._special[name][lanes]
-            return Column(bits[:1] if (bits == bits[0]).all() else bits)
+            return Column(bits[:1] if every(bits == bits[0]) else bits)
         return ZERO if name in FIRST else None
 
     def _go(self) -> None:
@@ -211,7 +233,7 @@ class Run:
         if (op := block.last) is None:
             return fiber.gone(following)
         if op.kind == "turns":
-            more = np.diff(np.append(begins(self.warp[fiber.lanes]), len(fiber.lanes))) - 1
+            more = lengths(begins(self.warp[fiber.lanes]), len(fiber.lanes)) - 1
             self.ran(n, fiber.warps, more)
             self.log.append(Event("turns", n, fiber.lanes, (), (fiber.warps, more)))
             return fiber.gone(following)
@@ -256,9 +278,9 @@ class Run:
             op.run(fiber)
             return
         guard = fiber.guard(op.guard) if op.guard else None
-        if guard is not None and not guard.possible.any():
+        if guard is not None and not some(guard.possible):
             return
-        whole = guard is None or guard.sure.all()
+        whole = guard is None or every(guard.sure)
         among = fiber.guard(op.within) if op.within else guard
         key = op.within or op.guard
         mine = fiber.under.setdefault(key, {}) if among is not None and among.known is not None else {}
@@ -288,7 +310,7 @@ class Run:
         for get in op.mask:
             if (also := get(fiber)) is not None:
                 active = active & also.possible
-        if not active.any():
+        if not some(active):
             return {}
         if op.kind == "barrier":
             terms = [get(fiber) for get in op.terms]
@@ -458,8 +480,11 @@ class Fiber:
     @cached_property
     def _leading(self) -> tuple[Array, Array, Array]:
         """Whether each lane is the first of its warp here, the places of those, and of each lane its warp's turn."""
-        leads = np.diff(self.run.warp[self.lanes], prepend=-1) != 0
-        return leads, np.flatnonzero(leads), np.cumsum(leads) - 1
+        warp = self.run.warp[self.lanes]
+        first = begins(warp)
+        leads = np.zeros(len(warp), bool)
+        leads[first] = True
+        return leads, first, np.cumsum(leads) - 1
 
     def leads(self) -> Array:
         """Whether each lane is the first of its warp here."""
@@ -500,10 +525,12 @@ class Fiber:
 
     def parted(self, mask: Array, block: int | None) -> list[Fiber]:
         """The lanes of a mask as a fiber of their own."""
-        if block is None or not mask.any():
+        if block is None or not some(mask):
             return []
-        if mask.all():
-            return [Fiber(self.run, self.lanes, block, dict(self.values), self.depth)]
+        if every(mask):
+            whole = Fiber(self.run, self.lanes, block, dict(self.values), self.depth)
+            whole._warps = self._warps
+            return [whole]
         which = np.flatnonzero(wide(mask, len(self.lanes)))
         live: Any = self.run.blocks[block].live
         values = {name: self.values[name].taken(which) for name in live if name in self.values}

@@ -16,7 +16,7 @@ from ..binary import TensorMap
 from ..isa.banks import BEHIND, FEW_LINES
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
-from .lanes import WORD, Array, begins, distinct, signed, wide
+from .lanes import WORD, Array, begins, distinct, every, lengths, signed, wide
 from .launch import PARAMETERS, SPACE, Launch, Place
 from .leaps import Event
 from .program import MOVES, Program
@@ -94,7 +94,7 @@ def spread(event: Event) -> tuple[Array, Array]:
         return event.lanes[:0], event.lanes[:0]
     active = event.detail if column.known is None else event.detail & column.known
     bits = wide(column.bits, len(event.lanes))
-    if active.all():
+    if every(active):
         return event.lanes, bits
     active = wide(active, len(event.lanes))
     return event.lanes[active], bits[active]
@@ -288,7 +288,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
 
 def _distinct(address: Array, width: int) -> float:
     """Bytes that accesses of this width cover; addresses are sorted."""
-    return float(width + np.minimum(np.diff(address), width).sum())
+    return float(width + np.minimum(address[1:] - address[:-1], width).sum())
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
         column[order] for column in (group, slot, start, stride, count, kept, round_, many)
     )
     cut = begins(group)
-    length = np.diff(np.append(cut, len(group)))
+    length = lengths(cut, len(group))
     low = np.minimum.reduceat(np.minimum(start, start + stride * (count - 1)), cut)
     high = np.maximum.reduceat(np.maximum(start, start + stride * (count - 1)), cut)
     step = np.gcd.reduceat(np.gcd(start - np.repeat(low, length), np.where(count > 1, np.abs(stride), 0)), cut)
@@ -357,7 +357,7 @@ def _rows(
     slot = run.slot[lanes]
     one = run.warp[lanes] if tile.path == "descriptor" else slot
     first = begins(one)  # lanes are in the order of slots and warps
-    cut = np.flatnonzero(start == np.repeat(np.minimum.reduceat(start, first), np.diff(first, append=len(one))))
+    cut = np.flatnonzero(start == np.repeat(np.minimum.reduceat(start, first), lengths(first, len(one))))
     cut = cut[begins(one[cut])]
     slot, start, kept = slot[cut], start[cut], kept[cut]
     at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
@@ -406,7 +406,7 @@ def _starts(
         which, offset = shown[id(event.lanes)]
         column, count = event.values[0], len(event.lanes)
         takes = event.detail if column is None or column.known is None else event.detail & column.known
-        if column is None or not takes.all():
+        if column is None or not every(takes):
             part = np.flatnonzero(wide(takes & (column is not None), count)[which])
             which, offset = which[part], offset[part]
         bits = np.zeros(count, np.int64) if column is None else wide(column.bits, count)
