@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_eighth as zoo
-from zoo_blind import LINES, TOKENS, args, of, picked
-from zoo_edges import LINE, TILE, line, plane, subject
+from zoo_blind import LINES, TOKENS, picked
+from zoo_edges import LINE, TILE, line, plane
 from zoo_forms import drawn
-from zoo_more import shapes
-from zoo_subject import SMS, Problem, cdiv
-
-from carver.compiled.binary import Tensor
+from zoo_subject import Problem, cdiv, shapes, subject
 
 
 def by_tokens(rows: str, cols: str, *more: str) -> Any:
@@ -33,60 +30,47 @@ def sorted_into(p: Problem) -> Any:
 
 SUBJECTS = [
     subject("windows", zoo.smooth_down, shapes("rows cols taps", (8192, 4096, 5), (3000, 5000, 15)), TILE,
-            args("rows cols taps", x=of("float16", "rows", "cols"), w=of("float32", "taps"),
-                 y=of("float16", "rows", "cols")), plane),
+        "x: float16[rows, cols]; w: float32[taps]; y: float16[rows, cols]; rows cols taps", plane),
     subject("windows", zoo.pool_three_by_two, shapes("planes high wide", (4096, 112, 112), (20000, 55, 55)), LINES,
-            lambda p: {**args("high wide", x=of("float32", "planes", "high", "wide"))(p),
-                       "y_ptr": Tensor("float32", (p["planes"], (p["high"] + 1) // 2, (p["wide"] + 1) // 2)),
-                       "out_high": (p["high"] + 1) // 2, "out_wide": (p["wide"] + 1) // 2},
-            lambda p, c: (cdiv((p["high"] + 1) // 2 * ((p["wide"] + 1) // 2), c["BLOCK"]), p["planes"])),
+        "x: float32[planes, high, wide]; high wide; y: float32[planes, (high + 1) // 2, (wide + 1) // 2]; "
+        "out_high = (high + 1) // 2; out_wide = (wide + 1) // 2",
+        "cdiv((high + 1) // 2 * ((wide + 1) // 2), BLOCK), planes"),
     subject("windows", zoo.cut_frames, shapes("sounds length frames hop width", (16, 1 << 20, 4092, 256, 1024),
-                                              (40, 200_000, 1244, 160, 400)), TILE,
-            args("length frames hop width", x=of("float32", "sounds", "length"), w=of("float32", "width"),
-                 y=of("float32", "sounds", "frames", "width")),
-            lambda p, c: (cdiv(p["width"], c["BLOCK_C"]), cdiv(p["frames"], c["BLOCK_R"]), p["sounds"])),
+        (40, 200_000, 1244, 160, 400)), TILE,
+        "x: float32[sounds, length]; w: float32[width]; y: float32[sounds, frames, width]; length frames hop width",
+        "cdiv(width, BLOCK_C), cdiv(frames, BLOCK_R), sounds"),
     subject("atomics", zoo.count_points, shapes("n side", (1 << 23, 512), (1 << 23, 4000)), LINE,
-            args("n", x=of("float32", "n", 2), y=lambda p: Tensor("int32", (p["side"] ** 2,))), line,
-            constants="side", tolerance=0.0, values=places(43, "n", 2, skew=2.0)),
+        "x: float32[n, 2]; y: int32[side ** 2]; n", line, constants="side", tolerance=0.0,
+        values=places(43, "n", 2, skew=2.0)),
     subject("atomics", zoo.add_sorted_rows, shapes("n segments width", (200_000, 3000, 96), (30_000, 30_000, 512)),
-            TOKENS, args("n width", x=of("float32", "n", "width"), to=of("int32", "n"),
-                         y=of("float32", "segments", "width")), by_tokens("n", "width"),
-            values=sorted_into),
+        TOKENS, "x: float32[n, width]; to: int32[n]; y: float32[segments, width]; n width", by_tokens("n", "width"),
+        values=sorted_into),
     subject("atomics", zoo.moments_of_columns, shapes("rows cols each", (65536, 1024, 8), (200_000, 300, 4)), TILE,
-            args("rows cols", x=of("float16", "rows", "cols"), y=of("float32", 2, "cols")),
-            lambda p, c: (cdiv(p["cols"], c["BLOCK_C"]), cdiv(p["rows"], c["BLOCK_R"] * p["each"])),
-            constants="each"),
+        "x: float16[rows, cols]; y: float32[2, cols]; rows cols", "cdiv(cols, BLOCK_C), cdiv(rows, BLOCK_R * each)",
+        constants="each"),
     subject("gathers", zoo.bags, shapes("count each rows width", (65536, 8, 200_000, 64), (5000, 20, 1_000_000, 256)),
-            TOKENS, args("count width", table=of("float16", "rows", "width"), id=of("int32", "count", "each"),
-                         y=of("float16", "count", "width")), by_tokens("count", "width"),
-            constants="each",
-            values=lambda p: {"id_ptr": picked(47, "rows", "count", "each", skew=3.0)(p)}),
+        TOKENS, "table: float16[rows, width]; id: int32[count, each]; y: float16[count, width]; count width",
+        by_tokens("count", "width"), constants="each",
+        values=lambda p: {"id_ptr": picked(47, "rows", "count", "each", skew=3.0)(p)}),
     subject("gathers", zoo.curve, shapes("n size", (1 << 25, 1024), (1 << 24, 1 << 20)), LINE,
-            args("n", x=of("float32", "n"), table=of("float32", "size"), y=of("float32", "n")), line,
-            constants="size", values=places(53, "n")),
+        "x: float32[n]; table: float32[size]; y: float32[n]; n", line, constants="size", values=places(53, "n")),
     subject("gathers", zoo.read_pages, shapes("sequences length width pages page", (64, 4096, 128, 20_000, 16),
-                                              (200, 512, 576, 2000, 64)), TOKENS,
-            args("length width", x=of("bfloat16", "pages", "page", "width"),
-                 page=lambda p: Tensor("int32", (p["sequences"], p["length"] // p["page"])),
-                 y=of("bfloat16", "sequences", "length", "width")), by_tokens("length", "width", "sequences"),
-            constants="page",
-            values=lambda p: {"page_ptr": drawn(59).integers(
-                0, p["pages"], (p["sequences"], p["length"] // p["page"]), dtype=np.int32)}),
+        (200, 512, 576, 2000, 64)), TOKENS,
+        "x: bfloat16[pages, page, width]; page: int32[sequences, length // page]; "
+        "y: bfloat16[sequences, length, width]; length width", by_tokens("length", "width", "sequences"),
+        constants="page",
+        values=lambda p: {"page_ptr": drawn(59).integers(
+            0, p["pages"], (p["sequences"], p["length"] // p["page"]), dtype=np.int32)}),
     subject("spills", zoo.norm_of_gated, shapes("rows cols", (2048, 16384), (8000, 6000)),
-            {"BLOCK": (8192, 16384, 32768), "num_warps": (1, 2, 4, 8, 16)},
-            args("cols", x=of("bfloat16", "rows", "cols"), g=of("bfloat16", "rows", "cols"), w=of("float32", "cols"),
-                 y=of("bfloat16", "rows", "cols")), lambda p, c: (p["rows"],),
-            keep=lambda p, c: p["cols"] <= c["BLOCK"] <= 2.8 * p["cols"]),
+        "BLOCK=8192..32768 num_warps=1..16",
+        "x g: bfloat16[rows, cols]; w: float32[cols]; y: bfloat16[rows, cols]; cols", "rows",
+        keep="cols <= BLOCK <= 2.8 * cols"),
     subject("persistent", zoo.softmax_in_turn, shapes("rows cols", (60_000, 1000), (400_000, 250)),
-            {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK": (256, 1024), "num_warps": (2, 4, 8), "num_stages": (1, 2, 4)},
-            args("rows cols", x=of("float16", "rows", "cols"), y=of("float16", "rows", "cols")),
-            lambda p, c: (4 * SMS,),
-            keep=lambda p, c: p["cols"] <= c["BLOCK"] < 2 * p["cols"] and c["BLOCK_R"] * c["BLOCK"] <= 8192),
+        "BLOCK_R=1..16 BLOCK=256,1024 num_warps=2..8 num_stages=1..4", "x y: float16[rows, cols]; rows cols", "4 * SMS",
+        keep="cols <= BLOCK < 2 * cols and BLOCK_R * BLOCK <= 8192"),
     subject("strides", zoo.swap_heads, shapes("tokens heads width", (40_000, 32, 64), (300_000, 12, 16)),
-            {"BLOCK_T": (1, 4, 16, 32), "BLOCK_H": (1, 2, 4, 16), "num_warps": (2, 4, 8)},
-            args("tokens heads", x=of("float16", "tokens", "heads", "width"),
-                 y=of("float16", "heads", "tokens", "width")),
-            lambda p, c: (cdiv(p["tokens"], c["BLOCK_T"]), cdiv(p["heads"], c["BLOCK_H"])),
-            constants="width",
-            keep=lambda p, c: 1 <= c["BLOCK_T"] * c["BLOCK_H"] * p["width"] / (32 * c["num_warps"]) <= 64),
+        "BLOCK_T=1,4,16,32 BLOCK_H=1,2,4,16 num_warps=2..8",
+        "x: float16[tokens, heads, width]; y: float16[heads, tokens, width]; tokens heads",
+        "cdiv(tokens, BLOCK_T), cdiv(heads, BLOCK_H)", constants="width",
+        keep="1 <= BLOCK_T * BLOCK_H * width / (32 * num_warps) <= 64"),
 ]  # fmt: skip

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from kernels import triton_zoo_eleventh as zoo
 from zoo_blind import LINES, TOKENS, args, of, picked
-from zoo_edges import LINE, TILE, ints, line, subject
+from zoo_edges import LINE, TILE, ints, line
 from zoo_eighth import by_tokens
 from zoo_forms import drawn, starts
-from zoo_more import shapes
-from zoo_subject import Config, Problem, cdiv
+from zoo_subject import Config, Problem, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
 
@@ -73,52 +72,39 @@ def by_page(p: Problem, c: Config) -> tuple[int, ...]:
 
 SUBJECTS = [
     subject("windows", zoo.lattice_step, shapes("high wide", (2048, 2048), (1000, 3000)), TILE,
-            args("high wide", x=of("float32", 9, "high", "wide"), y=of("float32", 9, "high", "wide")), over()),
+        "x y: float32[9, high, wide]; high wide", over()),
     subject("windows", zoo.likeness, shapes("high wide", (3000, 4000), (1080, 1920)), TILE,
-            args("high wide", a=of("float16", "high", "wide"), b=of("float16", "high", "wide"),
-                 y=lambda p: Tensor("float32", (p["high"] - 4, p["wide"] - 4))), over(4)),
+        "a b: float16[high, wide]; y: float32[high - 4, wide - 4]; high wide", over(4)),
     subject("windows", zoo.patches, shapes("high wide side step", (2048, 2048, 16, 8), (1500, 1500, 7, 2)),
-            {"BLOCK_T": (1, 2, 4, 8, 16), "BLOCK_C": (64, 128, 256), "num_warps": (1, 2, 4, 8)},
-            args("high wide", x=of("float16", "high", "wide"),
-                 y=lambda p: Tensor("float16", (patch_count(p), p["side"] ** 2))),
-            lambda p, c: (cdiv(patch_count(p), c["BLOCK_T"]), cdiv(p["side"] ** 2, c["BLOCK_C"])),
-            constants="side step", tolerance=0.0),
+        "BLOCK_T=1..16 BLOCK_C=64..256 num_warps=1..8",
+        args("high wide", x=of("float16", "high", "wide"),
+            y=lambda p: Tensor("float16", (patch_count(p), p["side"] ** 2))),
+        lambda p, c: (cdiv(patch_count(p), c["BLOCK_T"]), cdiv(p["side"] ** 2, c["BLOCK_C"])), constants="side step",
+        tolerance=0.0),
     subject("atomics", zoo.labelled_sums, shapes("n width clusters", (1 << 20, 64, 1000), (200_000, 200, 16)), TOKENS,
-            args("n width", x=of("float16", "n", "width"), label=of("int32", "n"),
-                 y=of("float32", "clusters", "width"), m=of("float32", "clusters")),
-            by_tokens("n", "width"), output="y_ptr m_ptr",
-            values=lambda p: {"label_ptr": picked(251, "clusters", "n")(p)}),
+        "x: float16[n, width]; label: int32[n]; y: float32[clusters, width]; m: float32[clusters]; n width",
+        by_tokens("n", "width"), output="y_ptr m_ptr", values=lambda p: {"label_ptr": picked(251, "clusters", "n")(p)}),
     subject("atomics", zoo.degrees, shapes("n nodes skew", (1 << 23, 1 << 20, 1), (1 << 22, 30_000, 3)), LINE,
-            args("n", **{"from": of("int32", "n")}, to=of("int32", "n"), w=of("float32", "n"),
-                 y=of("float32", "nodes"), z=of("float32", "nodes")), line,
-            output="y_ptr z_ptr", values=ends),
+        "from to: int32[n]; w: float32[n]; y z: float32[nodes]; n", line, output="y_ptr z_ptr", values=ends),
     subject("atomics", zoo.pillars, shapes("n channels cells", (400_000, 64, 40_000), (2_000_000, 16, 200_000)),
-            {"BLOCK_T": (1, 2, 4, 8, 16, 32, 64), "num_warps": (1, 2, 4, 8)},
-            args("n", x=of("int32", "n", "channels"), cell=of("int32", "n"), y=of("int32", "cells", "channels")),
-            lambda p, c: (cdiv(p["n"], c["BLOCK_T"]),), constants="channels", tolerance=0.0,
-            keep=lambda p, c: 1 <= c["BLOCK_T"] * p["channels"] / c["num_warps"] / 32 <= 32, values=points),
+        "BLOCK_T=1..64 num_warps=1..8", "x: int32[n, channels]; cell: int32[n]; y: int32[cells, channels]; n",
+        "cdiv(n, BLOCK_T)", constants="channels", keep="1 <= BLOCK_T * channels / num_warps / 32 <= 32", tolerance=0.0,
+        values=points),
     subject("gathers", zoo.interpolate, shapes("n rows width near apart", (200_000, 50_000, 128, 3, 60),
-                                               (50_000, 400_000, 320, 8, 100_000)), TOKENS,
-            args("n width", at=of("int32", "n", "near"), w=of("float32", "n", "near"),
-                 x=of("float16", "rows", "width"), y=of("float16", "n", "width")), by_tokens("n", "width"),
-            constants="near", values=nearest),
+        (50_000, 400_000, 320, 8, 100_000)), TOKENS,
+        "at: int32[n, near]; w: float32[n, near]; x: float16[rows, width]; y: float16[n, width]; n width",
+        by_tokens("n", "width"), constants="near", values=nearest),
     subject("gathers", zoo.edge_softmax, shapes("nodes most", (200_000, 60), (20_000, 3000)),
-            {"BLOCK": (32, 64, 128, 256, 512), "num_warps": (1, 2, 4)}, graph_args, lambda p, c: (p["nodes"],),
-            values=graph),
+        "BLOCK=32..512 num_warps=1..4", graph_args, "nodes", values=graph),
     subject("gathers", zoo.graded, shapes("n side rough", (8_000_000, 33, 2), (3_000_000, 65, 60)), LINES,
-            args("n", x=of("uint8", "n", 3), table=of("float32", "side", "side", "side", 3),
-                 y=of("float32", "n", 3)), line, constants="side", values=coloured),
+        "x: uint8[n, 3]; table: float32[side, side, side, 3]; y: float32[n, 3]; n", line, constants="side",
+        values=coloured),
     subject("gathers", zoo.pages_copied, shapes("pages copied page", (8000, 4000, 16_384), (200_000, 100_000, 576)),
-            {"BLOCK": (256, 512, 1024, 2048, 4096, 8192), "num_warps": (1, 2, 4, 8)},
-            args("", x=of("float16", "pages", "page"), page=of("int32", "copied"), y=of("float16", "copied", "page")),
-            by_page, constants="page", tolerance=0.0, values=pages),
-    subject("rows", zoo.inverted, shapes("n", (1 << 22,), (1_000_000,)), LINES,
-            args("n", x=of("float32", "n", 6), y=of("float32", "n", 6), z=of("float32", "n")), line,
-            output="y_ptr z_ptr"),
+        "BLOCK=256..8192 num_warps=1..8", "x: float16[pages, page]; page: int32[copied]; y: float16[copied, page]",
+        by_page, constants="page", tolerance=0.0, values=pages),
+    subject("rows", zoo.inverted, shapes("n", (1 << 22,), (1_000_000,)), LINES, "x y: float32[n, 6]; z: float32[n]; n",
+        line, output="y_ptr z_ptr"),
     subject("rows", zoo.split_columns, shapes("rows cols split", (32_768, 4096, 16), (20_000, 1000, 100)),
-            {"BLOCK_R": (4, 8, 16, 32, 64), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
-            args("rows cols", x=of("float16", "rows", "cols"), y=of("float32", "split", "cols"),
-                 z=of("float32", "split", "cols")),
-            lambda p, c: (cdiv(p["cols"], c["BLOCK_C"]), p["split"]), output="y_ptr z_ptr",
-            constants="split"),
+        "BLOCK_R=4..64 BLOCK_C=32..256 num_warps=1..8", "x: float16[rows, cols]; y z: float32[split, cols]; rows cols",
+        "cdiv(cols, BLOCK_C), split", constants="split", output="y_ptr z_ptr"),
 ]  # fmt: skip

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_ninth as zoo
-from zoo_blind import TOKENS, along, args, of, picked
-from zoo_edges import LINE, TILE, line, subject
+from zoo_blind import TOKENS, along, picked
+from zoo_edges import LINE, TILE, line
 from zoo_eighth import by_tokens
 from zoo_forms import drawn
-from zoo_more import shapes
-from zoo_subject import Arrays, Config, Problem, cdiv
+from zoo_subject import Arrays, Config, Problem, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
 
@@ -75,71 +74,48 @@ def kept(p: Problem, c: Config, t: Arrays) -> Any:
 
 SUBJECTS = [
     subject("windows", zoo.atrous, shapes("images channels high wide apart", (16, 64, 128, 128, 2),
-                                          (4, 256, 60, 100, 6)), TILE,
-            args("channels high wide", x=of("float16", "images", "channels", "high", "wide"),
-                 w=of("float32", "channels", 9), y=of("float16", "images", "channels", "high", "wide")),
-            lambda p, c: (cdiv(p["wide"], c["BLOCK_C"]), cdiv(p["high"], c["BLOCK_R"]), p["images"] * p["channels"]),
-            constants="apart"),
+        (4, 256, 60, 100, 6)), TILE,
+        "x: float16[images, channels, high, wide]; w: float32[channels, 9]; y: float16[images, channels, high, wide]; "
+        "channels high wide", "cdiv(wide, BLOCK_C), cdiv(high, BLOCK_R), images * channels", constants="apart"),
     subject("windows", zoo.resample, shapes("sounds length out up down taps", (64, 1 << 19, 570_653, 160, 147, 16),
-                                            (400, 100_000, 50_000, 1, 2, 24)), LINE,
-            args("length out", x=of("float32", "sounds", "length"), h=of("float32", "up", "taps"),
-                 y=of("float32", "sounds", "out")), along("out", "sounds"), constants="up down taps"),
-    subject("windows", zoo.butterfly, shapes("n apart", (1 << 26, 16), (1 << 25, 1 << 14)), LINE,
-            args("n", x=of("float16", "n"), y=of("float16", "n")), line, constants="apart"),
+        (400, 100_000, 50_000, 1, 2, 24)), LINE,
+        "x: float32[sounds, length]; h: float32[up, taps]; y: float32[sounds, out]; length out", along("out", "sounds"),
+        constants="up down taps"),
+    subject("windows", zoo.butterfly, shapes("n apart", (1 << 26, 16), (1 << 25, 1 << 14)), LINE, "x y: float16[n]; n",
+        line, constants="apart"),
     subject("atomics", zoo.scatter_mean, shapes("n groups width", (300_000, 20_000, 64), (60_000, 1000, 300)), TOKENS,
-            args("n width", x=of("float16", "n", "width"), to=of("int32", "n"), sum=of("float32", "groups", "width"),
-                 count=of("float32", "groups")), by_tokens("n", "width"), output="sum_ptr count_ptr",
-            values=lambda p: {"to_ptr": picked(83, "groups", "n", skew=2.0)(p)}),
+        "x: float16[n, width]; to: int32[n]; sum: float32[groups, width]; count: float32[groups]; n width",
+        by_tokens("n", "width"), output="sum_ptr count_ptr",
+        values=lambda p: {"to_ptr": picked(83, "groups", "n", skew=2.0)(p)}),
     subject("atomics", zoo.sort_pass, shapes("n shift each", (1 << 24, 22, 4096), (5_000_000, 0, 2048)),
-            {"BLOCK": (128, 256, 512, 1024, 2048), "num_warps": (1, 2, 4, 8)},
-            args("n", key=of("int32", "n"), first=lambda p: Tensor("int32", (cdiv(p["n"], p["each"]), 4)),
-                 y=of("int32", "n")), lambda p, c: (cdiv(p["n"], p["each"]),), constants="shift each",
-            tolerance=0.0, values=keys),
+        "BLOCK=128..2048 num_warps=1..8", "key: int32[n]; first: int32[cdiv(n, each), 4]; y: int32[n]; n",
+        "cdiv(n, each)", constants="shift each", tolerance=0.0, values=keys),
     subject("atomics", zoo.vote_lines, shapes("n distances angles", (1 << 20, 900, 32), (200_000, 3000, 90)), LINE,
-            args("n", x=lambda p: Tensor("float32", (2 * p["n"],)), cos=of("float32", "angles"),
-                 sin=of("float32", "angles"), y=lambda p: Tensor("int32", (p["angles"] * p["distances"],))),
-            line, constants="distances angles", values=points),
+        "x: float32[2 * n]; cos sin: float32[angles]; y: int32[angles * distances]; n", line,
+        constants="distances angles", values=points),
     subject("gathers", zoo.score_edges, shapes("n nodes width", (1_000_000, 50_000, 64), (300_000, 100_000, 256)),
-            {"BLOCK_T": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4, 8)},
-            args("n", x=of("float16", "nodes", "width"), to=of("int32", "n"), y=of("float32", "n"),
-                 **{"from": of("int32", "n")}),
-            lambda p, c: (cdiv(p["n"], c["BLOCK_T"]),),
-            constants="width", values=ends,
-            keep=lambda p, c: 2 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64),
+        "BLOCK_T=1..32 num_warps=1..8", "x: float16[nodes, width]; to: int32[n]; y: float32[n]; from: int32[n]; n",
+        "cdiv(n, BLOCK_T)", constants="width", keep="2 <= BLOCK_T * width / num_warps / 32 <= 64", values=ends),
     subject("gathers", zoo.sparse_ell, shapes("rows cols each", (500_000, 500_000, 16), (2_000_000, 20_000, 7)), LINE,
-            args("rows", value=of("float32", "each", "rows"), col=of("int32", "each", "rows"),
-                 x=of("float32", "cols"), y=of("float32", "rows")), lambda p, c: (cdiv(p["rows"], c["BLOCK"]),),
-            constants="each",
-            values=lambda p: {"col_ptr": picked(89, "cols", "each", "rows")(p)}),
+        "value: float32[each, rows]; col: int32[each, rows]; x: float32[cols]; y: float32[rows]; rows",
+        "cdiv(rows, BLOCK)", constants="each", values=lambda p: {"col_ptr": picked(89, "cols", "each", "rows")(p)}),
     subject("gathers", zoo.add_position_bias, shapes("windows heads cells", (512, 16, 49), (64, 24, 256)), LINE,
-            args("cells", x=of("float16", "windows", "heads", "cells", "cells"),
-                 table=lambda p: Tensor("float32", ((2 * round(p["cells"] ** 0.5) - 1) ** 2, p["heads"])),
-                 at=of("int32", "cells", "cells"), y=of("float16", "windows", "heads", "cells", "cells")),
-            lambda p, c: (cdiv(p["cells"] ** 2, c["BLOCK"]), p["windows"] * p["heads"]), constants="heads",
-            values=relative),
+        "x: float16[windows, heads, cells, cells]; table: float32[(2 * round(cells ** 0.5) - 1) ** 2, heads]; "
+        "at: int32[cells, cells]; y: float16[windows, heads, cells, cells]; cells",
+        "cdiv(cells ** 2, BLOCK), windows * heads", constants="heads", values=relative),
     subject("rows", zoo.top_of_rows, shapes("rows cols top", (32768, 256, 8), (4000, 1000, 4)),
-            {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK": (256, 1024), "num_warps": (1, 2, 4, 8)},
-            args("rows cols", x=of("float32", "rows", "cols"), y=of("float32", "rows", "top")),
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),),
-            constants="top", keep=lambda p, c: p["cols"] <= c["BLOCK"] < 2 * p["cols"]
-            and 2 <= c["BLOCK_R"] * c["BLOCK"] / c["num_warps"] / 32 <= 64),
-    subject("rows", zoo.pack_bits, shapes("n", (1 << 22,), (3_000_000,)),
-            {"BLOCK": (16, 32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
-            args("n", x=of("float16", "n", 32), y=of("int32", "n")), line,
-            keep=lambda p, c: 2 <= c["BLOCK"] / c["num_warps"] <= 64),
-    subject("rows", zoo.dropout, shapes("n seed", (1 << 26, 7), (20_000_000, 11)), LINE,
-            args("n seed", x=of("bfloat16", "n"), r=of("bfloat16", "n"), y=of("bfloat16", "n")), line,
-            got=kept),
+        "BLOCK_R=1..16 BLOCK=256,1024 num_warps=1..8", "x: float32[rows, cols]; y: float32[rows, top]; rows cols",
+        "cdiv(rows, BLOCK_R)", constants="top",
+        keep="cols <= BLOCK < 2 * cols and 2 <= BLOCK_R * BLOCK / num_warps / 32 <= 64"),
+    subject("rows", zoo.pack_bits, shapes("n", (1 << 22,), (3_000_000,)), "BLOCK=16..256 num_warps=1..8",
+        "x: float16[n, 32]; y: int32[n]; n", line, keep="2 <= BLOCK / num_warps <= 64"),
+    subject("rows", zoo.dropout, shapes("n seed", (1 << 26, 7), (20_000_000, 11)), LINE, "x r y: bfloat16[n]; n seed",
+        line, got=kept),
     subject("products", zoo.ternary_gemv, shapes("rows cols", (14336, 4096), (4096, 14336)),
-            {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_K": (16, 32, 64, 128), "num_warps": (1, 2, 4, 8)},
-            lambda p: {"w_ptr": Tensor("int32", (p["rows"], p["cols"] // 16)), "x_ptr": Tensor("float16", (p["cols"],)),
-                       "s_ptr": Tensor("float32", (p["rows"],)), "y_ptr": Tensor("float32", (p["rows"],)),
-                       "rows": p["rows"]},
-            lambda p, c: (cdiv(p["rows"], c["BLOCK_R"]),), constants="cols",
-            keep=lambda p, c: p["cols"] // 16 % c["BLOCK_K"] == 0
-            and 1 <= c["BLOCK_R"] * c["BLOCK_K"] / c["num_warps"] / 32 <= 16),
+        "BLOCK_R=1..16 BLOCK_K=16..128 num_warps=1..8",
+        "w: int32[rows, cols // 16]; x: float16[cols]; s y: float32[rows]; rows", "cdiv(rows, BLOCK_R)",
+        constants="cols", keep="cols // 16 % BLOCK_K == 0 and 1 <= BLOCK_R * BLOCK_K / num_warps / 32 <= 16"),
     subject("rows", zoo.adam_chunks, shapes("tensors most chunk", (400, 1_000_000, 65536), (3000, 20_000, 4096)),
-            {"BLOCK": (256, 512, 1024, 2048, 4096), "num_warps": (2, 4, 8)}, adam_args,
-            lambda p, c: (len(chunks(p)["size_ptr"]),), constants="chunk", values=chunks,
-            in_place=("m_ptr", "v_ptr")),
+        "BLOCK=256..4096 num_warps=2..8", adam_args, lambda p, c: (len(chunks(p)["size_ptr"]),), constants="chunk",
+        values=chunks, in_place=("m_ptr", "v_ptr")),
 ]  # fmt: skip

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from kernels import triton_zoo_thirteenth as zoo
 from zoo_blind import LINES, args, of, picked
-from zoo_edges import LINE, line, subject
+from zoo_edges import LINE, line
 from zoo_eleventh import over
 from zoo_forms import drawn, starts
-from zoo_more import shapes
-from zoo_subject import Arrays, Problem, cdiv
+from zoo_subject import Arrays, Problem, cdiv, shapes, subject
 from zoo_twelfth import fits
 
 from carver.compiled.binary import Tensor
@@ -229,73 +228,50 @@ def turns(p: Problem) -> dict[str, Any]:
 WIDE = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 SUBJECTS = [
     subject("windows", zoo.laplace_13, shapes("deep high wide", (256, 512, 512), (100, 300, 700)),
-            {"BLOCK_Z": (1, 2, 4), "BLOCK_R": (1, 2, 4, 8), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)},
-            args("deep high wide", x=of("float32", "deep", "high", "wide"), y=of("float32", "deep", "high", "wide")),
-            lambda p, c: (*over()(p, c), cdiv(p["deep"], c["BLOCK_Z"])), laplace_want, most=16),
+        "BLOCK_Z=1..4 BLOCK_R=1..8 BLOCK_C=32..256 num_warps=1..8", "x y: float32[deep, high, wide]; deep high wide",
+        lambda p, c: (*over()(p, c), cdiv(p["deep"], c["BLOCK_Z"])), want=laplace_want, most=16),
     subject("windows", zoo.non_local_means, shapes("high wide reach strength", (1080, 1920, 2, 0.5),
-                                                   (600, 750, 4, 0.2)), WIDE,
-            lambda p: {"x_ptr": Tensor("float32", tuple(p[n] + 2 * p["reach"] + 2 for n in ("high", "wide"))),
-                       **args("high wide reach strength", y=of("float32", "high", "wide"))(p)},
-            over(), means_want, most=16),
+        (600, 750, 4, 0.2)), WIDE,
+        lambda p: {"x_ptr": Tensor("float32", tuple(p[n] + 2 * p["reach"] + 2 for n in ("high", "wide"))),
+            **args("high wide reach strength", y=of("float32", "high", "wide"))(p)}, over(), want=means_want, most=16),
     subject("windows", zoo.opening, shapes("high wide", (4320, 7680), (2000, 3000)), WIDE,
-            args("high wide", x=of("uint8", "high", "wide"), y=of("uint8", "high", "wide")), over(), opened_want,
-            tolerance=0.0),
-    subject("windows", zoo.resize_by_table,
-            shapes("planes high wide out_high out_wide taps", (3, 2160, 3840, 1296, 2304, 8),
-                   (16, 500, 700, 1100, 1540, 4)), WIDE,
-            args("high wide out_high out_wide", x=of("float16", "planes", "high", "wide"), top=of("int32", "out_high"),
-                 down=of("float32", "out_high", "taps"), left=of("int32", "out_wide"),
-                 across=of("float32", "out_wide", "taps"), y=of("float16", "planes", "out_high", "out_wide")),
-            lambda p, c: (cdiv(p["out_wide"], c["BLOCK_C"]), cdiv(p["out_high"], c["BLOCK_R"]), p["planes"]),
-            resize_want, constants="taps", values=begins, most=16),
+        "x y: uint8[high, wide]; high wide", over(), want=opened_want, tolerance=0.0),
+    subject("windows", zoo.resize_by_table, shapes("planes high wide out_high out_wide taps",
+        (3, 2160, 3840, 1296, 2304, 8), (16, 500, 700, 1100, 1540, 4)), WIDE,
+        "x: float16[planes, high, wide]; top: int32[out_high]; down: float32[out_high, taps]; left: int32[out_wide]; "
+        "across: float32[out_wide, taps]; y: float16[planes, out_high, out_wide]; high wide out_high out_wide",
+        "cdiv(out_wide, BLOCK_C), cdiv(out_high, BLOCK_R), planes", want=resize_want, constants="taps", values=begins,
+        most=16),
     subject("atomics", zoo.deposit, shapes("n side sorted", (1 << 21, 100, 1), (700_000, 256, 0)), LINES,
-            lambda p: {"place_ptr": Tensor("float32", (3, p["n"])), "mass_ptr": Tensor("float32", (p["n"],)),
-                       "y_ptr": Tensor("float32", (p["side"] ** 3,)), "n": p["n"]},
-            line, deposit_want, constants="side", values=particles),
+        "place: float32[3, n]; mass: float32[n]; y: float32[side ** 3]; n", line, want=deposit_want, constants="side",
+        values=particles),
     subject("atomics", zoo.newest, shapes("n keys skew", (1 << 23, 1 << 20, 2.0), (3_000_000, 3000, 1.0)), LINE,
-            args("n", key=of("int32", "n"), time=of("int32", "n"), y=of("int64", "keys")), line, newest_want,
-            tolerance=0.0, values=lambda p: {"key_ptr": picked(367, "keys", "n", skew=p["skew"])(p)}),
+        "key time: int32[n]; y: int64[keys]; n", line, want=newest_want, tolerance=0.0,
+        values=lambda p: {"key_ptr": picked(367, "keys", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.hook, shapes("n nodes apart each", (1 << 22, 1_000_000, 0, 3), (5_000_000, 400_000, 50, 8)),
-            LINE, args("n", **{"from": of("int32", "n")}, to=of("int32", "n"), root=of("int32", "nodes"),
-                       y=of("int32", "nodes")), line, hook_want, tolerance=0.0, values=edges),
+        LINE, "from to: int32[n]; root y: int32[nodes]; n", line, want=hook_want, tolerance=0.0, values=edges),
     subject("atomics", zoo.expert_down, shapes("tokens experts top skew inner width", (4096, 8, 2, 1.0, 2048, 2048),
-                                               (1500, 64, 8, 1.0, 512, 1500)),
-            {"BLOCK_M": (32, 64, 128), "BLOCK_N": (64, 128, 256), "BLOCK_K": (32, 64), "num_warps": (4, 8),
-             "num_stages": (2, 3, 4)},
-            expert_args,
-            lambda p, c: (cdiv(p["width"], c["BLOCK_N"]), len(slots(p)[0]) // c["BLOCK_M"]), expert_want,
-            constants="inner", keep=fits,
-            values=lambda p: dict(zip(("token_ptr", "expert_ptr"), slots(p), strict=True))),
+        (1500, 64, 8, 1.0, 512, 1500)), "BLOCK_M=32..128 BLOCK_N=64..256 BLOCK_K=32,64 num_warps=4,8 num_stages=2,3,4",
+        expert_args, lambda p, c: (cdiv(p["width"], c["BLOCK_N"]), len(slots(p)[0]) // c["BLOCK_M"]), want=expert_want,
+        constants="inner", keep=fits, values=lambda p: dict(zip(("token_ptr", "expert_ptr"), slots(p), strict=True))),
     subject("gathers", zoo.quantised_bags, shapes("bags most rows width skew", (100_000, 30, 1_000_000, 128, 1.5),
-                                                  (4000, 500, 50_000, 256, 1.0)),
-            {"BLOCK_T": (1, 2, 4, 8, 16, 32), "num_warps": (1, 2, 4, 8)}, bags_args, lambda p, c: (p["bags"],),
-            bags_want, constants="width", values=bags,
-            keep=lambda p, c: 1 <= c["BLOCK_T"] * p["width"] / c["num_warps"] / 32 <= 64),
+        (4000, 500, 50_000, 256, 1.0)), "BLOCK_T=1..32 num_warps=1..8", bags_args, "bags", want=bags_want,
+        constants="width", keep="1 <= BLOCK_T * width / num_warps / 32 <= 64", values=bags),
     subject("gathers", zoo.chosen_attention, shapes("tokens heads width rows count scale",
-                                                    (1024, 16, 128, 100_000, 2048, 0.088),
-                                                    (300, 32, 256, 8000, 512, 0.0625)),
-            {"BLOCK_N": (16, 32, 64, 128), "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3)},
-            lambda p: {"q_ptr": Tensor("bfloat16", (p["tokens"], p["heads"], p["width"])),
-                       "x_ptr": Tensor("bfloat16", (p["rows"], p["width"])),
-                       "chosen_ptr": Tensor("int32", (p["tokens"], p["count"])),
-                       "y_ptr": Tensor("bfloat16", (p["tokens"], p["heads"], p["width"])), "scale": p["scale"]},
-            lambda p, c: (p["tokens"],), chosen_want, constants="count heads width",
-            values=lambda p: {"chosen_ptr": picked(373, "rows", "tokens", "count")(p)},
-            keep=lambda p, c: c["BLOCK_N"] * p["width"] / c["num_warps"] / 32 <= 128),
-    subject("gathers", zoo.forest, shapes("n trees features depth", (200_000, 50, 32, 6), (60_000, 120, 100, 8)),
-            LINES,
-            lambda p: {"x_ptr": Tensor("float32", (p["n"], p["features"])),
-                       "feature_ptr": Tensor("int32", (p["trees"], (1 << p["depth"]) - 1)),
-                       "limit_ptr": Tensor("float32", (p["trees"], (1 << p["depth"]) - 1)),
-                       "leaf_ptr": Tensor("float32", (p["trees"], 1 << p["depth"])),
-                       "y_ptr": Tensor("float32", (p["n"],)), "n": p["n"], "trees": p["trees"]},
-            line, forest_want, constants="features depth", values=lambda p: {
-                "feature_ptr": drawn(379).integers(0, p["features"], (p["trees"], (1 << p["depth"]) - 1), np.int32)}),
+        (1024, 16, 128, 100_000, 2048, 0.088), (300, 32, 256, 8000, 512, 0.0625)),
+        "BLOCK_N=16..128 num_warps=1..8 num_stages=1,2,3",
+        "q: bfloat16[tokens, heads, width]; x: bfloat16[rows, width]; chosen: int32[tokens, count]; "
+        "y: bfloat16[tokens, heads, width]; scale", "tokens", want=chosen_want, constants="count heads width",
+        keep="BLOCK_N * width / num_warps / 32 <= 128",
+        values=lambda p: {"chosen_ptr": picked(373, "rows", "tokens", "count")(p)}),
+    subject("gathers", zoo.forest, shapes("n trees features depth", (200_000, 50, 32, 6), (60_000, 120, 100, 8)), LINES,
+        "x: float32[n, features]; feature: int32[trees, (1 << depth) - 1]; limit: float32[trees, (1 << depth) - 1]; "
+        "leaf: float32[trees, 1 << depth]; y: float32[n]; n trees", line, want=forest_want, constants="features depth",
+        values=lambda p: {
+            "feature_ptr": drawn(379).integers(0, p["features"], (p["trees"], (1 << p["depth"]) - 1), np.int32)}),
     subject("gathers", zoo.backproject, shapes("side angles detectors", (1024, 180, 1449), (500, 400, 520)), WIDE,
-            args("side angles detectors", x=of("float32", "angles", "detectors"), cos=of("float32", "angles"),
-                 sin=of("float32", "angles"), y=of("float32", "side", "side")),
-            lambda p, c: (cdiv(p["side"], c["BLOCK_C"]), cdiv(p["side"], c["BLOCK_R"])), backproject_want,
-            values=turns, most=16),
+        "x: float32[angles, detectors]; cos sin: float32[angles]; y: float32[side, side]; side angles detectors",
+        "cdiv(side, BLOCK_C), cdiv(side, BLOCK_R)", want=backproject_want, values=turns, most=16),
 ]  # fmt: skip
 SMALL = {name: shapes(names, row) for name, names, row in (
     ("laplace_13", "deep high wide", (5, 9, 40)), ("non_local_means", "high wide reach strength", (9, 40, 1, 0.3)),
