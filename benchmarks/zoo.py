@@ -18,7 +18,8 @@ lost; a second call goes on where the first ended. Needs PyTorch and Triton. `sc
 what the compiler makes of them, with no GPU; or scores what `predict` wrote down before they were measured, or `again`
 of the tables in `tests/data`, many at a time. Kernels marked `unseen` are only scored: neither their times nor their
 rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks kernels
-that have a reference at small sizes on the CPU; others' stand at commits c7394a82 and, of the twelfth, 4402e36f.
+that have a reference at small sizes on the CPU; others' stand at commits c7394a82, of the
+twelfth 4402e36f, and of the thirteenth e9ec61cc.
 """
 
 from __future__ import annotations

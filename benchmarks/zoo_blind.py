@@ -15,20 +15,11 @@ from zoo_edges import LINE, TILE, line, plane
 from zoo_forms import drawn
 from zoo_subject import cdiv, shapes, subject
 
-from carver.compiled.binary import Tensor
-
 TOKENS = {"BLOCK_T": (1, 2, 4, 8, 16, 32), "BLOCK_C": (16, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 LINES = {"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4, 8)}
 
 
-def of(dtype: str, *axes: str | int) -> Any:
-    """A tensor of a problem's extents, by their names."""
-    return lambda p: Tensor(dtype, tuple(p[n] if isinstance(n, str) else n for n in axes))
-
-
-def args(numbers: str = "", **tensors: Any) -> Any:
-    """Tensors, then numbers by the names of a problem's."""
-    return lambda p: {**{f"{n}_ptr": made(p) for n, made in tensors.items()}, **{n: p[n] for n in numbers.split()}}
+IMAGE = "x y: {}[rows, cols]; rows cols"
 
 
 def along(size: str, count: str, block: str = "BLOCK") -> Any:
@@ -40,15 +31,11 @@ def picked(seed: int, most: str, *axes: str, skew: float = 1.0, dtype: Any = np.
     return lambda p: (drawn(seed).random([p[n] for n in axes]) ** skew * p[most]).astype(dtype)
 
 
-def image(dtype: str, out: str = "") -> Any:
-    return args("rows cols", x=of(dtype, "rows", "cols"), y=of(out or dtype, "rows", "cols"))
-
-
 LISTED = [
-    subject("windows", zoo.dilate, shapes("rows cols side", (4320, 7680, 3), (2000, 3000, 5)), TILE, image("uint8"),
-        plane, constants="side"),
-    subject("windows", zoo.box_blur, shapes("rows cols reach", (4096, 8192, 4), (3000, 1500, 7)), TILE, image("uint8"),
-        plane, constants="reach"),
+    subject("windows", zoo.dilate, shapes("rows cols side", (4320, 7680, 3), (2000, 3000, 5)), TILE,
+        IMAGE.format("uint8"), plane, constants="side"),
+    subject("windows", zoo.box_blur, shapes("rows cols reach", (4096, 8192, 4), (3000, 1500, 7)), TILE,
+        IMAGE.format("uint8"), plane, constants="reach"),
     subject("windows", zoo.median_of_five, shapes("signals length", (64, 1 << 20), (20000, 1500)), LINE,
         "x y: float32[signals, length]; length", along("length", "signals")),
     subject("windows", zoo.halve_volume, shapes("volumes deep high wide", (64, 64, 128, 128), (512, 30, 56, 60)), LINES,
@@ -57,8 +44,8 @@ LISTED = [
     subject("windows", zoo.frames_energy, shapes("signals length frames hop width", (256, 441000, 1720, 256, 512),
         (64, 960000, 23996, 40, 160)), LINES, "x: float32[signals, length]; y: float32[signals, frames]; length frames",
         along("frames", "signals"), constants="hop width"),
-    subject("windows", zoo.laplace_double, shapes("rows cols", (4096, 4096), (1800, 3600)), TILE, image("float64"),
-        plane, most=16),
+    subject("windows", zoo.laplace_double, shapes("rows cols", (4096, 4096), (1800, 3600)), TILE,
+        IMAGE.format("float64"), plane, most=16),
     subject("windows", zoo.conv_depth_3d, shapes("planes rows cols", (128, 512, 512), (200, 200, 300)), TILE,
         "x: float16[planes, rows, cols]; w: float16[27]; y: float16[planes, rows, cols]; rows cols",
         lambda p, c: (*plane(p, c), p["planes"] - 2), most=16),

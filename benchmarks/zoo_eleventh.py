@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_eleventh as zoo
-from zoo_blind import LINES, TOKENS, args, of, picked
+from zoo_blind import LINES, TOKENS, picked
 from zoo_edges import LINE, TILE, ints, line
 from zoo_eighth import by_tokens
 from zoo_forms import drawn, starts
@@ -19,10 +19,6 @@ from carver.compiled.binary import Tensor
 
 def over(high: int = 0) -> Any:
     return lambda p, c: (cdiv(p["wide"] - high, c["BLOCK_C"]), cdiv(p["high"] - high, c["BLOCK_R"]))
-
-
-def patch_count(p: Problem) -> int:
-    return ((p["high"] - p["side"]) // p["step"] + 1) * ((p["wide"] - p["side"]) // p["step"] + 1)
 
 
 def ends(p: Problem) -> dict[str, Any]:
@@ -77,10 +73,9 @@ SUBJECTS = [
         "a b: float16[high, wide]; y: float32[high - 4, wide - 4]; high wide", over(4)),
     subject("windows", zoo.patches, shapes("high wide side step", (2048, 2048, 16, 8), (1500, 1500, 7, 2)),
         "BLOCK_T=1..16 BLOCK_C=64..256 num_warps=1..8",
-        args("high wide", x=of("float16", "high", "wide"),
-            y=lambda p: Tensor("float16", (patch_count(p), p["side"] ** 2))),
-        lambda p, c: (cdiv(patch_count(p), c["BLOCK_T"]), cdiv(p["side"] ** 2, c["BLOCK_C"])), constants="side step",
-        tolerance=0.0),
+        "x: float16[high, wide]; y: float16[((high - side) // step + 1) * ((wide - side) // step + 1), side ** 2]; "
+        "high wide", "cdiv(((high - side) // step + 1) * ((wide - side) // step + 1), BLOCK_T), "
+        "cdiv(side ** 2, BLOCK_C)", constants="side step", tolerance=0.0),
     subject("atomics", zoo.labelled_sums, shapes("n width clusters", (1 << 20, 64, 1000), (200_000, 200, 16)), TOKENS,
         "x: float16[n, width]; label: int32[n]; y: float32[clusters, width]; m: float32[clusters]; n width",
         by_tokens("n", "width"), output="y_ptr m_ptr", values=lambda p: {"label_ptr": picked(251, "clusters", "n")(p)}),

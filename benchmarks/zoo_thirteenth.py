@@ -9,63 +9,14 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_thirteenth as zoo
-from zoo_blind import LINES, args, of, picked
+from zoo_blind import LINES, picked
 from zoo_edges import LINE, line
 from zoo_eleventh import over
 from zoo_forms import drawn, starts
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
+from zoo_subject import Problem, cdiv, shapes, subject
 from zoo_twelfth import fits
 
 from carver.compiled.binary import Tensor
-
-
-def laplace_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"]
-    padded, total = torch.nn.functional.pad(x, [2] * 6), -7.5 * x
-    for axis in range(3):
-        for k in (-2, -1, 1, 2):
-            part = padded
-            for other in range(3):
-                part = part.narrow(other, 2 + k * (other == axis), x.shape[other])
-            total = total + (4 / 3 if abs(k) == 1 else -1 / 12) * part
-    return total
-
-
-def means_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, reach, high, wide = t["x_ptr"], p["reach"], p["high"], p["wide"]
-    total, weights = torch.zeros(high, wide, device=x.device), torch.zeros(high, wide, device=x.device)
-    here = x[reach : reach + high + 2, reach : reach + wide + 2]
-    for i in range(2 * reach + 1):
-        for j in range(2 * reach + 1):
-            there = x[i : i + high + 2, j : j + wide + 2]
-            apart = torch.nn.functional.avg_pool2d((here - there).square()[None], 3, 1, divisor_override=1)[0]
-            weight = (-apart * p["strength"]).exp()
-            total, weights = total + weight * there[1:-1, 1:-1], weights + weight
-    return total / weights
-
-
-def opened_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    def most(x: Any, outside: float) -> Any:
-        x = torch.nn.functional.pad(x, [1] * 4, value=outside)
-        parts = (x[1:-1, :-2], x[1:-1, 2:], x[:-2, 1:-1], x[2:, 1:-1])
-        return torch.stack([x[1:-1, 1:-1], *parts]).amax(0)
-
-    return most(-most(-t["x_ptr"].float(), -255.0), 0.0)
-
-
-def resize_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    taps = torch.arange(p["taps"], device=t["x_ptr"].device)
-    rows = t["x_ptr"].float()[:, t["top_ptr"].long()[:, None] + taps]
-    x = (rows * t["down_ptr"][None, :, :, None]).sum(2)
-    return (x[:, :, t["left_ptr"].long()[:, None] + taps] * t["across_ptr"]).sum(3)
 
 
 def begins(p: Problem) -> dict[str, Any]:
@@ -74,23 +25,6 @@ def begins(p: Problem) -> dict[str, Any]:
         return np.clip(np.round(middle - p["taps"] / 2), 0, size - p["taps"]).astype(np.int32)
 
     return {"top_ptr": along(p["high"], p["out_high"]), "left_ptr": along(p["wide"], p["out_wide"])}
-
-
-def deposit_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    place, side = t["place_ptr"], p["side"]
-    low = place.int()
-    part = place - low
-    total = torch.zeros(side**3, device=place.device, dtype=torch.float64)
-    for corner in range(8):
-        step = [corner >> axis & 1 for axis in range(3)]
-        share, cell = t["mass_ptr"].double(), 0
-        for axis in range(3):
-            share = share * (part[axis] if step[axis] else 1 - part[axis])
-            cell = cell * side + (low[axis].long() + step[axis]) % side
-        total.index_put_((cell,), share, True)
-    return total.float()
 
 
 def particles(p: Problem) -> dict[str, Any]:
@@ -104,13 +38,6 @@ def particles(p: Problem) -> dict[str, Any]:
     return {"place_ptr": place}
 
 
-def newest_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    event = (t["time_ptr"].long() << 32) + torch.arange(p["n"], device=t["time_ptr"].device)
-    return event.new_zeros(p["keys"]).scatter_reduce_(0, t["key_ptr"].long(), event, "amax")
-
-
 def edges(p: Problem) -> dict[str, Any]:
     """Any two nodes, or in order and near each other; components of some nodes each."""
     draw = drawn(349)
@@ -120,15 +47,6 @@ def edges(p: Problem) -> dict[str, Any]:
     b = np.clip(a + away, 0, p["nodes"] - 1) if p["apart"] else draw.integers(0, p["nodes"], p["n"])
     root = np.arange(p["nodes"]) // p["each"] * p["each"]
     return {"from_ptr": a.astype(np.int32), "to_ptr": b.astype(np.int32), "root_ptr": root.astype(np.int32)}
-
-
-def hook_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, b = (t["root_ptr"][t[n].long()].long() for n in ("from_ptr", "to_ptr"))
-    kept = a != b
-    low, top = torch.minimum(a, b)[kept], torch.maximum(a, b)[kept]
-    return a.new_zeros(p["nodes"]).scatter_reduce_(0, low, top, "amax").int()
 
 
 def slots(p: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -153,13 +71,6 @@ def expert_args(p: Problem) -> dict[str, Any]:
             "tokens": p["tokens"], "width": width}  # fmt: skip
 
 
-def expert_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float().reshape(-1, 128, p["inner"])
-    out = x @ t["w_ptr"].float()[t["expert_ptr"].long()]
-    out = out.reshape(-1, p["width"]) * t["gate_ptr"][:, None]
-    return out.new_zeros(p["tokens"] + 1, p["width"]).index_add_(0, t["token_ptr"].long(), out)[:-1]
-
-
 def bags(p: Problem) -> dict[str, Any]:
     start = starts(p, "bags", "most")
     return {"start_ptr": start, "id_ptr": (drawn(359).random(start[-1]) ** p["skew"] * p["rows"]).astype(np.int32)}
@@ -172,54 +83,6 @@ def bags_args(p: Problem) -> dict[str, Any]:
             "y_ptr": Tensor("float32", (p["bags"], p["width"]))}  # fmt: skip
 
 
-def bags_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row, start = t["id_ptr"].long(), t["start_ptr"].long()
-    bag = torch.repeat_interleave(torch.arange(p["bags"], device=row.device), start.diff())
-    out = torch.zeros(p["bags"], p["width"], device=row.device)
-    return out.index_add_(0, bag, t["table_ptr"][row].float() * t["scale_ptr"][row, None])
-
-
-def chosen_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    found = []
-    for q, chosen in zip(t["q_ptr"].float(), t["chosen_ptr"].long(), strict=True):
-        x = t["x_ptr"][chosen].float()
-        found.append(torch.softmax(q @ x.T * p["scale"], 1) @ x)
-    return torch.stack(found)
-
-
-def forest_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, inner = t["x_ptr"], (1 << p["depth"]) - 1
-    total, at = torch.zeros(p["n"], device=x.device), torch.arange(p["n"], device=x.device)
-    for tree in range(p["trees"]):
-        node = torch.zeros_like(at)
-        for _ in range(p["depth"]):
-            near = x[at, t["feature_ptr"][tree, node].long()]
-            node = 2 * node + 1 + (near > t["limit_ptr"][tree, node]).long()
-        total += t["leaf_ptr"][tree, node - inner]
-    return total
-
-
-def backproject_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, side = t["x_ptr"], p["side"]
-    middle = torch.arange(side, device=x.device) - 0.5 * side
-    total = torch.zeros(side, side, device=x.device)
-    for ray, cosine, sine in zip(x, t["cos_ptr"], t["sin_ptr"], strict=True):
-        at = middle[None] * cosine + middle[:, None] * sine + 0.5 * p["detectors"] + 1
-        left = at.floor().clamp(0, p["detectors"]).long()
-        padded = torch.nn.functional.pad(ray, [1, 1])
-        part = padded[left] + (at - left) * (padded[left + 1] - padded[left])
-        total += torch.where((at >= 0) & (at < p["detectors"] + 1), part, 0.0)
-    return total / p["angles"]
-
-
 def turns(p: Problem) -> dict[str, Any]:
     angle = np.arange(p["angles"]) * math.pi / p["angles"]
     return {"cos_ptr": np.cos(angle).astype(np.float32), "sin_ptr": np.sin(angle).astype(np.float32)}
@@ -229,59 +92,47 @@ WIDE = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps":
 SUBJECTS = [
     subject("windows", zoo.laplace_13, shapes("deep high wide", (256, 512, 512), (100, 300, 700)),
         "BLOCK_Z=1..4 BLOCK_R=1..8 BLOCK_C=32..256 num_warps=1..8", "x y: float32[deep, high, wide]; deep high wide",
-        lambda p, c: (*over()(p, c), cdiv(p["deep"], c["BLOCK_Z"])), want=laplace_want, most=16),
+        lambda p, c: (*over()(p, c), cdiv(p["deep"], c["BLOCK_Z"])), most=16),
     subject("windows", zoo.non_local_means, shapes("high wide reach strength", (1080, 1920, 2, 0.5),
         (600, 750, 4, 0.2)), WIDE,
-        lambda p: {"x_ptr": Tensor("float32", tuple(p[n] + 2 * p["reach"] + 2 for n in ("high", "wide"))),
-            **args("high wide reach strength", y=of("float32", "high", "wide"))(p)}, over(), want=means_want, most=16),
+        "x: float32[high + 2 * reach + 2, wide + 2 * reach + 2]; y: float32[high, wide]; high wide reach strength",
+        over(), most=16),
     subject("windows", zoo.opening, shapes("high wide", (4320, 7680), (2000, 3000)), WIDE,
-        "x y: uint8[high, wide]; high wide", over(), want=opened_want, tolerance=0.0),
+        "x y: uint8[high, wide]; high wide", over(), tolerance=0.0),
     subject("windows", zoo.resize_by_table, shapes("planes high wide out_high out_wide taps",
         (3, 2160, 3840, 1296, 2304, 8), (16, 500, 700, 1100, 1540, 4)), WIDE,
         "x: float16[planes, high, wide]; top: int32[out_high]; down: float32[out_high, taps]; left: int32[out_wide]; "
         "across: float32[out_wide, taps]; y: float16[planes, out_high, out_wide]; high wide out_high out_wide",
-        "cdiv(out_wide, BLOCK_C), cdiv(out_high, BLOCK_R), planes", want=resize_want, constants="taps", values=begins,
+        "cdiv(out_wide, BLOCK_C), cdiv(out_high, BLOCK_R), planes", constants="taps", values=begins,
         most=16),
     subject("atomics", zoo.deposit, shapes("n side sorted", (1 << 21, 100, 1), (700_000, 256, 0)), LINES,
-        "place: float32[3, n]; mass: float32[n]; y: float32[side ** 3]; n", line, want=deposit_want, constants="side",
+        "place: float32[3, n]; mass: float32[n]; y: float32[side ** 3]; n", line, constants="side",
         values=particles),
     subject("atomics", zoo.newest, shapes("n keys skew", (1 << 23, 1 << 20, 2.0), (3_000_000, 3000, 1.0)), LINE,
-        "key time: int32[n]; y: int64[keys]; n", line, want=newest_want, tolerance=0.0,
+        "key time: int32[n]; y: int64[keys]; n", line, tolerance=0.0,
         values=lambda p: {"key_ptr": picked(367, "keys", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.hook, shapes("n nodes apart each", (1 << 22, 1_000_000, 0, 3), (5_000_000, 400_000, 50, 8)),
-        LINE, "from to: int32[n]; root y: int32[nodes]; n", line, want=hook_want, tolerance=0.0, values=edges),
+        LINE, "from to: int32[n]; root y: int32[nodes]; n", line, tolerance=0.0, values=edges),
     subject("atomics", zoo.expert_down, shapes("tokens experts top skew inner width", (4096, 8, 2, 1.0, 2048, 2048),
         (1500, 64, 8, 1.0, 512, 1500)), "BLOCK_M=32..128 BLOCK_N=64..256 BLOCK_K=32,64 num_warps=4,8 num_stages=2,3,4",
-        expert_args, lambda p, c: (cdiv(p["width"], c["BLOCK_N"]), len(slots(p)[0]) // c["BLOCK_M"]), want=expert_want,
+        expert_args, lambda p, c: (cdiv(p["width"], c["BLOCK_N"]), len(slots(p)[0]) // c["BLOCK_M"]),
         constants="inner", keep=fits, values=lambda p: dict(zip(("token_ptr", "expert_ptr"), slots(p), strict=True))),
     subject("gathers", zoo.quantised_bags, shapes("bags most rows width skew", (100_000, 30, 1_000_000, 128, 1.5),
-        (4000, 500, 50_000, 256, 1.0)), "BLOCK_T=1..32 num_warps=1..8", bags_args, "bags", want=bags_want,
+        (4000, 500, 50_000, 256, 1.0)), "BLOCK_T=1..32 num_warps=1..8", bags_args, "bags",
         constants="width", keep="1 <= BLOCK_T * width / num_warps / 32 <= 64", values=bags),
     subject("gathers", zoo.chosen_attention, shapes("tokens heads width rows count scale",
         (1024, 16, 128, 100_000, 2048, 0.088), (300, 32, 256, 8000, 512, 0.0625)),
         "BLOCK_N=16..128 num_warps=1..8 num_stages=1,2,3",
         "q: bfloat16[tokens, heads, width]; x: bfloat16[rows, width]; chosen: int32[tokens, count]; "
-        "y: bfloat16[tokens, heads, width]; scale", "tokens", want=chosen_want, constants="count heads width",
+        "y: bfloat16[tokens, heads, width]; scale", "tokens", constants="count heads width",
         keep="BLOCK_N * width / num_warps / 32 <= 128",
         values=lambda p: {"chosen_ptr": picked(373, "rows", "tokens", "count")(p)}),
     subject("gathers", zoo.forest, shapes("n trees features depth", (200_000, 50, 32, 6), (60_000, 120, 100, 8)), LINES,
         "x: float32[n, features]; feature: int32[trees, (1 << depth) - 1]; limit: float32[trees, (1 << depth) - 1]; "
-        "leaf: float32[trees, 1 << depth]; y: float32[n]; n trees", line, want=forest_want, constants="features depth",
+        "leaf: float32[trees, 1 << depth]; y: float32[n]; n trees", line, constants="features depth",
         values=lambda p: {
             "feature_ptr": drawn(379).integers(0, p["features"], (p["trees"], (1 << p["depth"]) - 1), np.int32)}),
     subject("gathers", zoo.backproject, shapes("side angles detectors", (1024, 180, 1449), (500, 400, 520)), WIDE,
         "x: float32[angles, detectors]; cos sin: float32[angles]; y: float32[side, side]; side angles detectors",
-        "cdiv(side, BLOCK_C), cdiv(side, BLOCK_R)", want=backproject_want, values=turns, most=16),
+        "cdiv(side, BLOCK_C), cdiv(side, BLOCK_R)", values=turns, most=16),
 ]  # fmt: skip
-SMALL = {name: shapes(names, row) for name, names, row in (
-    ("laplace_13", "deep high wide", (5, 9, 40)), ("non_local_means", "high wide reach strength", (9, 40, 1, 0.3)),
-    ("opening", "high wide", (20, 40)), ("resize_by_table", "planes high wide out_high out_wide taps",
-                                         (2, 20, 60, 12, 36, 4)),
-    ("deposit", "n side sorted", (300, 5, 1)), ("newest", "n keys skew", (300, 20, 1.5)),
-    ("hook", "n nodes apart each", (300, 60, 5, 3)),
-    ("expert_down", "tokens experts top skew inner width", (100, 3, 2, 1.0, 64, 70)),
-    ("quantised_bags", "bags most rows width skew", (20, 9, 50, 128, 1.0)),
-    ("chosen_attention", "tokens heads width rows count scale", (3, 16, 128, 50, 128, 0.1)),
-    ("forest", "n trees features depth", (200, 3, 5, 3)), ("backproject", "side angles detectors", (20, 7, 25)),
-)}  # fmt: skip
-"""A problem of each kernel for Triton's interpreter."""
