@@ -62,4 +62,4 @@ def test_results_in_the_interpreter() -> None:
     pytest.importorskip("torch")
     done = interpreted()
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 12
+    assert len(done.stdout.splitlines()) == 19
