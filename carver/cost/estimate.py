@@ -227,7 +227,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         T   = launch + first start + norm(own - first start, DRAM bytes / DRAM rate) + reduction
 
     DRAM serves the whole device. While one SM starts or drains its blocks, others use its share of the bandwidth. So
-    DRAM bounds the sum of all work rather than each step. Too few bytes in flight show as latency.
+    DRAM bounds the sum of all work rather than each step. Too few bytes in flight show as latency. The first start of
+    compiled code is that of one block, and lasts until what it loads is there: those dealt out after it, to the same SM
+    too, count in the loop. The last wave ends with its slowest SM, of compiled code also where it is the only one.
 
     The last wave runs at its own occupancy: fewer blocks share an SM, each is faster, and fewer bytes are in flight.
     Without this, a grid just above a full wave would be off by up to a whole wave.
@@ -241,8 +243,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     busy = np.stack([np.minimum(sms, each * work.grid), np.clip(each * left, each, sms)])
     phase = _phase(work, arch, k, resident, busy)
     (head_start, tail_start), (head_loop, tail_loop), (head_store, tail_store) = phase.start, phase.loop, phase.store
-    in_waves = waves > 0
-    some = np.where(in_waves, (left > 0) * k["tail"], 1.0)
+    in_waves, coded = waves > 0, work.once_overlap is not None
+    some = np.where(in_waves | coded, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     hidden = np.maximum(work.resident, 1.0) ** -k["block_overlap"]
     # Blocks after the first of an SM: the prologue vanishes where a persistent kernel's loads run on into the next
@@ -271,7 +273,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
-    terms["main loop"] = terms["main loop"] + joined(own, dram_seconds(work, arch, k), k["dram_overlap"]) - own
+    beside = np.maximum(own - coded * k["dram_latency_load"] * arch.dram_latency_s, least)
+    terms["main loop"] = terms["main loop"] + joined(beside, dram_seconds(work, arch, k), k["dram_overlap"]) - beside
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
     return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
@@ -314,7 +317,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     if work.fill_clk is not None:
         fill = work.fill_clk
     looked_up = work.start_loads * arch.l2_latency_s * k["l2_latency_load"] * clk
-    start = k["block_start_clk"] + looked_up + resident * dispatch + fill
+    first = resident if work.once_overlap is None else np.minimum(resident, 1.0)
+    start = k["block_start_clk"] + looked_up + first * dispatch + fill
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
     store = resident * (written + work.store_clk) + work.store_chain_clk
