@@ -113,7 +113,7 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
     from carver.base.errors import CarverError
     from carver.integrations import source
 
-    grid, block, shared = problem.launch(config)
+    grid, block, shared = problem.said(problem.launch, config)
     given = problem.args(config) if callable(problem.args) else problem.args
     if isinstance(given, dict):
         args: Any = {name: tensors.get(name, value) if value is None else value for name, value in given.items()}
