@@ -19,7 +19,7 @@ what the compiler makes of them, with no GPU; or scores what `predict` wrote dow
 of the tables in `tests/data`, many at a time. Kernels marked `unseen` are only scored: neither their times nor their
 rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks kernels
 that have a reference at small sizes on the CPU; others' stand at commits c7394a82, of the
-twelfth 4402e36f, and of the thirteenth e9ec61cc.
+twelfth 4402e36f, of the thirteenth e9ec61cc, and of the fourteenth 7c41c7d2.
 """
 
 from __future__ import annotations
