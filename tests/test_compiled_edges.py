@@ -224,6 +224,8 @@ def test_bits_of_places_tell_how_neighbours_lie(op: str, number: int, length: in
     wanted = {"xori": np.bitwise_xor, "ori": np.bitwise_or, "andi": np.bitwise_and}[op]
     assert np.array_equal(elements(one, 3, (64,)), wanted(np.arange(192, 256), number))
     assert np.isnan(one.coef[0]) == (length > 0)
+    swapped = binary("xori", tile, known(1, 1), (64,))  # as each stage of a butterfly does: no two neighbours stay
+    assert np.array_equal(elements(swapped, 3, (64,)), np.arange(192, 256) ^ 1) and not any(swapped.pieces)
     hashed = binary("andi", Value(np.arange(4) * 64, (40503.0,)), known((1 << 24) - 1, 1), (64,))
     assert np.isnan(hashed.coef[0]) and not any(hashed.pieces)
 

@@ -485,6 +485,20 @@ def test_a_pointer_that_is_advanced_walks() -> None:
     assert store.start.tolist() == [50 * 128]
 
 
+def test_a_pointer_that_becomes_another_tensors_is_told_apart() -> None:
+    """A state that the first step reads from one tensor, and each later one where the step before stored it."""
+    later = """%step = arith.muli %i, %n : i32
+      %there = tt.addptr %b, %step : !tt.ptr<f16>, i32
+      %wide = tt.splat %there : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+      %next = tt.addptr %wide, %range : tensor<64x!tt.ptr<f16>>, tensor<64xi32>"""
+    text = ADVANCED.replace(f"%a: {POINTER}", f"%a: {POINTER}, %b: {POINTER}").replace(
+        "%next = tt.addptr %p, %by : tensor<64x!tt.ptr<f16>>, tensor<64xi32>", later
+    )
+    loads = [a for a in evaluate(text, [("a", None), ("b", None), ("n", 9)], (1, 1, 1)).accesses if a.kind == "load"]
+    walks = [(a.argument, a.start.tolist(), a.stride.tolist(), a.count.tolist()) for a in loads]
+    assert walks == [("a", [0], [0], [1]), ("b", [0], [9], [8])]
+
+
 def test_of_a_large_grid_a_part_is_evaluated() -> None:
     trace = evaluate(TILES, [("a", None), ("m", 10**8), ("stride", 64)], (10**6, 1, 1))
     assert trace.programs <= 8 * 4224

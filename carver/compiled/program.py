@@ -136,7 +136,7 @@ class _Evaluator:
         self.functions, self.values, self.trace = functions, values, trace
         self.grid = dict(zip("xyz", grid, strict=True))
         self.ids = {"x": programs % x, "y": programs // x % y, "z": programs // (x * y)}
-        self.places: dict[tuple[int, int], int] = {}
+        self.places: dict[tuple[Any, ...], int] = {}
         """The record of each loop, product and access: by its operation and the loop that it is in."""
         self.parts: dict[int, list[Access]] = {}
         """Of each record of an access, what was recorded of it, by its number in `places`."""
@@ -590,7 +590,8 @@ class _Evaluator:
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item
             access = replace(access, kept=access.kept * (1.0 - 0.5 ** max(words, 1.0)))
-        self.parts.setdefault(self.places.setdefault((id(op), frame.loop), len(self.places)), []).append(access)
+        which = id(op), frame.loop, pointer.source  # a loop may carry a pointer that becomes another tensor's
+        self.parts.setdefault(self.places.setdefault(which, len(self.places)), []).append(access)
 
 
 def _nests(body: Block) -> bool:

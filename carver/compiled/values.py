@@ -153,7 +153,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
-    cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and any(pieces))
+    cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and like != op)
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
     exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
