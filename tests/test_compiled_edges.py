@@ -18,7 +18,6 @@ from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
-from carver.compiled.machine import LATENCIES_CLK
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
@@ -39,7 +38,7 @@ from carver.compiled.values import (
     unknown,
 )
 from carver.cost.estimate import estimate
-from carver.cost.models.compiled import PRIORS, _transfer_clk, per_wait, price_compiled
+from carver.cost.models.compiled import PRIORS, _transfer_clk, price_compiled
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
 
@@ -726,10 +725,7 @@ def test_times_by_hand() -> None:
     )
     assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
     rows = AccessFacts("load", "pointer", "x", 0, 65536.0, 128.0, 4096.0, 4096.0, 1.0, 1.0, 128.0)  # 32, one on a pass
-    assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), loops=True) == 1 - 1 / 32
-    straight = replace(hint.facts.straight, alone_clk=tuple(100.0 + 2 * clk for clk in LATENCIES_CLK))
-    waits = replace(hint.facts, straight=straight, loops=(), asides=())
-    assert [per_wait(replace(waits, accesses=(rows,) * n)) for n in (1, 6)] == [1.0, 3.0]
+    assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100")) == 1 - 1 / 32
     grids = [replace(hint.facts, grid=(n, 1, 1)) for n in (33, 66, 132, 264)]
     work, _ = price_compiled(grids, carver.load_arch("h100"))
     work = replace(work, l2_bytes=np.full(4, 1e6), fill_bytes=np.ones(4))

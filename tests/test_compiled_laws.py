@@ -171,6 +171,15 @@ def test_no_bytes_stream_before_the_first_are_there() -> None:
     assert late - soon == pytest.approx(PRIORS["dram_latency_load"] * 1e-6, rel=0.01)
 
 
+def test_each_pass_of_the_port_takes_a_clock() -> None:
+    """Passes are counted from the code, those of conflicts among them, and no share of the port's rate is lost besides:
+    900 times of 100 kernels that it bounds on an H100 and H200 were predicted 4 % too slow in the mean with 0.95 of it.
+    """
+    busy = span(pipe_clk={"issue": 10.0, "lsu": 10_000.0})
+    _, found = price_compiled([facts(grid=(8 * H100.sm_count, 1, 1), straight=busy, resident=4.0, warps=1)], H100)
+    assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
+
+
 def test_times_of_code_without_loops_add_up_more() -> None:
     """Two resources that take as long: 2^(1/8) of one where loads run ahead, 2^(1/4.5) where a warp loads once.
     Stencils on an H100 are 20 to 40 % slower than the first says (`edges.jsonl.gz`, tests/data/h100)."""

@@ -25,7 +25,7 @@ from .l1 import answered, cached_share, l1_bytes, not_in_l1, passes
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
     "l2_efficiency": 0.95,
-    "smem_efficiency": 0.95,
+    "smem_efficiency": 1.0,
     "dram_run_bytes": 23.2,
     "dram_latency_load": 1.5,
     "dram_overlap": 4.5,
@@ -44,7 +44,8 @@ PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTA
 - Launch, dispatch and DRAM: `carver calibrate` on an H200 (`tests/data/h200`).
 - Other constants of the device: fitted for Triton's matmul (`templates/matmul/triton.toml`).
 - Barriers, waits and instructions of a step are read from the code, so the constants that estimate them for
-  declarations are 0 here.
+  declarations are 0 here; passes of the port of shared memory and L1 too, conflicts of banks among them, so that all of
+  its rate is reachable.
 - Latencies are lower than those of declarations, since the time of a step's own bytes is added to them. They and the
   exponents of overlap were chosen for the kernels of `benchmarks/zoo.py` that are not marked `unseen`.
 - A block's start and end count in its time alone, and other blocks of the SM hide them as they hide its waits. So
@@ -346,13 +347,12 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    inside = np.array([cached_share(f, arch, True) for f in candidates])
-    outside = np.array([cached_share(f, arch, False) ** per_wait(f) for f in candidates])
-    found = np.maximum(1.0 - missed_l1, outside)
+    inside = np.array([cached_share(f, arch) for f in candidates])
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
-    lone = [_alone(*each) for each in zip(shapes, latency, transfer, inside, shared, found, away, l2_clk, strict=True)]
+    columns = zip(shapes, latency, transfer, inside, shared, missed_l1, away, l2_clk, strict=True)
+    lone = [_alone(*column) for column in columns]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
@@ -378,22 +378,23 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 
 
 def _alone(
-    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, shared: float, found: float, away: float,
+    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, shared: float, missed: float, away: float,
     near_clk: float,
 ) -> float:  # fmt: skip
     """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes. Of plain loads
-    of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`: that any load did; `found`: that
-    share of those outside; `away`: of spilled registers, those that L1 does not keep, which L2 answers after
-    `near_clk`. Loads that were issued in earlier steps arrive while other warps multiply. If the waits grow with
-    latency from the first clock on, they are for loads of the same step, and add to the products."""
+    of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`: that any load did; of those
+    outside, `missed`: the share that L1 lacks; of spilled registers, `away`: the share that L1 does not keep, which L2
+    answers after `near_clk`. Loads that were issued in earlier steps arrive while other warps multiply. If the waits
+    grow with latency from the first clock on, they are for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
-        """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least."""
+        """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least. With no latency
+        at all L1 is the slower, since a hit still takes the time of one: a gain below 0."""
         spared = 0.0
         for in_loops, spans in ((False, shape.outside), (True, shape.loops)):
             for times, span in spans:
                 gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
-                late = min((shared if in_loops else found) * gain, max(gain - clk, 0.0))
+                late = min((shared if in_loops else 1.0 - missed) * gain, max(gain - clk, 0.0))
                 spared += times * (max(late, cached * gain) if in_loops else late)
         return shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
 
@@ -403,14 +404,6 @@ def _alone(
     short = LATENCIES_CLK[1]
     exposed = min(max((alone(short) - now) / short / shape.steps, 0.0), 1.0)
     return exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now + shape.serial_clk, waited)
-
-
-def per_wait(f: Facts) -> float:
-    """Loads of the program that a wait is for, which is over when the last of them is there."""
-    loads = sum(access.kind == "load" for access in f.accesses)
-    far = LATENCIES_CLK[-1] - LATENCIES_CLK[-2]
-    waits = sum(span.alone_clk[-1] - span.alone_clk[-2] for span in f.spans) / far
-    return max(loads / max(waits, 1.0), 1.0)
 
 
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
