@@ -35,6 +35,7 @@ from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
+from kernels.language_problems_seventh import seventh_problems  # noqa: E402
 from kernels.language_problems_sixth import sixth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
 
@@ -50,6 +51,7 @@ def problems() -> list[Problem]:
         *fourth_problems(),
         *fifth_problems(),
         *sixth_problems(),
+        *seventh_problems(),
     ]
 
 
