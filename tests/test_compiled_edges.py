@@ -488,6 +488,13 @@ def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
     assert _atomic_turns([one], sizes, {}, 4, {"x": 4096.0})[1] == np.inf
 
 
+def test_atomics_that_masks_let_through_seldom_crowd_seldom() -> None:
+    """As many on each of two tensors of 4 KiB, but on one by two atomics, each for half of the numbers: it is even."""
+    one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
+    sizes, half = dict.fromkeys("xy", 4096.0), replace(other, kept=other.kept / 2)
+    assert min(_atomic_turns([one, half, half], sizes, {}, 4, sizes)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
+
+
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512

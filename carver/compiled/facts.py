@@ -389,7 +389,9 @@ def _atomic_turns(
         np.maximum.at(most, sector, times)
         each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
         means.append(float(most.sum()) / max(words.size * each_words, 1))
-        weights.append(float((access.count * access.times).sum()) * math.prod(access.shape) * each_words)
+        programs, some = access.count * access.times, access.kept > 0  # those that have any run together
+        kept = float((programs * access.kept).sum()) / max(float(programs[some].sum()), 1e-9)
+        weights.append(float(programs.sum()) * kept * math.prod(access.shape) * each_words)
         rooms.append(added.get(access.argument or "", math.inf))
         crowds.append(0.0)
         if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
