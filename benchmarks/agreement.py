@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 import frame
 import numpy as np
+import zoo_subject
 
 import carver
 from carver.arch.descriptor import TMEM_COLUMNS, Arch
 from carver.base.errors import CarverError
 from carver.base.folders import folder
-from carver.compiled.binary import Tensor
 from carver.kernels import scope as rules
 from carver.kernels.declaration import Kernel, load
 from carver.kernels.scope import matrix_unit
@@ -62,19 +62,14 @@ Wanted = tuple[str, str, Mapping[str, Any], Config]
 """Declaration, target, arguments of the problem's template, configuration."""
 
 
-class Launch(NamedTuple):
-    """What a kernel gets beside its configuration."""
-
-    args: Mapping[str, Any]
-    constants: Mapping[str, Any] = {}
-
-
 class Subject(NamedTuple):
-    """A declared kernel, its source, and problems that it is compiled for, each as its template's arguments."""
+    """A declared kernel, and problems that it is compiled for, each as its template's arguments."""
 
     template: Callable[..., Any]
-    launch: Callable[[Problem, Mapping[str, Any]], Launch]
     problems: Sequence[Mapping[str, Any]]
+    args: str
+    """What it gets beside its configuration, as in the zoo's texts: of the sizes, options and types of a problem."""
+    constants: str = ""
 
 
 def types_of(problem: Problem, isa: str) -> dict[str, str]:
@@ -84,126 +79,18 @@ def types_of(problem: Problem, isa: str) -> dict[str, str]:
             for name, dtype in problem.dtypes.items()}  # fmt: skip
 
 
-def _sum(problem: Problem) -> Any:
+def launch(name: str, problem: Problem, types: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A kernel's arguments and constants, of tensors of these types. Of 4-bit weights two lie in each byte."""
     import triton.language as tl
 
-    return getattr(tl, {"tf32": "float32"}.get(problem.accumulate, problem.accumulate))
-
-
-def _matmul(p: Problem, types: Mapping[str, str]) -> Launch:
-    b, m, n, k = (p.sizes[axis] for axis in "bmnk")
-    a_strides = (m * k, 1, m) if p.options["trans_a"] else (m * k, k, 1)
-    b_strides = (n * k, 1, k) if p.options["trans_b"] else (n * k, n, 1)
-    tensors = {
-        "a_at": Tensor(types["A"], (b, m, k)), "b_at": Tensor(types["B"], (b, k, n)),
-        "c_at": Tensor(types["C"], (b, m, n)),
+    said = {
+        **problem.options, **types, **problem.sizes, "each": 2 if "int4" in types.get("B", "") else 1,
+        "SUM": getattr(tl, {"tf32": "float32"}.get(problem.accumulate, problem.accumulate)),
+        "PRECISION": "tf32" if problem.dtypes.get("A") == "tf32" else "ieee",
     }  # fmt: skip
-    sizes = {"M": m, "N": n, "K": k}
-    strides = dict(zip(("a_b", "a_m", "a_k", "b_b", "b_k", "b_n"), a_strides + b_strides, strict=True))
-    precision = "tf32" if p.dtypes["A"] == "tf32" else "ieee"
-    return Launch(tensors | sizes | strides, {"SUM": _sum(p), "PRECISION": precision})
-
-
-def _scaled_matmul(p: Problem, types: Mapping[str, str]) -> Launch:
-    m, n, k = (p.sizes[axis] for axis in "mnk")
-    scale_n, scale_k = p.options["scale_n"], p.options["scale_k"]
-    parts = k // scale_k
-    args = {
-        "a_at": Tensor(types["A"], (m, k)), "b_at": Tensor(types["B"], (n, k)), "c_at": Tensor(types["C"], (m, n)),
-        "a_scale_at": Tensor("float32", (m, parts)), "b_scale_at": Tensor("float32", (n // scale_n, parts)),
-        "M": m, "N": n, "K": k, "a_m": k, "a_k": 1, "b_n": k, "b_k": 1,
-        "as_m": parts, "as_k": 1, "bs_n": parts, "bs_k": 1,
-    }  # fmt: skip
-    return Launch(args, {"SUM": _sum(p), "SCALE_N": scale_n, "SCALE_K": scale_k})
-
-
-def _grouped_matmul(p: Problem, types: Mapping[str, str]) -> Launch:
-    experts, n, k = (p.sizes[axis] for axis in "enk")
-    rows = p.options["routed_rows"]
-    args = {
-        "a_at": Tensor(types["A"], (rows, k)), "b_at": Tensor(types["B"], (experts, n, k)),
-        "c_at": Tensor(types["C"], (rows, n)), "rows_at": Tensor("int32", (2 * rows,)),
-        "experts_at": Tensor("int32", (rows,)), "N": n, "K": k, "tokens": rows, "topk": 8,
-        "a_m": k, "a_k": 1, "b_e": n * k, "b_n": k, "b_k": 1,
-    }  # fmt: skip
-    return Launch(args)
-
-
-def _grouped_weights(p: Problem, types: Mapping[str, str]) -> Launch:
-    experts, n, k = (p.sizes[axis] for axis in "enk")
-    rows, group, four_bits = p.options["routed_rows"], p.options["scale_k"], "int4" in types["B"]
-    each, deep = 2 if four_bits else 1, k // group
-    args = {
-        "x_ptr": Tensor(types["A"], (rows, k)), "w_ptr": Tensor("uint8", (experts, n, k // each)),
-        "out_ptr": Tensor(types["C"], (rows, n)), "scale_ptr": Tensor(types["A"], (experts, n, deep)),
-        "zero_ptr": Tensor("uint8", (experts, n // each, deep)), "gate_ptr": Tensor("float32", (rows,)),
-        "slot_ptr": Tensor("int32", (2 * rows,)), "expert_ptr": Tensor("int32", (rows,)),
-        "slots_used_ptr": Tensor("int32", (1,)), "real": rows, "topk": 8, "group": 8, "row_tiles": rows,
-        "stride_x": k, "stride_we": n * k // each, "stride_wn": k // each, "stride_out": n, "stride_se": n * deep,
-        "stride_sn": deep, "stride_ze": n // each * deep, "stride_zn": deep,
-    }  # fmt: skip
-    constants = {"N": n, "K": k, "BITS": 8 // each, "GROUP": group, "ZEROS": types["B"] == "uint4", "GATED": False}
-    return Launch(args, constants)
-
-
-def _gated_mlp(p: Problem, types: Mapping[str, str]) -> Launch:
-    m, n, k = (p.sizes[axis] for axis in "mnk")
-    w_k, w_n = (1, k) if p.options["trans_b"] else (n, 1)
-    args = {
-        "a_at": Tensor(types["A"], (m, k)), "w_at": Tensor(types["W"], (2, k, n)), "c_at": Tensor(types["C"], (m, n)),
-        "M": m, "N": n, "K": k, "a_m": k, "w_u": n * k, "w_k": w_k, "w_n": w_n,
-    }  # fmt: skip
-    return Launch(args)
-
-
-def _matmul_softmax(p: Problem, types: Mapping[str, str]) -> Launch:
-    m, n, k = (p.sizes[axis] for axis in "mnk")
-    b_k, b_n = (1, k) if p.options["trans_b"] else (n, 1)
-    args = {
-        "a_at": Tensor(types["A"], (m, k)), "b_at": Tensor(types["B"], (k, n)), "p_at": Tensor(types["P"], (m, n)),
-        "M": m, "N": n, "K": k, "a_m": k, "b_k": b_k, "b_n": b_n,
-    }  # fmt: skip
-    return Launch(args)
-
-
-def _attention(p: Problem, types: Mapping[str, str]) -> Launch:
-    s = p.sizes
-    heads = s["z"] * s["h"]
-    args = {
-        "q_at": Tensor(types["Q"], (heads * s["g"], s["q"], s["d"])),
-        "k_at": Tensor(types["K"], (heads, s["s"], s["d"])), "v_at": Tensor(types["V"], (heads, s["s"], s["e"])),
-        "o_at": Tensor(types["O"], (heads * s["g"], s["q"], s["e"])),
-        "scale": s["d"] ** -0.5, "group": s["g"], "seq": s["q"], "seq_kv": s["s"],
-    }  # fmt: skip
-    return Launch(args, {"HEAD": s["d"], "CAUSAL": bool(p.options["causal"])})
-
-
-def _reduction(p: Problem, types: Mapping[str, str]) -> Launch:
-    r, c = p.sizes["r"], p.sizes["c"]
-    axis = int(p.options["axis"])
-    out = Tensor(types["Y"], (r if axis else c,))
-    return Launch({"x_at": Tensor(types["X"], (r, c)), "y_at": out, "rows": r, "cols": c}, {"AXIS": axis})
-
-
-def _elementwise(p: Problem, types: Mapping[str, str]) -> Launch:
-    n = p.sizes["r"] * p.sizes["c"]
-    inputs = len(p.statement.inputs)
-    tensors = {f"x{i}_at": Tensor(types[f"X{min(i, inputs - 1)}"], (n,)) for i in range(2)}
-    return Launch(tensors | {"y_at": Tensor(types["Y"], (n,)), "elements": n}, {"INPUTS": inputs})
-
-
-def _window(p: Problem, types: Mapping[str, str]) -> Launch:
-    b, x, r = (p.sizes[axis] for axis in "bxr")
-    args = {
-        "i_at": Tensor(types["I"], (b, x + r - 1)), "w_at": Tensor(types["W"], (b, r)),
-        "o_at": Tensor(types["O"], (b, x)), "length": x, "outputs": b * x,
-    }  # fmt: skip
-    return Launch(args, {"TAPS": r})
-
-
-def _transpose(p: Problem, types: Mapping[str, str]) -> Launch:
-    i, j = p.sizes["i"], p.sizes["j"]
-    return Launch({"x_ptr": Tensor(types["X"], (i, j)), "y_ptr": Tensor(types["Y"], (j, i)), "rows": i, "cols": j})
+    subject = SUBJECTS[name]
+    args = zoo_subject.arguments(subject.args, said, {}, ending="")
+    return args, zoo_subject.fixed(subject.constants, said)
 
 
 def _square(dtype: str, trans_a: bool = False, trans_b: bool = True, **more: Any) -> Row:
@@ -212,7 +99,7 @@ def _square(dtype: str, trans_a: bool = False, trans_b: bool = True, **more: Any
 
 SUBJECTS = {
     "matmul/triton": Subject(
-        carver.MatmulTemplate, _matmul,
+        carver.MatmulTemplate,
         [
             _square("float16"), _square("float16", trans_b=False),
             _square("bfloat16"), _square("bfloat16", True, False),
@@ -221,9 +108,13 @@ SUBJECTS = {
             _square("tfloat32"), _square("float16", b_dtype="int8"), _square("float16", trans_b=False, b_dtype="int8"),
             _square("float32", trans_b=False), _square("float64"), _square("float16", M=3000, N=3000, K=3000),
         ],
+        "a_at: A[b, m, k]; b_at: B[b, k, n]; c_at: C[b, m, n]; M = m; N = n; K = k; a_b = m * k; "
+        "a_m = 1 if trans_a else k; a_k = m if trans_a else 1; b_b = n * k; b_k = 1 if trans_b else n; "
+        "b_n = k if trans_b else 1",
+        "SUM PRECISION",
     ),
     "attention/triton": Subject(
-        carver.FlashAttentionTemplate, _attention,
+        carver.FlashAttentionTemplate,
         [
             {"batch": 1, "heads": 16, "kv_heads": kv, "seq": 4096, "head_dim": d, "causal": causal, "in_dtype": dtype}
             for kv, d, causal, dtype in (
@@ -231,46 +122,75 @@ SUBJECTS = {
                 (4, 64, True, "float16"), (16, 256, True, "float16"), (16, 32, False, "bfloat16"),
             )
         ],
+        "q_at: Q[z * h * g, q, d]; k_at: K[z * h, s, d]; v_at: V[z * h, s, e]; o_at: O[z * h * g, q, e]; "
+        "scale = d ** -0.5; group = g; seq = q; seq_kv = s",
+        "HEAD = d; CAUSAL = bool(causal)",
     ),
     "scaled_matmul/triton": Subject(
-        carver.ScaledMatmulTemplate, _scaled_matmul,
+        carver.ScaledMatmulTemplate,
         [{"M": 4096, "N": 4096, "K": 4096, "in_dtype": dtype} for dtype in ("float8_e4m3", "int8")],
+        "a_at: A[m, k]; b_at: B[n, k]; c_at: C[m, n]; a_scale_at: float32[m, k // scale_k]; "
+        "b_scale_at: float32[n // scale_n, k // scale_k]; M = m; N = n; K = k; a_m = k; a_k = 1; b_n = k; b_k = 1; "
+        "as_m = k // scale_k; as_k = 1; bs_n = k // scale_k; bs_k = 1",
+        "SUM scale_n scale_k",
     ),
     "grouped_matmul/triton": Subject(
-        carver.GroupedMatmulTemplate, _grouped_matmul,
+        carver.GroupedMatmulTemplate,
         [{"rows": 512, "N": 4096, "K": 4096, "experts": 32, "in_dtype": dtype}
          for dtype in ("bfloat16", "float16", "float8_e4m3")],
+        "a_at: A[routed_rows, k]; b_at: B[e, n, k]; c_at: C[routed_rows, n]; rows_at: int32[2 * routed_rows]; "
+        "experts_at: int32[routed_rows]; N = n; K = k; tokens = routed_rows; topk = 8; a_m = k; a_k = 1; b_e = n * k; "
+        "b_n = k; b_k = 1",
     ),
     "grouped_matmul/triton_weights": Subject(
-        carver.GroupedMatmulTemplate, _grouped_weights,
+        carver.GroupedMatmulTemplate,
         [{"rows": 512, "N": 4096, "K": 4096, "experts": 32, "in_dtype": a, "b_dtype": b, "scale_block": f"1x{group}"}
          for a, b, group in (("bfloat16", "int4", 128), ("float16", "uint4", 64), ("bfloat16", "int8", 128))],
+        "x_ptr: A[routed_rows, k]; w_ptr: uint8[e, n, k // each]; out_ptr: C[routed_rows, n]; "
+        "scale_ptr: A[e, n, k // scale_k]; zero_ptr: uint8[e, n // each, k // scale_k]; "
+        "gate_ptr: float32[routed_rows]; slot_ptr: int32[2 * routed_rows]; expert_ptr: int32[routed_rows]; "
+        "slots_used_ptr: int32[1]; real = routed_rows; topk = 8; group = 8; row_tiles = routed_rows; stride_x = k; "
+        "stride_we = n * k // each; stride_wn = k // each; stride_out = n; stride_se = n * (k // scale_k); "
+        "stride_sn = k // scale_k; stride_ze = n // each * (k // scale_k); stride_zn = k // scale_k",
+        "n k; BITS = 8 // each; GROUP = scale_k; ZEROS = B == 'uint4'; GATED = False",
     ),
     "gated_mlp/triton": Subject(
-        carver.GatedMLPTemplate, _gated_mlp,
+        carver.GatedMLPTemplate,
         [{"M": 4096, "N": 4096, "K": 4096, "trans_B": t, "in_dtype": dtype}
          for t, dtype in ((True, "float16"), (False, "bfloat16"))],
+        "a_at: A[m, k]; w_at: W[2, k, n]; c_at: C[m, n]; M = m; N = n; K = k; a_m = k; w_u = n * k; "
+        "w_k = 1 if trans_b else n; w_n = k if trans_b else 1",
     ),
     "matmul_softmax/triton": Subject(
-        carver.MatmulSoftmaxTemplate, _matmul_softmax,
+        carver.MatmulSoftmaxTemplate,
         [{"M": 4096, "N": n, "K": 1024, "trans_B": t, "in_dtype": dtype}
          for n, t, dtype in ((128, True, "float16"), (2048, False, "bfloat16"))],
+        "a_at: A[m, k]; b_at: B[k, n]; p_at: P[m, n]; M = m; N = n; K = k; a_m = k; "
+        "b_k = 1 if trans_b else n; b_n = k if trans_b else 1",
     ),
     "reduction/triton": Subject(
-        carver.ReductionTemplate, _reduction,
+        carver.ReductionTemplate,
         [{"op": "sum", "shape": (4096, 4096), "axis": axis, "in_dtype": dtype}
          for axis, dtype in ((1, "float16"), (0, "float16"), (1, "float32"), (0, "float32"))],
+        "x_at: X[r, p['c']]; y_at: Y[r if axis else p['c']]; rows = r; cols = p['c']",
+        "axis",
     ),
     "elementwise/triton": Subject(
-        carver.ElementwiseTemplate, _elementwise,
+        carver.ElementwiseTemplate,
         [{"shape": (4096, 4096), "dtype": dtype, "inputs": n} for dtype, n in (("float16", 1), ("float32", 2))],
+        "x0_at x1_at: X0[r * p['c']]; y_at: Y[r * p['c']]; elements = r * p['c']",
+        "INPUTS = inputs",
     ),
     "window/triton": Subject(
-        carver.WindowTemplate, _window, [{"length": 65536, "taps": 7, "batch": 256, "in_dtype": "float32"}]
+        carver.WindowTemplate,
+        [{"length": 65536, "taps": 7, "batch": 256, "in_dtype": "float32"}],
+        "i_at: I[b, x + r - 1]; w_at: W[b, r]; o_at: O[b, x]; length = x; outputs = b * x",
+        "TAPS = r",
     ),
     "transpose/triton": Subject(
-        carver.TransposeTemplate, _transpose,
+        carver.TransposeTemplate,
         [{"rows": 4096, "cols": 4096, "dtype": dtype} for dtype in ("float16", "float32", "int8")],
+        "x_ptr: X[i, j]; y_ptr: Y[j, i]; rows = i; cols = j",
     ),
 }  # fmt: skip
 """By the declaration under templates/."""
@@ -378,10 +298,10 @@ def compiled(wanted: Iterable[Wanted], known: Iterable[Mapping[str, Any]] = ()) 
         row = asked[each]
         arch, problem = carver.load_arch(TARGETS[row["target"]]), problem_of(row["kernel"], row["problem"])
         function = source(row["kernel"])
-        launch = SUBJECTS[row["kernel"]].launch(problem, types_of(problem, row["target"]))
+        args, constants = launch(row["kernel"], problem, types_of(problem, row["target"]))
         names = {*function.arg_names, "num_warps", "num_stages"}
         config = {name: value for name, value in row["config"].items() if name in names}
-        given = specialise(function, launch.args, launch.constants, config, Target.of(arch))
+        given = specialise(function, args, constants, config, Target.of(arch))
         requests[each] = request(function, given, arch)
     with Pool() as pool:
         for each, reply in pool.replies(requests, SECONDS):

@@ -45,10 +45,10 @@ def operator(dtype: str, target: str) -> Any:
 def by_code(dtype: str, target: str) -> Row:
     """Time, and what multiplies: kinds of matrix instruction, "vector" without one, or why nothing was compiled."""
     problem = operator(dtype, target).problem
-    launch = agreement.SUBJECTS["matmul/triton"].launch(problem, {**problem.dtypes, **_stored(dtype)})
+    args, constants = agreement.launch("matmul/triton", problem, {**problem.dtypes, **_stored(dtype)})
     try:
         ranking = carver.rank_kernel(
-            agreement.source("matmul/triton"), [TILE], args=dict(launch.args), constants=dict(launch.constants),
+            agreement.source("matmul/triton"), [TILE], args=args, constants=constants,
             arch=DEVICES[target], grid=lambda c: ((SIZE // c["BLOCK_M"]) * (SIZE // c["BLOCK_N"]), c["SPLIT_K"], 1),
             seconds=SECONDS,
         )  # fmt: skip

@@ -122,7 +122,7 @@ def space(text: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def arguments(text: str, p: Problem, c: Config) -> dict[str, Any]:
+def arguments(text: str, p: Problem, c: Config, ending: str = "_ptr") -> dict[str, Any]:
     """`x y: float16[rows, cols]` are the tensors x_ptr and y_ptr (or of the type that the problem's number of that name
     is), `size = rows * cols` is a number, and `rows cols` are those of the problem."""
     found: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def arguments(text: str, p: Problem, c: Config) -> dict[str, Any]:
         names, said, shape = re.fullmatch(r"([^:=]*)(?:: *(\w+)\[(.*)\]|=.*)? *", part).groups()  # type: ignore[union-attr]
         if said:
             made = Tensor(p.get(said, said), value(f"({shape},)", p, c))
-            found |= {f"{name}_ptr": made for name in names.split()}
+            found |= {name + ending: made for name in names.split()}
         elif "=" in part:
             found[names.strip()] = value(part.partition("=")[2], p, c)
         else:
