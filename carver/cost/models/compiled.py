@@ -317,6 +317,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
     )
+    # a register of a warp at a time, as often written as read
+    out_of_l3 *= (1.0 + turned) * (1.0 + k["dram_run_bytes"] / (arch.warp_size * WORD_BYTES))
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
