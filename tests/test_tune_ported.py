@@ -339,7 +339,7 @@ def test_what_counts_energy_queues_no_more_than_has_run() -> None:
 
 def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("carver.run.device._text", lambda path: "")
+        patch.setattr("carver.arch.detect.text_at", lambda path: "")
         with carver.set_autotune_inputs(X), pytest.raises(RunError, match="has no counter of energy"):
             carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 1.0}], (1,)).run(
                 **QUICK, objective="energy", isolate=False

@@ -227,7 +227,7 @@ def _linux_cpu(root: Path) -> Detected:
     sysfs = root / "sys/devices/system/cpu"
     said: dict[str, int | float | None] = {"sm_count": len(cores), "clock_hz": _clock_hz(sysfs, used[0], listed)}
     said |= _caches(sysfs, {int(block["processor"]) for block in used if "processor" in block}, len(cores))
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", text_at(root / "proc/meminfo"), re.MULTILINE)
     said["dram_bytes"] = int(memory[1]) * 1024 if memory else None
     name = used[0].get("model name") or listed.get("Model name") or f"{platform.machine()} CPU"
     vendor = "arm" if isa == "neon" else "x86"
@@ -251,7 +251,7 @@ def _cpuinfo(block: str) -> dict[str, str]:
 
 def _clock_hz(sysfs: Path, block: dict[str, str], listed: dict[str, str]) -> float | None:
     """The highest clock that is stated anywhere; in a virtual machine only the present one is."""
-    if khz := _text(sysfs / "cpu0/cpufreq/cpuinfo_max_freq").strip():
+    if khz := text_at(sysfs / "cpu0/cpufreq/cpuinfo_max_freq"):
         return float(khz) * 1e3
     mhz = listed.get("CPU max MHz") or block.get("cpu MHz")
     return float(mhz) * 1e6 if mhz and float(mhz) > 0 else None
@@ -262,11 +262,11 @@ def _caches(sysfs: Path, processors: set[int], cores: int) -> dict[str, int | fl
     distinct: dict[tuple[int, str], int] = {}
     for number in processors:
         for index in (sysfs / f"cpu{number}/cache").glob("index*"):
-            size = re.fullmatch(r"(\d+)([KMG]?)", _text(index / "size").strip())
-            if size and _text(index / "type").strip() != "Instruction":
-                shared = _text(index / "shared_cpu_list").strip() or str(number)
+            size = re.fullmatch(r"(\d+)([KMG]?)", text_at(index / "size"))
+            if size and text_at(index / "type") != "Instruction":
+                shared = text_at(index / "shared_cpu_list") or str(number)
                 scale = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[2]]
-                distinct[int(_text(index / "level")), shared] = int(size[1]) * scale
+                distinct[int(text_at(index / "level")), shared] = int(size[1]) * scale
     if not distinct:
         return {}
     l1 = next((size for (level, _), size in distinct.items() if level == 1), None)
@@ -327,5 +327,9 @@ def _lscpu() -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in rows}
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+def text_at(path: Path) -> str:
+    """What a file of the system's says; empty where there is none or it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

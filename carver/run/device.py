@@ -224,8 +224,8 @@ class CpuDevice:
     def energy_j(self) -> float | None:
         """Of all packages, from the counters of Linux' powercap; None where this user may not read them. [J]"""
         zones = sorted(POWERCAP.glob("intel-rapl:?"))
-        packages = [zone for zone in zones if _text(f"{zone}/name").startswith("package")]  # "psys" holds them again
-        said = [_text(f"{package}/energy_uj") for package in packages]
+        packages = [z for z in zones if detect.text_at(z / "name").startswith("package")]  # "psys" holds them again
+        said = [detect.text_at(package / "energy_uj") for package in packages]
         return sum(map(int, said)) * 1e-6 if said and all(said) else None
 
     def baseline_s(self) -> float:
@@ -253,15 +253,15 @@ class CpuDevice:
 
     def state(self) -> dict[str, Any]:
         """What can change a measurement; what the system does not tell is left out."""
-        cpu = "/sys/devices/system/cpu/cpu0/cpufreq"
+        cpu, zone = Path("/sys/devices/system/cpu/cpu0/cpufreq"), Path("/sys/class/thermal/thermal_zone0")
         said: dict[str, Any] = {
             "threads": self.threads,
             "compiler": compiling.c_compiler().version,
             "system": platform.platform(),
             "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-            "governor": _text(f"{cpu}/scaling_governor") or None,
-            "clock_hz": int(khz) * 1000 if (khz := _text(f"{cpu}/scaling_cur_freq")) else None,
-            "temperature_c": int(milli) / 1000 if (milli := _text("/sys/class/thermal/thermal_zone0/temp")) else None,
+            "governor": detect.text_at(cpu / "scaling_governor") or None,
+            "clock_hz": int(khz) * 1000 if (khz := detect.text_at(cpu / "scaling_cur_freq")) else None,
+            "temperature_c": int(milli) / 1000 if (milli := detect.text_at(zone / "temp")) else None,
         }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -280,10 +280,3 @@ def _open(binary: Binary) -> ctypes.CDLL:
         return ctypes.CDLL(str(binary.checked()))
     except OSError as e:
         raise RunError(f"{binary.path.name} does not load: {e}") from None
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
