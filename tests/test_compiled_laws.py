@@ -180,6 +180,23 @@ def test_each_pass_of_the_port_takes_a_clock() -> None:
     assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
 
 
+def test_atomics_behind_the_loops_of_one_wave_follow_them() -> None:
+    """All of its blocks end at once, and L2 works on what they add while none of them loops. Where there are more waves
+    others loop meanwhile, as where the atomics are in the loop. Sums of 128 windows in one wave of an H200 take 1.3
+    times as long as either (`bias_gradient` in `fourteenth.jsonl.gz`)."""
+    added = replace(loading(facts(), 8192.0).accesses[0], kind="atomic")
+    taken = []
+    for waves, behind in ((1, True), (1, False), (8, True), (8, False)):
+        last = span(bytes={"atomic global": 8192.0}, atomic_words=2048.0) if behind else span()
+        body = span(1000.0, **({} if behind else {"bytes": {"atomic global": 81.92}, "atomic_words": 20.48}))
+        loop = LoopFacts("k", -1, 100.0, 100.0, body)
+        given = facts(grid=(16 * waves * H100.sm_count, 1, 1), accesses=(added,), loops=(loop,), straight=last)
+        given = replace(given, atomic_bytes=MIB)
+        taken.append(price_compiled([given], H100)[1].seconds[0] - PRIORS["launch_s"])
+    alone = 1e5 / H100.clock_hz
+    assert taken[0] - alone > 2.0 * (taken[1] - alone) and taken[2] == pytest.approx(taken[3], rel=0.01)
+
+
 def test_times_of_code_without_loops_add_up_more() -> None:
     """Two resources that take as long: 2^(1/8) of one where loads run ahead, 2^(1/4.5) where a warp loads once.
     Stencils on an H100 are 20 to 40 % slower than the first says (`edges.jsonl.gz`, tests/data/h100)."""

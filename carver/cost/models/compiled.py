@@ -357,13 +357,23 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     lone = [_alone(*column) for column in columns]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
-    apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps
+    late = atomics * [_late(s) for s in shapes] * (grid <= held * arch.sm_count)  # all blocks of one wave end together
+    last = late * grid * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
+    apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps + last
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
-        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics + returned + np.maximum(filling, 0.0),
+        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
         alone_overlap=k["pipeline_overlap"] / beside,
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
     )  # fmt: skip
+
+
+def _late(s: Shape) -> float:
+    """Share of the atomics that are outside of loops, where there are loops, as after sums of many rows."""
+    within, last = (
+        sum(times * (span.atomic_sectors + span.atomic_words) for times, span in each) for each in (s.loops, s.outside)
+    )
+    return last / (within + last) if s.loops and last else 0.0
 
 
 def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
