@@ -270,6 +270,19 @@ def test_what_is_left_of_an_unrolled_loop_is_done_behind_it(trips: int, behind: 
     assert [float(n[0]) for n in passes.asides] == behind
 
 
+def test_what_an_iteration_stored_is_in_registers_for_the_next_of_the_pass() -> None:
+    """A state that goes through memory: a pass of four iterations loads four tiles of the input, but of the state the
+    first alone. The state is no traffic of DRAM either; what is loaded before it is stored is."""
+    stored, back = replace(load(0, 12.0), kind="store", argument="y"), replace(load(0, 11.0), argument="y")
+    trace = Trace((1, 1, 1), 1, ((0, 1),), [loop_of(12.0)], [load(0, 12.0), stored, back])
+    moved = {"load global": 5 * 512.0, "store global": 4 * 512.0}
+    loop = MachineLoop(-1, True, span(bytes=moved, accesses={"load global 4": 5, "store global 4": 4}))
+    assert [float(n[0]) for n in matched(Machine(32, 0, span(), (loop,), ()), trace, 1).loops] == [3.0]
+    assert Touched.of(trace, {}).returned_bytes == 11 * 512.0
+    in_place = replace(trace, accesses=[replace(back, count=stored.count), stored])
+    assert Touched.of(in_place, {}).returned_bytes == 0.0
+
+
 @pytest.mark.parametrize(("stored", "is_copy"), [(100.0, True), (400.0, False)])
 def test_copies_of_an_iteration_may_differ_by_a_quarter_of_what_they_move(stored: float, is_copy: bool) -> None:
     """Beside 512 bytes loaded, 100 stored are 16 % of all, and 400 are 44 %: that is other code."""

@@ -323,6 +323,7 @@ def footprints(
     `widest`: bytes of a lane of the widest atomic in the code."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
+    back = touched.returned_bytes
     turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, atomics.distinct)
     together = atomics.waves(slots).live_bytes
     if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
@@ -330,11 +331,11 @@ def footprints(
         together = max(together, sum(near for *_, near in anywhere))
     busy_bytes = min(busy_bytes, together)
     return {
-        "read_bytes": sum(reads.distinct.values()),
+        "read_bytes": sum(reads.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
-        "wave_bytes": reads.waves(slots).total_bytes, "live_bytes": touched.all.waves(slots).live_bytes,
+        "wave_bytes": reads.waves(slots).total_bytes - back, "live_bytes": touched.all.waves(slots).live_bytes,
         "reuse": touched.reuse(slots),
-        "again_bytes": reads.again(), "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
+        "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns, "atomic_crowd": crowd,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": anywhere,

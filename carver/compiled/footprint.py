@@ -438,6 +438,17 @@ class Touched:
                 out[meanwhile] += part * share
         return tuple((n, meanwhile) for meanwhile, n in sorted(out.items()) if n > 0.0)
 
+    @cached_property
+    def returned_bytes(self) -> float:
+        """Bytes that programs load where they have stored before, and that nothing has loaded before that: as a second
+        pass over what the first one made, a state that goes through memory from step to step, or scratch space."""
+        every = self.reads.trace.accesses
+        back = {id(a) for n, a in enumerate(every) if a.kind == "load" and any(covers(b, a) for b in every[:n])}
+        names = {a.argument for a in every if id(a) in back and a.argument}
+        left = [a for a in every if a.argument in names and id(a) not in back]
+        fresh = Footprint(replace(self.reads.trace, accesses=left), self.reads.kinds, self.reads.sizes).distinct
+        return sum(self.reads.distinct[name] - fresh.get(name, 0.0) for name in names)
+
     @classmethod
     def of(cls, trace: Trace, sizes: Mapping[str, float]) -> Touched:
         loads, stores, atomics = ("load",), ("store",), ("atomic",)
@@ -446,6 +457,17 @@ class Touched:
         made = {kinds: Footprint(trace, kinds, sizes, {}, walks)
                 for kinds in (loads, read, stores, read + stores, atomics)}  # fmt: skip
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
+
+
+def covers(store: Access, load: Access) -> bool:
+    """Whether a load's tiles are known to be those that a store before it writes, or the first of them."""
+    alike = ("argument", "coef", "shape", "item_bytes", "program")
+    if store.kind != "store" or load.argument is None or scattered(load) or scattered(store):
+        return False
+    same = all(np.array_equal(getattr(store, name), getattr(load, name)) for name in alike)
+    if not same or not np.array_equal(store.start, load.start) or (store.kept < load.kept).any():
+        return False
+    return bool((((store.stride == load.stride) | (load.count == 1)) & (store.count >= load.count)).all())
 
 
 def _alike_again(groups: Sequence[_Walks]) -> float:

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from ..base.types import FloatArray
+from .footprint import covers
 from .machine import Aside, Machine, MachineLoop, Span
-from .trace import LoopTrace, Trace
+from .trace import Access, LoopTrace, Trace
 
 LANES = 32
 """Of the narrowest warps: a tile of fewer elements than threads is loaded by several of them."""
@@ -278,23 +279,30 @@ def _at_once(span: Span, trace: Trace, i: int, warps: int) -> int:
     """Iterations of the program's loop i that one pass of the machine's does: as many times as it does what one does,
     if that divides the numbers of its accesses of each width and of its barriers. Threads that hold an element several
     times look the same otherwise."""
-    counts = math.gcd(*(n for kind, n in span.accesses.items() if " global " in kind))
+    told = [kind for kind in span.accesses if " global " in kind and not (_kept(trace, i) and kind.startswith("load"))]
+    counts = math.gcd(*(span.accesses[kind] for kind in told))
     if not _flops(span, warps):  # a pipeline of copies meets at other places than each of its products
         counts = math.gcd(counts, span.barriers)
     most = max(1, int(min(_ratios(span, trace, i, warps), default=1.0) + ALIKE))
     return next(n for n in range(most, 0, -1) if counts % n == 0)
 
 
+def _kept(trace: Trace, i: int) -> list[Access]:
+    """Loads of what an earlier iteration of the loop stored: where a pass does several, it is in registers still."""
+    own = [a for a in trace.accesses if a.loop == i]
+    return [a for n, a in enumerate(own) if a.kind == "load" and any(covers(b, a) for b in own[:n])]
+
+
 def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
     """What one pass of the machine's loop moves, multiplies, takes exponentials of and adds, each over what one
     iteration of the program's loop i does."""
     every = float(trace.loops[i].trips.sum())
-    ratios = []
+    ratios, kept = [], _kept(trace, i)
     for kind, names in MOVES.items():
         asked = sum(
             float((a.count * a.times).sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
             for a in trace.accesses
-            if a.loop == i and a.path == "pointer" and a.kind == kind
+            if a.loop == i and a.path == "pointer" and a.kind == kind and not any(a is each for each in kept)
         )
         if asked and (moved := sum(span.bytes.get(name, 0.0) for name in names)):
             ratios.append(moved * warps * every / asked)
