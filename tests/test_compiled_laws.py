@@ -270,6 +270,17 @@ def test_what_is_left_of_an_unrolled_loop_is_done_behind_it(trips: int, behind: 
     assert [float(n[0]) for n in passes.asides] == behind
 
 
+def test_of_two_loops_the_shorter_is_there_where_the_code_does_what_it_does() -> None:
+    """One of 48 iterations with a load and a store was unrolled away; the code has the one of 16 with four loads."""
+    stores = [replace(load(n, count), kind="store", argument="y") for n, count in ((0, 48.0), (1, 16.0))]
+    trace = Trace((1, 1, 1), 1, ((0, 1),), [loop_of(48.0), loop_of(16.0)],
+                  [load(0, 48.0), *[load(1, 16.0)] * 4, *stores])  # fmt: skip
+    for loads, (whose, passes) in ((4, (1, 16.0)), (1, (0, 48.0))):
+        code = span(bytes={"load global": loads * 512.0, "store global": 512.0}, accesses={"store global 4": 1})
+        found = matched(Machine(32, 0, span(), (MachineLoop(-1, True, code),), ()), trace, 1)
+        assert (found.whose, float(found.loops[0][0])) == ([whose], passes)
+
+
 def test_what_an_iteration_stored_is_in_registers_for_the_next_of_the_pass() -> None:
     """A state that goes through memory: a pass of four iterations loads four tiles of the input, but of the state the
     first alone. The state is no traffic of DRAM either; what is loaded before it is stored is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -19,6 +19,8 @@ LANES = 32
 ALIKE = 0.25
 """By which what two copies of one iteration move may differ, over what they move: masks and addresses that one of them
 does not need."""
+MOST_CHOICES = 100
+"""Choices among the program's loops that are compared."""
 MOVES = {"load": ("load global", "copy global"), "store": ("store global",), "atomic": ("atomic global",)}
 """What the machine has for the program's accesses through pointers."""
 
@@ -93,7 +95,7 @@ def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = 
     for kind in (True, False):
         ours = [i for i in inner if (flops[i] > 0 and multiplying) == kind]
         theirs = [j for j, m in enumerate(machine.loops) if m.leaf and (_flops(m.span, warps) > 0) == kind]
-        for i, group in _aligned(ours, theirs, machine, trace, rolled):
+        for i, group in _aligned(ours, theirs, machine, trace, rolled, warps):
             main = max(group, key=lambda j: _flops(machine.loops[j].span, warps) or machine.loops[j].span.instructions)
             if (whole := _rolled(machine, trace, main, i, warps)) is not None:
                 return matched(machine, whole, warps, (*rolled, trace.loops[i].parent))
@@ -130,12 +132,12 @@ def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = 
 
 
 def _aligned(
-    ours: Sequence[int], theirs: Sequence[int], machine: Machine, trace: Trace, rolled: Sequence[int]
+    ours: Sequence[int], theirs: Sequence[int], machine: Machine, trace: Trace, rolled: Sequence[int], warps: int
 ) -> list[tuple[int, list[int]]]:
     """Loops of the program with the machine's that stand for them, in order. Of more loops of the program the shortest
-    were unrolled away, none of `rolled`. Of more loops of the machine neighbours that move the same kinds of bytes go
-    together. A compiler may lay branches in another order: what loops load and store tells them. So it does for those
-    of a branch that no program takes, which stand for none."""
+    were unrolled away, none of `rolled`, unless what the machine's do tells other ones. Of more loops of the machine
+    neighbours that move the same kinds of bytes go together. A compiler may lay branches in another order: what loops
+    load and store tells them. So it does for those of a branch that no program takes, which stand for none."""
     if not ours or not theirs:
         return []
     longest = sorted(sorted(ours, key=lambda i: (i not in rolled, -float(trace.loops[i].trips.mean())))[: len(theirs)])
@@ -143,6 +145,7 @@ def _aligned(
     cuts = sorted(sorted(range(len(differ)), key=lambda n: (-differ[n], n))[: len(longest) - 1])
     bounds = [0, *(n + 1 for n in cuts), len(theirs)]
     groups = [list(theirs[a:b]) for a, b in pairwise(bounds)]
+    longest = _doing(ours, longest, [machine.loops[group[0]].span for group in groups], trace, rolled, warps)
     asked = [sorted({a.kind for a in trace.accesses if a.loop == i and a.path == "pointer"}) for i in longest]
     moves = [_kinds(machine.loops[group[0]].span) for group in groups]
     if asked != moves and sorted(asked) == sorted(moves):
@@ -152,6 +155,23 @@ def _aligned(
     for i, group, kinds in zip(longest, groups, asked, strict=True):
         found.append((i, [j for j in group if _kinds(machine.loops[j].span) == kinds] or group))
     return found
+
+
+def _doing(
+    ours: Sequence[int], longest: list[int], spans: Sequence[Span], trace: Trace, rolled: Sequence[int], warps: int
+) -> list[int]:
+    """Of the program's loops those that move and multiply in the ratio in which these spans do, where the longest
+    differ from it by twice as much or more; else the longest."""
+
+    def unlike(chosen: Sequence[int]) -> float:
+        every = [_ratios(span, trace, i, warps, False) or [1.0] for i, span in zip(chosen, spans, strict=True)]
+        return sum(math.log(max(each) / max(min(each), 1e-9)) for each in every)
+
+    if len(ours) == len(longest) or math.comb(len(ours), len(longest)) > MOST_CHOICES:
+        return longest
+    kept = {*rolled} & {*ours}
+    best = min((each for each in combinations(ours, len(longest)) if kept <= {*each}), key=unlike, default=longest)
+    return list(best) if unlike(longest) - unlike(best) > math.log(2.0) else longest
 
 
 def _rolled(machine: Machine, trace: Trace, j: int, i: int, warps: int) -> Trace | None:
@@ -293,9 +313,9 @@ def _kept(trace: Trace, i: int) -> list[Access]:
     return [a for n, a in enumerate(own) if a.kind == "load" and any(covers(b, a) for b in own[:n])]
 
 
-def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
-    """What one pass of the machine's loop moves, multiplies, takes exponentials of and adds, each over what one
-    iteration of the program's loop i does."""
+def _ratios(span: Span, trace: Trace, i: int, warps: int, singly: bool = True) -> list[float]:
+    """What one pass of the machine's loop moves and multiplies, and takes exponentials of and adds `singly`, each over
+    what one iteration of the program's loop i does."""
     every = float(trace.loops[i].trips.sum())
     ratios, kept = [], _kept(trace, i)
     for kind, names in MOVES.items():
@@ -308,6 +328,8 @@ def _ratios(span: Span, trace: Trace, i: int, warps: int) -> list[float]:
             ratios.append(moved * warps * every / asked)
     if multiplied := _flops(span, warps):
         ratios.append(multiplied * float(trace.loops[i].trips.mean()) / dot_flops(trace)[i])
+    if not singly:
+        return ratios
     if ratios and span.exponentials and trace.loops[i].exponentials:  # those of short rows are taken by many threads
         ratios.append(span.exponentials * warps * every / trace.loops[i].exponentials)
     if ratios and span.float_flops and trace.loops[i].float_flops:  # where threads load the same elements, say
