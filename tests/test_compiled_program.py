@@ -14,7 +14,9 @@ from carver.compiled import ttir
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.program import evaluate
 from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
+from carver.compiled.trace import changed
 from carver.compiled.triton import grid_of
+from carver.compiled.values import Value, unknown
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
@@ -407,6 +409,12 @@ def test_a_wait_for_other_programs_is_refused_at_once(held: Any) -> None:
     """It also stores, so that its passes count; as nothing ends them, all that are allowed would be followed."""
     with pytest.raises(ProblemError, match=r"waits until another program changes what 'flags' holds.*values="):
         evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": held})
+
+
+def test_what_is_not_known_may_change_in_a_pass() -> None:
+    """As places in a table of hashes, of which each lane tries the next until its key is there: it waits for nobody."""
+    at, key = unknown(1), Value(np.array([7, 7]))
+    assert changed([key, at], [key, at], 2).all() and not changed([key], [key], 2).any()
 
 
 def test_a_wait_that_is_over_is_no_loop() -> None:

@@ -120,12 +120,11 @@ def iterated(lanes: int, which: Any, before: list[Any], after: list[Any]) -> lis
 
 
 def changed(before: Sequence[Any], after: Sequence[Any], lanes: int) -> Any:
-    """In which lanes a pass of a loop changed any number that it carries."""
+    """In which lanes a pass of a loop may have changed any number that it carries; what is not known may have."""
     out = np.zeros(lanes, bool)
     for old, new in zip(before, after, strict=True):
         if isinstance(old, Value) and isinstance(new, Value) and (old.base is None) == (new.base is None):
-            if old.base is not None:
-                out |= old.base != new.base
+            out |= True if old.base is None else old.base != new.base
             for a, b in zip(old.coef, new.coef, strict=True):
                 out |= ~np.isclose(a, b, rtol=0.0, atol=0.0, equal_nan=True)
         else:
