@@ -197,6 +197,13 @@ def test_atomics_behind_the_loops_of_one_wave_follow_them() -> None:
     assert taken[0] - alone > 2.0 * (taken[1] - alone) and taken[2] == pytest.approx(taken[3], rel=0.01)
 
 
+def test_nine_in_ten_issue_slots_are_filled() -> None:
+    """Of a scheduler of an H100 or H200, by the times of 46 kernels that they bound."""
+    busy = span(pipe_clk={"issue": 9_000.0})
+    _, found = price_compiled([facts(grid=(8 * H100.sm_count, 1, 1), straight=busy, resident=4.0, warps=1)], H100)
+    assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
+
+
 def test_times_of_code_without_loops_add_up_more() -> None:
     """Two resources that take as long: 2^(1/8) of one where loads run ahead, 2^(1/4.5) where a warp loads once.
     Stencils on an H100 are 20 to 40 % slower than the first says (`edges.jsonl.gz`, tests/data/h100)."""
