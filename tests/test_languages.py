@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import languages  # noqa: F401  before that of benchmarks/ can be found
 import numpy as np
 import pytest
 
