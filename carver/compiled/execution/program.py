@@ -196,12 +196,12 @@ class Program:
         for n, out in enumerate(after):
             for m, _ in out:
                 before[m].append(n)
-        work = sorted({self.block_of[i] for i in roots})
+        work = sorted({-self.block_of[i] for i in roots})  # a heap: those behind first, which others wait for
         queued = [False] * count
         for n in work:
-            queued[n] = True
+            queued[-n] = True
         while work:
-            n = work.pop()
+            n = -heappop(work)
             queued[n] = False
             wanted = 0
             for m, mask in after[n]:
@@ -240,7 +240,7 @@ class Program:
                 live[n] = wanted
                 for m in before[n]:
                     if not queued[m]:
-                        work.append(m)
+                        heappush(work, -m)
                         queued[m] = True
         return self._found.setdefault(key, (needed, live))
 
