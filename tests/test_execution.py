@@ -367,6 +367,35 @@ extern "C" __global__ void three_planes(const float *x, float *y, int n, int dee
     int at = blockIdx.x * blockDim.x + threadIdx.x + n * blockIdx.y * deep;
     for (int z = 0; z < deep; z++, at += n) y[at] = x[at] + x[at + n] + x[at + 2 * n];
 }
+extern "C" __global__ void near_ones(const float *x, float *y) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0, r = x[at];
+    if (r < 40.0f) {
+        float inverse = 1.0f / (r + 2.0f), third = inverse * inverse * inverse;
+        sum = inverse * third * (1.5f * third - 2.0f);
+    }
+    y[at] = sum;
+}
+extern "C" __global__ void decayed(const double *x, double *y) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    y[at] = exp(-x[at]);
+}
+extern "C" __global__ void words_of_rows(const float *x, float *y, int words) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < words; i++) sum += x[row * words + i];
+    y[row] = sum;
+}
+extern "C" __global__ void each_with_each(const float *x, float *y, int deep, int pitch) {
+    int row = (int)((sqrtf(8.0f * blockIdx.x + 1.0f) - 1.0f) * 0.5f), column = blockIdx.x - row * (row + 1) / 2;
+    float sum = 0;
+    x += (blockIdx.y * deep + threadIdx.y) * pitch;
+#pragma unroll 1
+    for (int i = 0; i < deep; i += 4)
+        sum += x[i * pitch + row * 32 + threadIdx.x] * x[i * pitch + column * 32 + threadIdx.x];
+    y[((blockIdx.y * gridDim.x + blockIdx.x) * 4 + threadIdx.y) * 32 + threadIdx.x] = sum;
+}
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
@@ -621,6 +650,37 @@ def test_a_loop_that_ends_by_what_is_loaded_runs_once(cubin: tuple[str, bytes]) 
 def test_the_path_of_a_sine_for_large_arguments_is_not_run(cubin: tuple[str, bytes]) -> None:
     facts = executed(cubin, "waved", 1, 32, f32(32), f32(32)).facts()
     assert (facts.loops, facts.bytes_of("load")) == ((), 128)
+
+
+def ran(of: Execution, opcode: str) -> list[Instruction]:
+    """Instructions that some warp ran."""
+    runs, block_of = of.detail.passes.any(axis=(1, 2)), of.program.block_of
+    return [each for i, each in enumerate(of.code.instructions) if each.mnemonic == opcode and runs[block_of[i]]]
+
+
+def test_a_quotient_under_a_condition_is_run_but_for_its_slow_path(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "near_ones", 4, 256, f32(1024), f32(1024))
+    assert ran(of, "MUFU") and not ran(of, "CALL")
+
+
+def test_an_exponential_is_scaled_once(cubin: tuple[str, bytes]) -> None:
+    doubles = carver.Tensor("float64", (1024,))
+    of = executed(cubin, "decayed", 4, 256, doubles, doubles)
+    assert not [each for each in ran(of, "FSETP") if "4.2275390625" in each.operands]
+
+
+def test_rows_that_lanes_read_word_after_word_are_fetched_once(cubin: tuple[str, bytes]) -> None:
+    words, rows = 64, 64 * 256
+    facts = executed(cubin, "words_of_rows", 64, 256, f32(rows, words), f32(rows), i32(words)).facts()
+    fetched = sum(a.program_bytes * a.fetched for a in facts.accesses if a.kind == "load")
+    assert fetched == pytest.approx(256 * words * 4, rel=0.05)
+
+
+def test_tiles_of_rows_and_columns_meet_as_they_are(cubin: tuple[str, bytes]) -> None:
+    deep, side, many = 256, 4, 600
+    args = f32(many, deep, side * 32), f32(many * side * (side + 1) * 64), i32(deep), i32(side * 32)
+    facts = executed(cubin, "each_with_each", (side * (side + 1) // 2, many), (32, 4), *args).facts()
+    assert sum(bytes_ for bytes_, _ in facts.reuse) < 0.1 * facts.read_bytes
 
 
 def test_a_loop_that_ends_by_floats_which_are_known(cubin: tuple[str, bytes]) -> None:

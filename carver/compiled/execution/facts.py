@@ -446,7 +446,10 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
             if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
                 continue
             if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:
-                out[tile.index] = int(np.median(lies.start - there.start))
+                apart = lies.start - there.start
+                most = int(np.median(apart))
+                if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
+                    out[tile.index] = most
                 break
         else:
             kept[form].append((lies, mine))

@@ -69,6 +69,9 @@ PROLOGUE = 2
 """Writes of the stack pointer where functions are not called: it is loaded, and room is taken."""
 CHECK = 4
 """Instructions of a check's failure before the one that stops the kernel, or calls what does, at most."""
+EXPONENTIAL, LIMIT = 64, "4.1917929649353027344"
+"""Instructions of the exponential of a double between the test whether it is scaled once and the branch on that; and
+what the upper word of its argument is compared with there, as a float."""
 SCRATCH = (*(f"R{n}" for n in range(16) if n not in (1, 2)), *(f"P{n}" for n in range(7)))
 """What a function may write that is called by the rules for all compilers."""
 
@@ -92,9 +95,12 @@ def decoded(code: Code) -> list[Op]:
             ops[i] = Op(each.address, "turns", target=each.target)
         for n in elected:
             ops[n] = replace(ops[n], run=partial(_all_elected, ops[n].writes))
-    for i, end in ends.items():
+    rare = dict[int, int]()
+    for i, end in sorted(ends.items(), reverse=True):  # those that are in what others pass by come first
+        within = any(i < j < end for j in back) or any(each <= end for each in rare.values())
         some = end > i and (ops[i].guard or ops[i].conditions)
-        if some and sass.rare(opcodes[i + 1 : end], any(i < j < end for j in back)):
+        if some and (sass.rare(opcodes[i + 1 : end], within) or _limited(code.instructions, i)):
+            rare[i] = end
             ops[i] = replace(ops[i], rare=True)
         if ops[i].guard or ops[i].conditions:  # checks hold
             if _traps(code.instructions, end, index):
@@ -102,6 +108,15 @@ def decoded(code: Code) -> list[Op]:
             elif _traps(code.instructions, i + 1, index):
                 ops[i] = Op(ops[i].address, "branch", target=ops[i].target)
     return ops
+
+
+def _limited(code: Sequence[Instruction], branch: int) -> bool:
+    """Whether a branch asks if the exponential of a double is so near the ends of its range that it is scaled twice."""
+    guard = code[branch].predicate.lstrip("!")
+    for each in reversed(code[max(branch - EXPONENTIAL, 0) : branch]):
+        if each.mnemonic in ("FSETP", "DSETP", "ISETP") and each.operands.startswith(f"{guard},"):
+            return LIMIT in each.operands
+    return False
 
 
 def _all_elected(names: Collection[str], thread: Thread) -> None:

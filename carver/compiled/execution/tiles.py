@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -463,7 +463,10 @@ def fetched_shares(
     since: dict[int, int] = {}
     loop_of = {i: n for n, loop in enumerate(code.all_loops()) for i in loop.own}
     entered: dict[int, int] = {}
-    leapt = set[int]()
+    leapt, passed = set[int](), Counter[int]()
+    moves: dict[int, float] = {}
+    """Bytes by which loads go on in each pass that was leapt over."""
+    tensors: dict[int, int] = {}
     keys, times, starts, owners, moments = [], [], [], [], list[tuple[int, int]]()
     block = len(run.block_ids) // 2
     for now, event in enumerate(run.log):
@@ -472,6 +475,7 @@ def fetched_shares(
             continue
         if event.walks:
             leapt.add(index)
+            moves[index] = float(np.abs(event.walks[0].steps[0]).max())
             continue
         lanes, address = spread(event)
         mine = address[run.slot[lanes] == block]
@@ -482,8 +486,11 @@ def fetched_shares(
         keys.append(sectors)
         times.append(np.full(len(sectors), now))
         starts.append(np.full(len(sectors), begun))
-        owners.append(np.full(len(sectors), index if index in since and index not in leapt else -1 - index))
+        on = index in since and index not in leapt
+        owners.append(np.full(len(sectors), index if on else -1 - index))
+        passed[index] += on
         since[index] = now
+        tensors[index] = int(mine[0]) // SPACE
         moments.append((now, index))
         leapt.discard(index)
     if not keys:
@@ -499,13 +506,19 @@ def fetched_shares(
     until = np.cumsum(np.bincount(time, fresh * float(SECTOR_BYTES), minlength=int(time.max()) + 1))
     fresh |= until[time] - until[np.maximum(before, 0)] > room_bytes
     out = {}
-    for index in since:
-        mine, first = owner == index, owner == -1 - index
-        if mine.sum() < first.sum():  # those after the first are of few lanes
-            mine |= first
-        out[index] = float(fresh[mine].mean())
-        if first.any() and (passes := executions.get(index, 1.0)) > 1.0:
-            out[index] += (float(fresh[first].mean()) - out[index]) / passes
+    later = {index: owner == index for index in since}
+    asking = {(loop_of.get(index), tensors[index]) for index, mine in later.items() if fresh[mine].any()}
+    for index, others in later.items():
+        first = owner == -1 - index
+        # where those after the first are of few lanes, all count
+        out[index] = float(fresh[others if others.sum() >= first.sum() else others | first].mean())
+        if not first.any() or (passes := executions.get(index, 1.0)) <= 1.0:
+            continue
+        came, step = float(fresh[first].mean()), moves.get(index, 0.0)
+        if 0.0 < step * passed[index] < SECTOR_BYTES and (loop_of.get(index), tensors[index]) not in asking:
+            out[index] = came * max(step / SECTOR_BYTES, 1.0 / passes)  # no pass that was run came to the next sector
+        else:
+            out[index] += (came - out[index]) / passes
     asks = np.zeros(int(time.max()) + 1, bool)
     asks[time[fresh]] = True
     passing: defaultdict[int, defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))

@@ -435,10 +435,11 @@ def _reduces(opcodes: Sequence[str]) -> bool:
     return "BRA" in opcodes and bool(touched) and all(map(TABLE.match, touched))
 
 
-def rare(opcodes: Sequence[str], loops: bool) -> bool:
+def rare(opcodes: Sequence[str], within: bool) -> bool:
     """Whether code that a branch may pass by is for rare arguments: the slow path of a division or a root, which is a
-    call of a function that touches no memory, and is in no loop (`loops`) of that code, or of a sine."""
-    calls = not loops and any(op.startswith("CALL.") for op in opcodes)
+    call of a function that touches no memory, or of a sine. `within`: that code has a loop, or a branch that passes by
+    a slow path itself, so that it has the usual one as well."""
+    calls = not within and any(op.startswith("CALL.") for op in opcodes)
     return _reduces(opcodes) or (calls and not any(map(MEMORY.match, opcodes)))
 
 
