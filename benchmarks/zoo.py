@@ -4,7 +4,6 @@
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
     python benchmarks/zoo.py again --out FOLDER [--only NAME,...] [--processes 2]
     python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200] [--predicted FILE.jsonl]
-    TRITON_INTERPRET=1 python benchmarks/zoo.py interpret [--only NAME,...]
 
 NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`,
 `triton_zoo_forms`, `triton_zoo_library`, `triton_zoo_places`, `triton_zoo_blind`, `triton_zoo_eighth`,
@@ -17,9 +16,9 @@ inputs drawn anew. A line of JSON is written for each configuration as it is fou
 lost; a second call goes on where the first ended. Needs PyTorch and Triton. `score` ranks the same configurations by
 what the compiler makes of them, with no GPU; or scores what `predict` wrote down before they were measured, or `again`
 of the tables in `tests/data`, many at a time. Kernels marked `unseen` are only scored: neither their times nor their
-rankings are looked at while the model is built. They are summed up apart, and so are kinds. `interpret` checks kernels
-that have a reference at small sizes on the CPU; others' stand at commits c7394a82, of the
-twelfth 4402e36f, of the thirteenth e9ec61cc, and of the fourteenth 7c41c7d2.
+rankings are looked at while the model is built. They are summed up apart, and so are kinds. The references of what was
+measured, and a check of them in Triton's interpreter, stand at commits c7394a82, of the twelfth 4402e36f, of the
+thirteenth e9ec61cc, and of the fourteenth 7c41c7d2.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ TORCH = {"float8_e4m3": "float8_e4m3fn"}
 LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind, zoo_eighth, zoo_ninth, zoo_tenth,
          zoo_eleventh, zoo_twelfth, zoo_thirteenth, zoo_fourteenth)  # fmt: skip
 SUBJECTS = [subject for zoo in (zoo_first, *LATER) for subject in zoo.SUBJECTS]
-SMALL = {name: problems for zoo in LATER for name, problems in getattr(zoo, "SMALL", {}).items()}
-"""Problems for Triton's interpreter, of kernels whose times do not ship yet."""
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 TABLES = ("h200/zoo", "h100/zoo_more", "h100/edges", "h100/forms", "h200/library", "h100/places", "h100/blind")
 """Of times, in `tests/data`."""
@@ -198,41 +195,39 @@ def compile_all(jobs: list[tuple[str, int, Config]], processes: int, until: floa
     return failed | {key(*job): "no time left to compile" for job in waiting}
 
 
-def torch_type(tensor: Tensor, device: str) -> Any:
-    """On the CPU float32 for bfloat16, of which Triton's interpreter multiplies the bits."""
+def torch_type(tensor: Tensor) -> Any:
     import torch
 
-    name = "float32" if (device, tensor.dtype) == ("cpu", "bfloat16") else tensor.dtype
-    return getattr(torch, TORCH.get(name, name))
+    return getattr(torch, TORCH.get(tensor.dtype, tensor.dtype))
 
 
-def draw(tensor: Tensor, seed: int, device: str = "cuda") -> Any:
+def draw(tensor: Tensor, seed: int) -> Any:
     import torch
 
-    g = torch.Generator(device=device).manual_seed(seed)
-    dtype = torch_type(tensor, device)
+    g = torch.Generator(device="cuda").manual_seed(seed)
+    dtype = torch_type(tensor)
     if not dtype.is_floating_point:
-        return torch.randint(-(2**31), 2**31 - 1, tensor.shape, device=device, dtype=torch.int64, generator=g).to(dtype)
-    return (torch.randn(tensor.shape, device=device, generator=g, dtype=torch.float32) * 0.5).to(dtype)
+        return torch.randint(-(2**31), 2**31 - 1, tensor.shape, device="cuda", dtype=torch.int64, generator=g).to(dtype)
+    return (torch.randn(tensor.shape, device="cuda", generator=g, dtype=torch.float32) * 0.5).to(dtype)
 
 
-def inputs(subject: Subject, problem: Problem, config: Config, device: str = "cuda") -> Arrays:
+def inputs(subject: Subject, problem: Problem, config: Config) -> Arrays:
     import torch
 
-    held = {n: torch.from_numpy(np.asarray(v)).to(device) for n, v in subject.values(problem).items()}
+    held = {n: torch.from_numpy(np.asarray(v)).cuda() for n, v in subject.values(problem).items()}
     return {
-        n: held[n] if n in held else draw(t, i, device)
+        n: held[n] if n in held else draw(t, i)
         for i, (n, t) in enumerate(subject.args(problem, config).items())
         if isinstance(t, Tensor) and n not in subject.outputs
     }
 
 
-def zeroed(subject: Subject, problem: Problem, config: Config, device: str = "cuda") -> Arrays:
+def zeroed(subject: Subject, problem: Problem, config: Config) -> Arrays:
     """The outputs, to which some kernels add."""
     import torch
 
     return {
-        n: torch.zeros(t.shape, device=device, dtype=torch_type(t, device))
+        n: torch.zeros(t.shape, device="cuda", dtype=torch_type(t))
         for n, t in subject.args(problem, config).items()
         if n in subject.outputs
     }
@@ -335,31 +330,6 @@ def measure(options: argparse.Namespace) -> None:
             record(out, *rest[0], None, f"the measuring process ended with {code}")
     rows = recorded(out)
     print(f"{sum(r['time_ms'] is not None for r in rows.values())} of {len(rows)} configurations timed in all")
-
-
-def interpret(options: argparse.Namespace) -> None:
-    """Raises ConfigError where a result is wrong."""
-    from triton.runtime import interpreter
-
-    patch = interpreter._patch_lang_tensor
-
-    def patched(tensor: Any, scope: Any) -> None:
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-    interpreter._patch_lang_tensor = patched  # NumPy 2.4 makes no number of an array of one, as Triton 3.6 asks it to
-    for subject in named(options.only):
-        for problem in SMALL.get(subject.name, ()):
-            for config in subject.configs(problem, 1):
-                given = inputs(subject, problem, config, "cpu")
-                assert subject.want, "small problems are of kernels that have a reference"
-                want = results(subject.want(problem, given))
-                given |= zeroed(subject, problem, config, "cpu")
-                subject.kernel[subject.grid(problem, config)](**launch_arguments(subject, problem, config, given))
-                error = error_of(subject.got(problem, config, given), want)
-                print(f"{subject.name} {dict(problem)} {config}: {error:.2g}", flush=True)
-                if not error <= subject.tolerance:
-                    raise ConfigError(f"{subject.name} is wrong by {error:.3g} of the largest")
 
 
 def case_of(subject: Subject, index: int, configs: list[Config], times: list[float | None]) -> Any:
@@ -487,8 +457,6 @@ def main() -> None:
     pricing.add_argument("--out", type=Path, required=True, help="a folder")
     pricing.add_argument("--only", default="", help="names of kernels, with commas")
     pricing.add_argument("--processes", type=int, default=2)
-    interpreting = commands.add_parser("interpret")
-    interpreting.add_argument("--only", default="", help="names of kernels, with commas")
     commands.add_parser("serve")
     options = parser.parse_args()
     match options.command:
@@ -498,8 +466,6 @@ def main() -> None:
             measure_here(options.only, options.configs, options.out, options.limit)
         case "measure":
             measure(options)
-        case "interpret":
-            interpret(options)
         case "predict":
             predict(options)
         case "again":
