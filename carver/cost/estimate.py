@@ -115,6 +115,11 @@ class Work(Record, eq=False):
     def __len__(self) -> int:
         return len(self.grid)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether these are demands of machine code, which alone say how pipes overlap outside of loops."""
+        return self.once_overlap is not None
+
 
 def joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatArray:
     """(a^p + b^p)^(1/p), between the larger of two demands and their sum. Scaled so that nothing overflows."""
@@ -243,8 +248,8 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     busy = np.stack([np.minimum(sms, each * work.grid), np.clip(each * left, each, sms)])
     phase = _phase(work, arch, k, resident, busy)
     (head_start, tail_start), (head_loop, tail_loop), (head_store, tail_store) = phase.start, phase.loop, phase.store
-    in_waves, coded = waves > 0, work.once_overlap is not None
-    some = np.where(in_waves | coded, (left > 0) * k["tail"], 1.0)
+    in_waves = waves > 0
+    some = np.where(in_waves | work.compiled, (left > 0) * k["tail"], 1.0)
     clk = arch.clock_hz
     hidden = np.maximum(work.resident, 1.0) ** -k["block_overlap"]
     # Blocks after the first of an SM: the prologue vanishes where a persistent kernel's loads run on into the next
@@ -273,7 +278,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
-    beside = np.maximum(own - coded * k["dram_latency_load"] * arch.dram_latency_s, least)
+    beside = np.maximum(own - work.compiled * k["dram_latency_load"] * arch.dram_latency_s, least)
     terms["main loop"] = terms["main loop"] + joined(beside, dram_seconds(work, arch, k), k["dram_overlap"]) - beside
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
@@ -317,7 +322,7 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
     if work.fill_clk is not None:
         fill = work.fill_clk
     looked_up = work.start_loads * arch.l2_latency_s * k["l2_latency_load"] * clk
-    first = resident if work.once_overlap is None else np.minimum(resident, 1.0)
+    first = np.minimum(resident, 1.0) if work.compiled else resident
     start = k["block_start_clk"] + looked_up + first * dispatch + fill
     again = work.store_bytes * work.scattered * np.maximum(1.0 / arch.l2_bytes_per_clk_per_sm, busy / l2)
     written = work.store_bytes / arch.l2_bytes_per_clk_per_sm + again
