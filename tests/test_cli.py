@@ -8,7 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import carver
+from carver.base.store import BLOBS
 from carver.cli.main import COMMANDS, main
 from carver.run.records import Measurement
 from carver.run.report import Report
 from carver.tune import AutoTuner
+from carver.tune.doctor import examine
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
@@ -677,6 +681,32 @@ def test_doctor_lists_the_users_own_declarations(tmp_path: Path, monkeypatch: py
     said = run("doctor").stdout
     assert "no operator 'matmull'; did you mean 'matmul'" in " ".join(said.split())
     assert max(map(len, said[said.index("settings") :].splitlines())) <= 100, "as wide as the screen"
+
+
+def test_doctor_counts_a_cache_that_others_write_and_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / BLOBS
+    folder.mkdir()
+    (folder / "stays").write_bytes(b"12345")
+    over = threading.Event()
+
+    def churn() -> None:
+        while not over.is_set():
+            for number in range(100):
+                (folder / str(number)).mkdir()
+                (folder / str(number) / "file").write_bytes(b"1")
+            for number in range(100):
+                (folder / str(number) / "file").unlink()
+                (folder / str(number)).rmdir()
+
+    with ThreadPoolExecutor() as pool:
+        busy = pool.submit(churn)
+        try:
+            counted = [examine()["caches"]["files"] for _ in range(20)]
+        finally:
+            over.set()
+        busy.result()
+    assert all(each["files"] >= 1 and 5 <= each["bytes"] <= each["files"] + 4 for each in counted)
 
 
 @pytest.mark.parametrize("words", [("archs",), ("evaluate", "tests/data/h200/triton_tma.csv", "--workers", "1")])
