@@ -52,7 +52,7 @@ setup(
     # private names; carver/base/folders.py finds them there and in a checkout.
     package_dir={"carver._arch": "arch", "carver._templates": "templates"},
     package_data={
-        "carver": ["py.typed", "view/assets/*", "skill/*.md"],
+        "carver": ["py.typed", "ranking/assets/*", "skill/*.md"],
         "carver._arch": ["**/*.toml"],
         "carver._templates": ["**/*.toml", "**/*.cu", "**/*.cuh", "**/*.c", "**/*.h"],
     },

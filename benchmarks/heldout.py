@@ -53,14 +53,14 @@ from rich.progress import track
 from carver.arch.descriptor import Arch
 from carver.base.types import FloatArray
 from carver.calibrate.fitting import errors_near, predict_case, quantiles, samples, spaces
+from carver.calibrate.tables import Case
 from carver.cli.measure import tell
 from carver.cost.estimate import estimate
 from carver.cost.learn import fit, identified
 from carver.cost.model import CONSTANTS, MODELS, resolve
-from carver.evaluate.tables import Case
 from carver.kernels.space import Space
-from carver.ranking.rank import rank
-from carver.ranking.uncertainty import COVERAGE, WIDENED, Kind, share_within, widened
+from carver.ranking.declared import COVERAGE, WIDENED, Kind, share_within, widened
+from carver.ranking.recommend import rank
 
 LEAST = 100
 """Configurations that two tables must share."""

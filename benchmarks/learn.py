@@ -37,8 +37,8 @@ import numpy as np
 from adapters import read
 
 import carver
-from carver.evaluate.tables import Case, seconds
-from carver.ranking.learn import to_measure
+from carver.calibrate.tables import Case, seconds
+from carver.ranking.surrogate import to_measure
 
 COUNTS = (1, 3, 6, 9, 12)
 NEVER = 2.0
@@ -51,7 +51,7 @@ Rank = Callable[[Any], carver.Ranking]
 
 
 def declared(case: Case) -> Rank:
-    return lambda profile: carver.ranking.rank.rank(
+    return lambda profile: carver.ranking.recommend.rank(
         case.problem, case.arch, case.configs, case.backend, profile=profile
     )
 

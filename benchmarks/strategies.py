@@ -32,7 +32,7 @@ import frame
 import numpy as np
 from adapters import read
 
-from carver.evaluate.tables import Case
+from carver.calibrate.tables import Case
 from carver.export.kernel_tuner import SeededStrategy
 from carver.export.kernel_tuner import seeds as seeds_of
 

@@ -32,8 +32,7 @@ import carver
 from carver.arch.descriptor import Arch
 from carver.kernels.declaration import kernels
 from carver.problem.problem import Problem
-from carver.ranking.rank import rank
-from carver.ranking.recommend import recommend
+from carver.ranking.recommend import rank, recommend
 
 BACKEND = "triton_block_fp8"
 ROWS = (64, 512)

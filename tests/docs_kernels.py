@@ -22,10 +22,9 @@ from typing import Any
 
 from carver.base.folders import folder
 from carver.cost import estimate
-from carver.cost.model import CONSTANTS, MODELS
+from carver.cost.model import CONSTANTS, MODELS, Column, Shown, columns
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
-from carver.kernels.columns import Column, Shown, columns
 from carver.problem.problem import operator_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -17,7 +17,7 @@ from typing import Any
 import carver
 from carver.base.errors import NoCandidates
 from carver.ops.operator import Template
-from carver.view.page import document, page
+from carver.ranking.plots import document, page
 
 HERE = Path(__file__).resolve().parent
 RATES = HERE / "data" / "published_rates.csv"

@@ -32,8 +32,9 @@ from benchmarks import adapters as tables
 from carver.arch import devices
 from carver.base import store as base_store
 from carver.base.errors import CarverError
+from carver.cli.export import checked, example, trial
 from carver.cli.main import main
-from carver.cli.reading import read_configs, read_problems
+from carver.cli.rankings import read_configs, read_problems
 from carver.compiled import pool
 from carver.compiled.inspect import candidate, facts_of
 from carver.compiled.pool import Pool
@@ -45,7 +46,6 @@ from carver.ops.operator import operators
 from carver.problem import notation
 from carver.problem.problem import Problem
 from carver.ranking.kernel import rank_kernel
-from carver.ranking.trial import checked, example, trial
 from carver.run.records import Measurement, Records
 from carver.tune import cache as archive
 from carver.tune import cache as tuned

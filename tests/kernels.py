@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from carver.problem.problem import Problem
 from carver.run.bench import Candidate
-from carver.run.device import Buffer, Call, Device, Program, Source, TensorSpec, encode
+from carver.run.buffers import Buffer, encode
+from carver.run.device import Call, Device, Program, Source, TensorSpec
 from carver.run.render import CPU_FLAGS, CUDA_FLAGS
 
 CPU = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from carver.run.buffers import address
-from carver.run.device import Binary, Buffer, Device, Loaded, Program
+from carver.run.buffers import Buffer, Loaded, address
+from carver.run.device import Binary, Device, Program
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from benchmarks.adapters import read
 from carver.arch import devices
 from carver.base.errors import ConfigError, KernelError
 from carver.calibrate.fitting import predict_case
+from carver.calibrate.tables import Case
 from carver.compiled.triton import Target
-from carver.evaluate.tables import Case
 from carver.kernels.backends import BACKENDS, preferred
 from carver.kernels.declaration import Kernel
 

@@ -33,9 +33,10 @@ from carver.ranking.ranking import Ranking
 from carver.run import bench
 from carver.run import check as reference
 from carver.run.bench import LIBRARY, Bench, Candidate, Runner, benchmark, candidates, measure, stratified
+from carver.run.buffers import decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.device import CpuDevice, concrete, decode, encode
+from carver.run.device import CpuDevice, concrete
 from carver.run.records import Measurement, Records
 from carver.run.session import Settings
 from carver.run.stand import Stand

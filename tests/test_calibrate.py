@@ -29,13 +29,14 @@ from carver.calibrate import fitting as keep
 from carver.calibrate.device import calibrate
 from carver.calibrate.fitting import Fit, Group, Quality, fit_group, groups, predict_case, quantiles, samples
 from carver.calibrate.micro import NOTHING, Cpu, Gpu, Microbenchmarks, reading, run_part
+from carver.calibrate.tables import Case
 from carver.cli.main import main
 from carver.cost.learn import identified
 from carver.cost.model import CONSTANTS, resolve
-from carver.evaluate.tables import Case
-from carver.ranking.uncertainty import share_within, trust, widened
+from carver.ranking.declared import share_within, trust, widened
+from carver.run.buffers import Buffer
 from carver.run.compile import compile_source, cuda_compiler
-from carver.run.device import Buffer, CpuDevice
+from carver.run.device import CpuDevice
 from carver.run.render import Source
 from carver.run.session import Settings
 

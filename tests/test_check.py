@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 import carver
 from carver.base.errors import CarverError
+from carver.cli.export import DEVICES, checked, example, line_of, trial, trials
 from carver.cli.main import main
 from carver.kernels.backends import BACKENDS
 from carver.kernels.declaration import DeclarationError, Kernel
-from carver.ranking.trial import DEVICES, checked, example, line_of, trial, trials
 
 FAULTY = """\
 backend = "tritn"

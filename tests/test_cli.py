@@ -151,7 +151,7 @@ def test_a_cuda_source_is_inspected_by_the_name_of_a_kernel() -> None:
 
 
 def test_a_triton_kernel_without_triton_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carver.cli.reading.find_spec", lambda name: None)
+    monkeypatch.setattr("carver.cli.rankings.find_spec", lambda name: None)
     (tmp_path / "k.py").write_text("import triton\n")
     (tmp_path / "a.toml").write_text("[args]\n")
     given = [f"{tmp_path}/k.py:k", "--args", f"{tmp_path}/a.toml", "--arch", "h200"]

@@ -15,9 +15,20 @@ from test_golden import OPERATORS as GOLDEN
 import carver
 from carver.base.errors import KernelError, NoCandidates
 from carver.cost import estimate
-from carver.cost.model import CONSTANTS, MODELS, columns_of, constants_of, model_faults, resolve
+from carver.cost.model import (
+    CONSTANTS,
+    MODELS,
+    Shown,
+    column,
+    columns,
+    columns_of,
+    constants_of,
+    given,
+    model_faults,
+    read_columns,
+    resolve,
+)
 from carver.cost.pricing import price
-from carver.kernels.columns import Shown, column, columns, given, read_columns
 from carver.kernels.declaration import DeclarationError, Kernel, load
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.space import Space

@@ -41,7 +41,7 @@ from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem
 from carver.run import check as reference
 from carver.run import compile as compiling
-from carver.run.buffers import address
+from carver.run.buffers import address, decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.device import (
@@ -52,8 +52,6 @@ from carver.run.device import (
     compile_source,
     concrete,
     cores_available,
-    decode,
-    encode,
     open_device,
 )
 from carver.run.render import CPU_FLAGS

@@ -33,24 +33,12 @@ from carver.problem.problem import Problem
 from carver.run import check as reference
 from carver.run import cuda
 from carver.run.bench import benchmark
-from carver.run.buffers import address
+from carver.run.buffers import OutOfMemory, address, decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.cuda import check_timer
-from carver.run.device import (
-    Binary,
-    Call,
-    OutOfMemory,
-    Program,
-    Source,
-    TensorSpec,
-    decode,
-    encode,
-    lease_name,
-    open_device,
-    render,
-)
+from carver.run.device import Binary, Call, Program, Source, TensorSpec, lease_name, open_device, render
 from carver.run.render import Scalar, concrete
 from carver.run.session import Settings
 from tests.prepared import prepare
@@ -402,7 +390,7 @@ def test_a_silent_nvidia_smi_is_told(device: cuda.CudaDevice, monkeypatch: pytes
 
 
 def test_misaligned_buffers_are_refused(device: cuda.CudaDevice) -> None:
-    from carver.run.device import Buffer
+    from carver.run.buffers import Buffer
 
     with pytest.raises(RunError, match="starts at 0x1004; the kernel was built for rows on multiples of 8 bytes"):
         address(Buffer(0x1004, (4,), "float16", None), SPEC, "cuda")

@@ -16,7 +16,7 @@ from carver.base.folders import folder
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
-from carver.run.device import decode, encode
+from carver.run.buffers import decode, encode
 from carver.run.render import Program, concrete
 
 EMULATED = Path(__file__).parent / "emulated"

@@ -14,17 +14,16 @@ from benchmarks import adapters as tables
 from benchmarks.adapters import tensile
 from carver.arch.devices import load
 from carver.base.errors import ConfigError
+from carver.calibrate.summary import geometric_mean, score
+from carver.calibrate.tables import Case
 from carver.cost import tile
-from carver.cost.model import resolve
+from carver.cost.model import read_columns, resolve
 from carver.cost.tile import Block, issue_per_clk
-from carver.evaluate.summary import geometric_mean, score
-from carver.evaluate.tables import Case
-from carver.kernels.columns import read_columns
 from carver.kernels.declaration import kernels
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.space import given_space
 from carver.ops.matmul import MatmulTemplate
-from carver.ranking.rank import rank
+from carver.ranking.recommend import rank
 
 pd = pytest.importorskip("pandas")
 

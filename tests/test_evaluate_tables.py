@@ -16,9 +16,9 @@ from benchmarks.adapters import ALSO, FORMATS, read
 from benchmarks.adapters.tensile import solution
 from benchmarks.adapters.words import dtype
 from carver.arch.devices import load
+from carver.calibrate.summary import Summary, best_fixed, evaluate, table
+from carver.calibrate.tables import Case, Remark, device, seconds, tunables
 from carver.cli.main import main
-from carver.evaluate.summary import Summary, best_fixed, evaluate, table
-from carver.evaluate.tables import Case, Remark, device, seconds, tunables
 from carver.ops.matmul import MatmulTemplate
 
 pd = pytest.importorskip("pandas")

@@ -16,12 +16,12 @@ from benchmarks.adapters.kernel_tuner import MAX_DELAY
 from carver.arch.devices import load
 from carver.base.errors import NotationError, ProblemError
 from carver.cost.model import MODELS, resolve
-from carver.cost.models.window import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
+from carver.cost.models.stream import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
 from carver.kernels.declaration import kernels
 from carver.kernels.scope import roles
 from carver.kernels.space import Space, given_space
 from carver.ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
-from carver.ranking.rank import rank
+from carver.ranking.recommend import rank
 
 CONV = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")
 DEDISP = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "tile_stride_x", "tile_stride_y")

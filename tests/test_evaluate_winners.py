@@ -16,7 +16,7 @@ from benchmarks.adapters.lists import _tile_of
 from benchmarks.adapters.winners import Pool, Winner, place, summarise
 from carver.arch.devices import load
 from carver.base.errors import ConfigError
-from carver.evaluate.tables import Remark
+from carver.calibrate.tables import Remark
 from carver.ops.matmul import MatmulTemplate
 
 ROOT = Path(__file__).parent.parent

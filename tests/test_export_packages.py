@@ -17,7 +17,7 @@ import pytest
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates
-from carver.evaluate.tables import Remark, read
+from carver.calibrate.tables import Remark, read
 from carver.export import helion as to_helion
 from carver.export import inductor as to_inductor
 from carver.export import kernel_tuner as to_kernel_tuner
@@ -296,7 +296,7 @@ class TestKernelTuner:
     def test_seeding_saves_evaluations(self) -> None:
         from strategies import compare
 
-        from carver.evaluate.tables import Case
+        from carver.calibrate.tables import Case
 
         configs, _, times = self._space()
         problem = carver.Conv2DTemplate(1024, 1024, 7, 7).problem

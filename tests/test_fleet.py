@@ -14,7 +14,7 @@ from carver.arch.devices import GENERATIONS, group
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cli.main import main
 from carver.ranking.compare import one_for_all, rank_over, recommend_over
-from carver.view.page import devices
+from carver.ranking.plots import devices
 
 OP = carver.MatmulTemplate(2048, 2048, 2048)
 NAMES = ("a100", "h200", "mi300x")

@@ -9,9 +9,9 @@ import pytest
 from docs_kernels import BLOCK, COLUMNS, DOCS, MEANINGS, PAGE, answered, guides, meaning, on_page_markdown
 
 import carver
+from carver.cli.export import example
 from carver.kernels.scope import size_scope, static_scope
 from carver.problem.problem import operator_files
-from carver.ranking.trial import example
 
 GUIDES = guides()
 

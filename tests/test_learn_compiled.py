@@ -12,7 +12,7 @@ import pytest
 import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cost.models.compiled import MOVABLE, PRIORS, price_compiled
-from carver.ranking.learn import to_measure
+from carver.ranking.surrogate import to_measure
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.adapters import read
-from carver.evaluate.summary import geometric_mean, score
-from carver.evaluate.tables import Case
+from carver.calibrate.summary import geometric_mean, score
+from carver.calibrate.tables import Case
 
 DATA = Path(__file__).parent / "data"
 

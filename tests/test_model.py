@@ -14,16 +14,15 @@ import carver
 from carver.arch.descriptor import LIMITS, occupancy_limits, resident_blocks
 from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
+from carver.calibrate.tables import Case
 from carver.cost.estimate import LIMITERS, Estimate, Work, estimate, on_pipe
 from carver.cost.learn import predict
 from carver.cost.model import CONSTANTS, resolve
 from carver.cost.models.contraction import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
-from carver.evaluate.tables import Case
 from carver.kernels.scope import contiguous_run, warp_matrix_unit
-from carver.ranking.rank import rank
-from carver.ranking.recommend import offered_kernels, unit_share
+from carver.ranking.recommend import offered_kernels, rank, unit_share
 
 H200 = carver.CUDA("h200")
 K = {name: constant.prior for name, constant in CONSTANTS.items()}

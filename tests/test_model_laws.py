@@ -16,11 +16,11 @@ import carver
 from carver.arch.descriptor import Arch
 from carver.cost.estimate import Work, estimate
 from carver.cost.learn import Rows, _alike, _latest, _near, _shared, posterior
+from carver.cost.model import read_columns
 from carver.cost.models.attention import Attention, attention, softmax_clk
 from carver.cost.models.contraction import copying, reduction
 from carver.cost.tile import Tile, spill_slowdown
 from carver.cost.traffic import dram_reads, split_waste, traffic
-from carver.kernels.columns import read_columns
 from carver.kernels.space import Space
 
 MIB = 2.0**20

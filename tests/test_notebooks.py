@@ -90,7 +90,7 @@ def test_runs_from_a_clean_kernel_and_prints_what_it_shows(path: Path, capfd: py
 
 
 def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    from carver.view.plots import explore
+    from carver.ranking.plots import explore
 
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     drawn: list[dict[str, int]] = []
@@ -101,7 +101,7 @@ def test_menus_become_pictures_without_ipywidgets(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.packages
 def test_menus_offer_every_choice_and_begin_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ipywidgets")
-    from carver.view.plots import explore
+    from carver.ranking.plots import explore
 
     drawn: list[dict[str, int]] = []
     explore(lambda **chosen: drawn.append(chosen), a=(3, 1), b=[2])

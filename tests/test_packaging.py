@@ -93,7 +93,7 @@ def test_the_wheel_holds_all_data_and_nothing_else(built: tuple[Path, Path], clo
     assert shipped == data(clone)
     assert "carver/py.typed" in files
     python = {f"carver/{p.relative_to(clone / 'carver').as_posix()}" for p in (clone / "carver").rglob("*.py")}
-    drawn = {f"carver/view/assets/page.{kind}" for kind in ("html", "css", "js")} | {"carver/skill/SKILL.md"}
+    drawn = {f"carver/ranking/assets/page.{kind}" for kind in ("html", "css", "js")} | {"carver/skill/SKILL.md"}
     extension = {name for name in files if re.fullmatch(r"carver/kernels/_loops\..*(so|pyd)", name)}
     assert len(extension) == (shutil.which("gcc") is not None)
     assert files.keys() == extension | python | shipped.keys() | drawn | {"carver/py.typed", "gpu_carver.pth"}

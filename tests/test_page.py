@@ -13,8 +13,8 @@ import pytest
 from browser import in_a_browser, said
 
 import carver
-from carver.view.page import document as ranked
-from carver.view.page import occupancy_curves, page, tables
+from carver.ranking.plots import document as ranked
+from carver.ranking.plots import occupancy_curves, page, tables
 
 
 def document(**more: Any) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from click.testing import CliRunner
 
 import carver
 from carver.base.errors import CarverError, ConfigError
+from carver.calibrate.summary import plot as plot_summary
+from carver.calibrate.summary import score, summarise
+from carver.calibrate.tables import Case
 from carver.cli.main import main
-from carver.evaluate.summary import plot as plot_summary
-from carver.evaluate.summary import score, summarise
-from carver.evaluate.tables import Case
+from carver.ranking import plots
 from carver.ranking.ranking import Ranking
-from carver.view import plots
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -283,7 +283,7 @@ def test_without_matplotlib_the_error_says_what_to_install(ranking: Ranking, mon
 
 def test_ranking_loads_no_matplotlib() -> None:
     code = "import carver, sys; carver.GEMVTemplate(N=64, K=64).with_arch('h200').recommend_hints(1)\n"
-    code += "import carver.view.plots; assert 'matplotlib' not in sys.modules"
+    code += "import carver.ranking.plots; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -17,8 +17,7 @@ import carver
 from carver.base.errors import ConfigError, ProblemError
 from carver.cli.main import main
 from carver.ranking.portfolio import Bucket, Portfolio, _cover, _table, at
-from carver.ranking.rank import rank
-from carver.ranking.recommend import recommend
+from carver.ranking.recommend import rank, recommend
 from carver.run.records import Measurement, Records
 
 OP = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200")

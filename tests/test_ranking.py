@@ -12,7 +12,7 @@ import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.base.table import Column, aligned, fitted
 from carver.kernels.declaration import kernels
-from carver.view.table import joined, kibibytes
+from carver.ranking.table import joined, kibibytes
 
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
 GOOD = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, num_warps=4, num_stages=3)

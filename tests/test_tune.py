@@ -20,8 +20,8 @@ from tuned import QUICK, scale, twice
 
 import carver
 from carver.base.errors import ConfigError, RunError
+from carver.calibrate.tables import records_cases
 from carver.cli.main import main
-from carver.evaluate.tables import records_cases
 from carver.run.built import cpu_workers
 from carver.run.inputs import TensorSupplyType, import_path
 from carver.run.records import Measurement, Records

@@ -572,7 +572,7 @@ def test_processes_tune_at_once_and_one_is_killed_in_the_middle() -> None:
 def test_a_shipped_kernel_can_be_read_without_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And of several devices of one kind a cached kernel is for the one that is asked for."""
     from carver.base.errors import DeviceError
-    from carver.tune import result as module
+    from carver.tune import cache as module
 
     def nothing(name: str) -> Any:
         raise DeviceError("no NVIDIA GPU here")
@@ -626,11 +626,11 @@ def test_a_cubin_is_kept_where_its_isa_is_the_devices(
     saved: str, here: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By hand: a saved CUDA kernel, restored on a machine with another GPU or the same."""
-    from carver.tune.result import _restore
+    from carver.tune.cache import _restore
 
     files = {"k.cu": b"__global__ void f() {}\n", "kernel.cubin": b"cubin"}
     arch = carver.load_arch("h200").replace(isa=here)
-    monkeypatch.setattr("carver.tune.result.archs.load", lambda name: arch)
+    monkeypatch.setattr("carver.tune.cache.archs.load", lambda name: arch)
     program = {
         "source": {"path": "k.cu", "defines": {}, "flags": [], "entries": ["f"], "isa": saved},
         "calls": [{"entry": "f", "grid": [1, 1, 1], "block": 1, "dynamic_smem_bytes": 0, "args": ["Y"]}],

@@ -16,8 +16,8 @@ from tuned import QUICK, SCALE, scale, twice
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.run import inputs
+from carver.run.buffers import encode
 from carver.run.check import Checker, OperatorReference
-from carver.run.device import encode
 from carver.run.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.run.spec import Param, sizes_of
 from carver.tune.plan import Tuning

@@ -23,9 +23,9 @@ from carver.cli.main import main
 from carver.run import built, cuda
 from carver.run.device import CpuDevice
 from carver.run.stand import Stand
+from carver.tune.cache import INSTEAD, AutotuneResult
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
-from carver.tune.result import INSTEAD, AutotuneResult
 
 AXPY = """
 #include <stdint.h>

@@ -21,9 +21,9 @@ from test_tune import X, cache  # noqa: F401 (the fixture)
 import carver
 from carver.base import store
 from carver.base.errors import ConfigError
+from carver.calibrate.summary import SEARCHES, Cost, choices_of, replay, replay_summary, simulate
+from carver.calibrate.tables import Case
 from carver.cli.main import main
-from carver.evaluate.summary import SEARCHES, Cost, choices_of, replay, replay_summary, simulate
-from carver.evaluate.tables import Case
 from carver.tune import cache as disk
 from carver.tune.candidates import (
     STRATEGIES,

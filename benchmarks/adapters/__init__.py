@@ -16,9 +16,9 @@ from typing import Any
 from carver.arch.descriptor import Arch
 from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
+from carver.calibrate import tables
+from carver.calibrate.tables import OWN, Case, Formats, Remark, device, insist
 from carver.cli.measure import Read
-from carver.evaluate import tables
-from carver.evaluate.tables import OWN, Case, Formats, Remark, device, insist
 
 from . import kernel_tuner, lists, serving, tensile, triton, winners
 from .winners import Winner

@@ -11,7 +11,7 @@ import numpy as np
 from carver.arch.descriptor import Arch
 from carver.base.errors import ConfigError
 from carver.base.types import BoolArray, FloatArray
-from carver.evaluate.tables import Case, seconds, tunables
+from carver.calibrate.tables import Case, seconds, tunables
 from carver.ops.conv import Conv2DTemplate, DedispersionTemplate
 from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem

@@ -16,7 +16,7 @@ from carver.arch.descriptor import Arch
 from carver.arch.devices import load, names
 from carver.base.errors import ConfigError
 from carver.base.given import content, text_of
-from carver.evaluate.tables import device, tunables
+from carver.calibrate.tables import device, tunables
 from carver.kernels.backends import from_triton
 from carver.ops.matmul import MatmulTemplate
 

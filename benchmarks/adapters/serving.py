@@ -20,7 +20,7 @@ from carver.arch.descriptor import Arch
 from carver.arch.devices import match
 from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
-from carver.evaluate.tables import tunables
+from carver.calibrate.tables import tunables
 from carver.export.vllm import DTYPES, KEYS
 from carver.ops.grouped_matmul import MoETemplate
 from carver.ops.matmul import MatmulTemplate

@@ -24,7 +24,7 @@ from carver.arch.descriptor import Arch
 from carver.arch.devices import load
 from carver.base.errors import CarverError, ConfigError
 from carver.base.types import BoolArray
-from carver.evaluate.tables import Case, device, seconds, tunables
+from carver.calibrate.tables import Case, device, seconds, tunables
 from carver.kernels.declaration import kernels
 from carver.ops.matmul import MatmulTemplate
 

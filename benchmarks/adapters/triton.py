@@ -11,7 +11,7 @@ from carver.arch.descriptor import Arch
 from carver.base.errors import ProblemError
 from carver.base.given import shown
 from carver.base.types import FloatArray
-from carver.evaluate.tables import Case, seconds, tunables
+from carver.calibrate.tables import Case, seconds, tunables
 from carver.ops.attention import FlashAttentionTemplate
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.matmul import MatmulTemplate

@@ -18,10 +18,10 @@ import numpy as np
 from carver.arch.descriptor import Arch
 from carver.base.errors import NoCandidates
 from carver.base.table import WIDTH, Column, titled
-from carver.evaluate.summary import geometric_mean, short
+from carver.calibrate.summary import geometric_mean, short
 from carver.problem.problem import Problem
 from carver.ranking.declared import declared_in
-from carver.ranking.rank import rank
+from carver.ranking.recommend import rank
 
 FIRST = 10
 SAMPLE = 400

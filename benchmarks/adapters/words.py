@@ -13,7 +13,7 @@ import numpy as np
 from carver.base import dtypes
 from carver.base.errors import CarverError, ConfigError
 from carver.base.given import text_of
-from carver.evaluate.tables import Case, reason, seconds
+from carver.calibrate.tables import Case, reason, seconds
 
 
 def reference(milliseconds: Any) -> float | None:

@@ -1,1 +1,2 @@
-"""Constants measured on a device, or fitted to a table of measured times. See docs/howto/calibration.md."""
+"""Measured tables and how good rankings of them are; constants measured on a device, or fitted to such a table. See
+docs/howto/calibration.md."""

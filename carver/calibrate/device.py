@@ -19,7 +19,6 @@ from ..base.errors import ConfigError, DeviceError, NoCandidates, RunError
 from ..base.folders import cache_folder, lease
 from ..base.given import as_json, number, typed
 from ..cost.learn import fit, identified
-from ..evaluate.tables import Case
 from ..ops.elementwise import ElementwiseTemplate
 from ..ops.matmul import GEMVTemplate, MatmulTemplate
 from ..ops.operator import Template
@@ -34,6 +33,7 @@ from ..run.session import MOST_S, Settings
 from . import fitting
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality, samples
 from .micro import NOTHING, Cpu, Gpu, Microbenchmarks, run_part
+from .tables import Case
 
 SECONDS = 170.0
 """For everything: the microbenchmarks, which take what they need, the kernels, and the fits after them."""

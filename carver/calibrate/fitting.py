@@ -26,16 +26,15 @@ from ..base.folders import existing, is_writable, publish
 from ..base.types import FloatArray
 from ..cost.learn import Sample, fit, identified, predict, together
 from ..cost.model import CONSTANTS, resolve
-from ..evaluate.summary import geometric_mean, log_error, slowdowns
-from ..evaluate.tables import Case
 from ..kernels.declaration import Kernel, every
 from ..kernels.scope import multiply_dtype
 from ..kernels.space import Space, given_space
 from ..problem.problem import operator_files
-from ..ranking.rank import by_kernel, tunables_of
-from ..ranking.recommend import offered_kernels
-from ..ranking.uncertainty import COVERAGE, NEAR, share_within, trust
+from ..ranking.declared import COVERAGE, NEAR, share_within, trust
+from ..ranking.recommend import by_kernel, offered_kernels, tunables_of
 from .micro import Microbenchmarks, matrix_name, matrix_rows
+from .summary import geometric_mean, log_error, slowdowns
+from .tables import Case
 
 MOST_PROBLEMS = 120
 """More would add minutes and no digits: they are thinned evenly."""

@@ -21,7 +21,8 @@ from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES, CODES
 from ..base.errors import CompileError, RunError
 from ..base.folders import cores_available, folder
-from ..run.device import Buffer, Call, CpuDevice, Device, Program, Source, TensorSpec
+from ..run.buffers import Buffer
+from ..run.device import Call, CpuDevice, Device, Program, Source, TensorSpec
 from ..run.records import median_interval
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
 

@@ -25,11 +25,11 @@ from ..ranking.compare import Comparison, table
 from ..ranking.compare import compare as compared
 from ..ranking.compare import markdown as as_markdown
 from ..ranking.hint import Hint
+from ..ranking.plots import tables
 from ..ranking.ranking import Search
 from ..ranking.search import MOST, PATIENCE, SearchSpace
-from ..view.page import tables
 from . import options as opts
-from .reading import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
+from .rankings import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
 
 
 @opts.command

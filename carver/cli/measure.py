@@ -19,16 +19,16 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
 from ..ops.operator import Template
+from ..ranking.plots import tables
 from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
-from ..view.page import tables
 from . import options as opts
 
 if TYPE_CHECKING:
     from ..calibrate.device import Calibration
     from ..calibrate.fitting import Fit
-    from ..evaluate.summary import Summary
-    from ..evaluate.tables import Formats, Remark
+    from ..calibrate.summary import Summary
+    from ..calibrate.tables import Formats, Remark
     from ..ranking.hint import Hint
     from ..ranking.ranking import Ranking
     from ..run.report import Report
@@ -314,7 +314,7 @@ def _tables(
     from ..arch.devices import load
     from ..calibrate.fitting import fit_group, groups, with_kernel
     from ..calibrate.fitting import write as keep
-    from ..evaluate.tables import read
+    from ..calibrate.tables import read
 
     formats = reading().formats
     every = groups(case for path in paths for case in read(path, tell_or_fail, formats))
@@ -408,7 +408,7 @@ def evaluate(
     Tables that could not be read or ranked are reported on stderr. The exit code is 2 if a table was broken, or none
     could be ranked.
     """
-    from ..evaluate import summary
+    from ..calibrate import summary
 
     if by not in summary.GROUPS:
         raise ConfigError(f"--by takes {', '.join(summary.GROUPS)}; got {by!r}")
@@ -490,9 +490,9 @@ def simulate(
         "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
 ) -> opts.Found:  # fmt: skip
     """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
-    from ..evaluate.summary import SEARCHES, Cost, replay_table, replays_to_dict
-    from ..evaluate.summary import simulate as replay_all
-    from ..evaluate.tables import read
+    from ..calibrate.summary import SEARCHES, Cost, replay_table, replays_to_dict
+    from ..calibrate.summary import simulate as replay_all
+    from ..calibrate.tables import read
 
     if unknown := [name for name in search if name not in SEARCHES]:
         raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")

@@ -32,11 +32,11 @@ from ..base.table import Column, drawn, screen_width, words
 from ..kernels.declaration import every
 from ..ops.operator import Operator, operators
 from ..problem.problem import operator_files
+from ..ranking import plots
 from ..ranking.compare import Fleet
+from ..ranking.plots import FORMATS, plot_devices, pyplot, save
 from ..ranking.ranking import Ranking
-from ..view import page
-from ..view.plots import FORMATS, plot_devices, pyplot, save
-from ..view.table import fleet_table, ranking_table
+from ..ranking.table import fleet_table, ranking_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -515,7 +515,7 @@ def save_document(document: Callable[[], Mapping[str, Any]], path: Path | None) 
     if path is not None:
         run = Path(sys.argv[0])  # carver, or carver/__main__.py of python -m carver
         command = shlex.join(["carver", *sys.argv[1:]]) if "carver" in (run.name, run.parent.name) else ""
-        path.write_text(page.page({**document(), "command": command}), encoding="utf-8")
+        path.write_text(plots.page({**document(), "command": command}), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -534,7 +534,7 @@ class Pictures(Options):
         """Draw a ranking, and print some of it. Bars are of those that are shown; the other pictures have all
         candidates of the ranking, the page the first `on_page`."""
         few = ranking[shown]
-        save_document(lambda: page.document(ranking[:on_page]), self.html)
+        save_document(lambda: plots.document(ranking[:on_page]), self.html)
         save_plot(self.plot, few.plot)
         save_plot(self.roofline, lambda: ranking.plot_roofline(most=len(ranking)))
         if self.heatmap is not None:
@@ -547,5 +547,5 @@ class Pictures(Options):
         if self.roofline or self.heatmap:
             raise ConfigError("--roofline and --heatmap show one device: give one --arch; --plot and --html show all")
         save_plot(self.plot, lambda: plot_devices(fleet.rankings))
-        save_document(lambda: page.devices(fleet, what), self.html)
+        save_document(lambda: plots.devices(fleet, what), self.html)
         return Found(fleet.to_dict, lambda: fleet_table(fleet, what, screen_width(), styled=True))

@@ -17,23 +17,32 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .carried import Counters, matters, read, staying, steps, straight, waiting, waits, wanted_by
 from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, reduced, running
 from .stretches import Stretch
 from .trace import (
     Access,
+    Counters,
     Dot,
     Frame,
     LoopTrace,
     Trace,
+    bind,
     changed,
     covered,
     iterated,
     iterations,
     joined,
+    matters,
+    read,
     sampled,
     spread,
+    staying,
+    steps,
+    straight,
     undecided,
+    waiting,
+    waits,
+    wanted_by,
     within,
 )
 from .ttir import Block, Function, Op, Region
@@ -91,38 +100,10 @@ def evaluate(
     values, trace = {} if values is None else values, Trace(grid, len(programs), ranges)
     evaluator = _Evaluator(functions, grid, programs, values, trace)
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
-    _bind(top, entry := ttir.entry(functions), args)
+    bind(top, entry := ttir.entry(functions), args)
     evaluator.function(top, entry.body)
     evaluator.trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
     return evaluator.trace
-
-
-def _bind(top: Frame, entry: Function, args: Sequence[tuple[str, Any]]) -> None:
-    """Parameters by position: a descriptor's are itself, its extents and its strides. Where the target has no
-    descriptors it is a pointer, followed by extents and strides as its accesses use them, by flags, and by extents and
-    strides once more."""
-    params = list(entry.params)
-    for name, value in args:
-        if not params:
-            break
-        param, kind = params.pop(0)
-        if isinstance(value, tuple):
-            shape, strides = value
-            pointer = Value(np.zeros(1, np.int64), source=name)
-            if "ptr<" in kind:
-                top.env[param] = pointer
-                for numbers in ((*shape, *strides), (), (*shape, *strides)):
-                    top.env.update(zip((params.pop(0)[0] for _ in numbers), map(known, numbers), strict=False))
-                    while not numbers and params and params[0][1] == "i1":
-                        top.env[params.pop(0)[0]] = known(0)
-                continue
-            top.env[param] = Described(pointer, *(tuple(known(n) for n in group) for group in (shape, strides)))
-            del params[: 2 * len(shape)]
-        elif "ptr<" in kind:
-            top.env[param] = Value(np.zeros(1, np.int64), source=name)
-        else:
-            plain = isinstance(value, int | float) and not math.isnan(value)
-            top.env[param] = known(value) if plain else unknown()
 
 
 class _Evaluator:

@@ -19,7 +19,6 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
 from ..base.types import BoolArray, FloatArray, IntArray, Record
-from ..kernels.columns import columns
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
 from ..kernels.scope import flops_per_s, size_scope
@@ -27,7 +26,7 @@ from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem
 from .estimate import Estimate, Work, estimate
-from .model import model_of, resolve
+from .model import columns, model_of, resolve
 
 MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray, Record
-from ..kernels.columns import column, given, table
 from ..kernels.scope import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
+from .model import column, given, table
 
 
 @table

@@ -44,8 +44,8 @@ from ..ranking import pins
 from ..ranking.hint import Hint
 from ..ranking.pins import Pin
 from ..ranking.profile import Given, profile_of
-from ..ranking.rank import rank
 from ..ranking.ranking import choose
+from ..ranking.recommend import rank
 from . import Exported, chosen, distinct, first, imported
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError
 from ..kernels.scope import plain
 from ..problem.problem import Problem
-from ..ranking.explain import explain
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend
+from ..ranking.table import explain
 from .matmul import GEMVTemplate, MatmulTemplate
 from .reduction import ReductionTemplate
 

@@ -35,9 +35,8 @@ from ..problem import notation
 from ..problem.notation import Tensor
 from ..problem.problem import Problem, counted, size
 from ..ranking.hint import Hint
-from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..ranking.recommend import own_backend, recommend, recommend_problems
+from ..ranking.recommend import own_backend, rank, recommend, recommend_problems
 
 if TYPE_CHECKING:
     from ..ranking.kernel import Call
@@ -209,7 +208,7 @@ class Template:
 
         `configs` is a list, or a dict of lists: `{"BLOCK_M": [64, 128], ...}` is every combination. `names` maps
         carver's keys to yours. Keys in `ignore` are left out. `profile` is what was learnt of the kernel before. See
-        `carver.ranking.rank.rank`.
+        `carver.ranking.recommend.rank`.
 
         With `compiled`, the first so many are compiled for the device and ranked again by their machine code; `call` is
         the Triton kernel to which the configurations belong. Those that do not compile or fit are counted in

@@ -1,1 +1,1 @@
-"""Hints and rankings: candidates in the order of their predicted times, and why."""
+"""Hints and rankings: candidates in the order of their predicted times, and why, as tables, plots and pages."""

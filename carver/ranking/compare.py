@@ -20,9 +20,8 @@ from ..base.table import Column, titled, words
 from ..problem.problem import Problem
 from .declared import declared_in
 from .hint import Hint
-from .rank import rank
 from .ranking import Ranking
-from .recommend import offered_kernels, recommend
+from .recommend import offered_kernels, rank, recommend
 
 SAME = 0.005
 """Relative change of a time below which it counts as none."""

@@ -135,7 +135,7 @@ class Hint(Record):
     details: Mapping[str, float] = field(default_factory=FrozenDict)
     limited_by: str = ""
     band_ms: tuple[float, float] | None = None
-    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.uncertainty. None where
+    """Range that is meant to contain the measured time in 80 % of cases; see carver.ranking.declared. None where
     nothing of the kind was measured."""
     calibrated: str = NOT_MEASURED
     """Where the constants behind the prediction come from: this device, another, or priors."""
@@ -153,7 +153,7 @@ class Hint(Record):
     predicted times are within `ties.TIED`."""
 
     explain: ClassVar[Callable[..., Any]] = late("ops.elsewise:explained")
-    _repr_html_ = late("view.table:hint_html")
+    _repr_html_ = late("ranking.table:hint_html")
 
     if not TYPE_CHECKING:  # for who checks types, all fields are there
 

@@ -28,11 +28,10 @@ from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..kernels.backends import listed
 from ..problem.problem import counted
 from .hint import Hint, Launch, Subject
-from .learn import with_profile
 from .profile import WITHIN, Given, Part, started
-from .rank import rank
 from .ranking import Ranking
-from .surrogate import STARTS, Price, axes_of, explored, predicted
+from .recommend import rank
+from .surrogate import STARTS, Price, axes_of, explored, predicted, with_profile
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LONG, SHARE = 20, 0.4

@@ -23,9 +23,8 @@ from ..problem.problem import Problem, counted
 from ..problem.problem import size as checked_size
 from .declared import declared_in
 from .hint import Hint
-from .rank import rank
 from .ranking import Ranking
-from .recommend import offered_kernels, recommend_problems
+from .recommend import offered_kernels, rank, recommend_problems
 
 SAMPLES = 128
 """Number of sizes on which a portfolio is chosen. Its loss is computed on them and on as many sizes in between."""

@@ -207,7 +207,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What measurements say of a ranking's candidates; see `carver.ranking.learn`."""
+    """What measurements say of a ranking's candidates; see `carver.ranking.surrogate`."""
 
     profile: Profile
     told: Mapping[int, Told]

@@ -177,7 +177,7 @@ class Search(Record):
                 found.append((count, step.seconds, least))
         return found
 
-    plot = late("view.plots:plot_search")
+    plot = late("ranking.plots:plot_search")
 
     def __str__(self) -> str:
         refused = sum(step.predicted_ms is None for step in self.steps)
@@ -345,13 +345,13 @@ class Ranking(Sequence[Hint]):
         return self[i].explain()
 
     # what layers above do with a ranking
-    learn: ClassVar[Callable[..., Ranking]] = late("ranking.learn:learn")
+    learn: ClassVar[Callable[..., Ranking]] = late("ranking.surrogate:learn")
     benchmark: ClassVar[Callable[..., Any]] = late("run.bench:benchmark")
     benchmark_kernel: ClassVar[Callable[..., Any]] = late("run.bench:benchmark_kernel")
-    plot: ClassVar[Callable[..., Any]] = late("view.plots:plot_terms")
-    plot_roofline: ClassVar[Callable[..., Any]] = late("view.plots:plot_roofline")
-    plot_heatmap: ClassVar[Callable[..., Any]] = late("view.plots:plot_heatmap")
-    to_frame: ClassVar[Callable[..., Any]] = late("view.table:ranking_frame")
+    plot: ClassVar[Callable[..., Any]] = late("ranking.plots:plot_terms")
+    plot_roofline: ClassVar[Callable[..., Any]] = late("ranking.plots:plot_roofline")
+    plot_heatmap: ClassVar[Callable[..., Any]] = late("ranking.plots:plot_heatmap")
+    to_frame: ClassVar[Callable[..., Any]] = late("ranking.table:ranking_frame")
     to_triton: ClassVar[Callable[..., list[Any]]] = late("export.triton:configs")
     to_tilelang: ClassVar[Callable[..., list[dict[str, Any]]]] = late("export.tilelang:configs")
     to_kernel_tuner: ClassVar[Callable[..., dict[str, Any]]] = late("export.kernel_tuner:arguments")
@@ -360,5 +360,5 @@ class Ranking(Sequence[Hint]):
     to_cutlass: ClassVar[Callable[..., list[dict[str, Any]]]] = late("export.cutlass:configs")
     to_json: ClassVar[Callable[..., str]] = late("export.plain:to_json")
     to_csv: ClassVar[Callable[..., str]] = late("export.plain:to_csv")
-    __repr__ = late("view.table:ranking_table")
-    _repr_html_ = late("view.table:ranking_html")
+    __repr__ = late("ranking.table:ranking_table")
+    _repr_html_ = late("ranking.table:ranking_html")

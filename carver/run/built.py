@@ -21,8 +21,8 @@ from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, R
 from ..base.folders import cores_available
 from ..base.given import asked, takes
 from ..ranking.hint import Hint
-from .buffers import address, empty_like, is_gpuarray, is_torch
-from .device import Binary, Buffer, Device, Program, Source, compile_source, has_source, open_device
+from .buffers import Buffer, address, empty_like, is_gpuarray, is_torch
+from .device import Binary, Device, Program, Source, compile_source, has_source, open_device
 from .render import Launcher
 from .session import compiler_of
 from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, param_of, places, sizes_of

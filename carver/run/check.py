@@ -21,8 +21,8 @@ import numpy as np
 from ..base.errors import ConfigError, DeviceError, RunError
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
-from .buffers import STORAGE, TORCH_NAMES, Array, as_tf32, is_torch, limits, precision
-from .device import Buffer, Device, decode, encode
+from .buffers import STORAGE, TORCH_NAMES, Array, Buffer, as_tf32, decode, encode, is_torch, limits, precision
+from .device import Device
 from .inputs import Inputs, as_argument, beside, host, wide
 
 REFERENCE_S = 0.5

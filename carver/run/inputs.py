@@ -23,8 +23,7 @@ from ..base.dtypes import of_array
 from ..base.errors import ConfigError, RunError, nearest
 from ..base.given import as_json, typed
 from ..ranking.hint import Hint
-from .buffers import TORCH_NAMES, Array, as_tf32, is_gpuarray, is_torch
-from .device import decode, encode
+from .buffers import TORCH_NAMES, Array, as_tf32, decode, encode, is_gpuarray, is_torch
 from .spec import LEFT_OUT, Param, element, param_of
 
 

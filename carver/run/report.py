@@ -32,8 +32,8 @@ from ..base.table import (
 )  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint, Subject
-from ..view.plots import figure_of, legend_beside, log_ticks, new_axes, save, title
-from ..view.table import GREY, MARKERS, OTHER
+from ..ranking.plots import figure_of, legend_beside, log_ticks, new_axes, save, title
+from ..ranking.table import GREY, MARKERS, OTHER
 from .records import Measurement, tied
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ class Report:
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no other file: the findings, a picture, all candidates. Written to `path` if given."""
-        from ..view.page import page
+        from ..ranking.plots import page
 
         text = page(self.document())
         if path is not None:
@@ -358,7 +358,7 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """What the page draws."""
-        from ..view.page import tables
+        from ..ranking.plots import tables
 
         columns = {
             "#": "rank", "measured ms": "measured_ms", "predicted ms": "predicted_ms", "x best": "over_best",

@@ -28,9 +28,9 @@ from ..base.errors import CarverError, ConfigError, DeviceError, RunError
 from ..base.folders import memory_bytes
 from ..base.given import as_json, typed
 from ..problem.problem import Problem
-from .buffers import Array, Buffer, is_gpuarray, is_torch
+from .buffers import Array, Buffer, Loaded, encode, is_gpuarray, is_torch
 from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape
-from .device import Binary, Guarded, Loaded, Program, encode, open_device
+from .device import Binary, Guarded, Program, open_device
 from .inputs import PythonCode, arrived, as_argument, as_stored, call_by_name, read
 from .spec import Kernel, element
 

@@ -10,9 +10,9 @@ from ..ranking.search import SearchSpace
 from ..run.built import JIT, jit
 from ..run.inputs import TensorSupplyType, set_autotune_inputs
 from ..run.spec import Kernel, Param
+from .cache import AutotuneResult
 from .candidates import GEMM_GRID_288
 from .decorator import Autotuned, BucketCost, autotune, check_bucket
-from .result import AutotuneResult
 from .tuner import AutoTuner
 
 __all__ = [

@@ -26,9 +26,9 @@ from ..base.types import FloatArray, IntArray
 from ..compiled.triton import plain_config
 from ..ops.operator import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
-from ..ranking.learn import chances, to_measure
 from ..ranking.ranking import Ranking
 from ..ranking.search import SearchSpace
+from ..ranking.surrogate import chances, to_measure
 from ..run.spec import HintKernel, Kernel
 
 Config = dict[str, Any]
@@ -301,7 +301,7 @@ def rank_order(choices: Choices, measure: Measure, seed: int = 0) -> str:
 
 
 def learn(choices: Choices, measure: Measure, seed: int = 0) -> str:
-    """A few at a time, the rest ranked anew by what was measured: see `carver.ranking.learn`. Stops when no candidate
+    """A few at a time, the rest ranked anew by what was measured (`carver.ranking.surrogate`). Stops when no candidate
     that is left is likely to be faster by `WORTH`. Without predictions, in the order given."""
     ranking = choices.ranking
     if ranking is None:

@@ -22,10 +22,10 @@ from ..run.built import JIT
 from ..run.session import digest
 from ..run.spec import param_of
 from . import cache
+from .cache import AutotuneResult
 from .candidates import expand, frozen, once, takes_config
 from .keys import Bucket, bucket_of, call_key
 from .plan import Tuning, likely_arch, names_of
-from .result import AutotuneResult
 from .tuner import AutoTuner
 
 MANY_KEYS = 64

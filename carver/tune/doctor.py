@@ -38,8 +38,8 @@ from ..run.records import Records
 from ..run.render import CPU_FLAGS, CUDA_FLAGS
 from ..run.spec import Kernel, isa
 from . import cache
+from .cache import FOLDER
 from .decorator import autotune
-from .result import FOLDER
 
 T = TypeVar("T")
 

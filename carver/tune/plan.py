@@ -18,8 +18,8 @@ from ..compiled.binary import Tensor
 from ..compiled.triton import function_of
 from ..ops.operator import Template
 from ..problem.problem import counted
-from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
+from ..ranking.recommend import rank
 from ..run.built import JIT, Built, device_name
 from ..run.check import Checker, OperatorReference, guarded, namespace
 from ..run.cuda import check_timer

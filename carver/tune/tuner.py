@@ -24,8 +24,8 @@ from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
 from ..base.table import words
 from ..ops.operator import Template
-from ..ranking.learn import with_profile
 from ..ranking.ranking import TIED, Ranking, size
+from ..ranking.surrogate import with_profile
 from ..run.bench import Runner, versions
 from ..run.built import JIT
 from ..run.check import OperatorReference, guarded
@@ -34,10 +34,10 @@ from ..run.records import Measurement, Records, RecordsError, now, tied, undecid
 from ..run.session import BUSY, Trial, digest
 from ..run.spec import HintKernel
 from . import cache
+from .cache import AutotuneResult, RunLog, outcomes
 from .candidates import BudgetSpent, Choices, Entry, frozen, once, strategy
 from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
-from .result import AutotuneResult, RunLog, outcomes
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""

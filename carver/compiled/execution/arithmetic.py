@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .floating import FLOATING
 from .lanes import MASK, WORD, Array, signed, unsigned
-from .operands import IS_PREDICATE, NUMBER, Known, Operands, after, real
+from .operands import FLOATING, IS_PREDICATE, NUMBER, Known, Operands, after, real
 
 ZEROS = ("RZ", "URZ")
 """Registers that are 0."""

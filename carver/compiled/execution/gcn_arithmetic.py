@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..isa.code import Instruction
-from .floating import words_of
 from .gcn_operands import EXEC, Operands, put, registers
 from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number, told
+from .operands import words_of
 
 TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
-from .floating import floats
 from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair, told
+from .operands import floats
 
 Getter = Callable[[Thread], Value]
 SPLIT = re.compile(r",(?![^\[{]*[\]}])")

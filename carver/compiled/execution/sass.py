@@ -19,7 +19,6 @@ from ..isa import sass
 from ..isa.code import Code, Instruction
 from ..isa.rates import width_bytes
 from .arithmetic import ARITHMETIC, doubts, truth_function
-from .floating import operand
 from .lanes import (
     FALSE,
     HERE,
@@ -53,6 +52,7 @@ from .operands import (
     engine,
     mapped,
     memory,
+    operand,
     poisoned,
     real,
     results,

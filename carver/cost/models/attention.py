@@ -16,12 +16,11 @@ import numpy as np
 
 from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns, table
 from ...kernels.scope import MMA, VECTOR, WGMMA
 from ...kernels.space import Space
 from ...problem.problem import Problem
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
-from ..model import Model, Part
+from ..model import Model, Part, column, given, read_columns, table
 from ..tile import SPILL_READS, Extent, held_back, instruction_rows, issue_per_clk, peaks, spill_slowdown
 from ..traffic import reused_share, sector_waste
 from .contraction import CONTRACTED, contraction

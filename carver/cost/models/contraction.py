@@ -13,7 +13,6 @@ import numpy as np
 
 from ...arch.descriptor import resident_blocks
 from ...base.types import FloatArray, Record
-from ...kernels.columns import read_columns
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
 from ...kernels.scope import MMA, VECTOR, WGMMA, warp_matrix_unit
@@ -21,7 +20,7 @@ from ...kernels.space import Space
 from .. import tile
 from .. import traffic as traffic_terms
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined, norm, on_pipe
-from ..model import Model, Part, apart
+from ..model import Model, Part, apart, read_columns
 from ..tile import (
     SPILL_READS,
     Block,

@@ -12,11 +12,10 @@ import numpy as np
 from ...arch.descriptor import Arch
 from ...base.dtypes import BYTES
 from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns, table
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Model, Part
+from ..model import Model, Part, column, given, read_columns, table
 
 FMA_LATENCY_CLK = 4.0
 """Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""

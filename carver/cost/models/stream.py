@@ -1,19 +1,29 @@
-"""Kernels that read each element a few times and keep nothing: element-wise operators and reductions."""
+"""Kernels on the vector units that keep no tile of products.
+
+Element-wise operators and reductions read each element a few times. `window` is direct convolution: each thread applies
+the whole filter to its own few outputs; a block may first copy the input of its outputs, with the halo, into shared
+memory; otherwise the loads of the loop body go through L1. The statement is O[y,x] += I[y+r,x+s] * F[r,s].
+
+`delayed_sum` is dedispersion: each channel is read at its own delay. A thread computes its outputs one after the other.
+For each channel it loads the channel's delay, scales and rounds it, loads the sample at that place and adds it. The
+statement is O[d,t] += I[h,t+d] * S[h]; the option `max_delay` is the longest delay."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from math import gcd
 
 import numpy as np
 
-from ...arch.descriptor import resident_blocks
-from ...base.types import FloatArray
-from ...kernels.columns import column, given, read_columns, table
+from ...arch.descriptor import Arch, resident_blocks
+from ...base.types import FloatArray, IntArray
 from ...kernels.enumeration import Tables
+from ...kernels.scope import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Model, Part
-from ..tile import SPILL_READS, issue_per_clk, spill_slowdown
+from ..model import Model, Part, column, given, read_columns, table
+from ..tile import BANKS, SPILL_READS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
 from ..traffic import reused_share, sector_waste
 
 EXCHANGE_CLK = 60.0
@@ -178,3 +188,291 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
 
 
 STREAM = Model(stream, (Part(Stream, READS | SPILL_READS),), variant=lambda kernel, _: kernel)
+
+
+COPY_UNROLL = 4
+"""Factor by which compilers unroll a loop of unknown trip count."""
+LINES_AT_ONCE = 4
+"""Lines that L1 looks up per clock, 4 sectors of each, where it is one array with shared memory. Source: NVIDIA's
+answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
+
+WINDOW_READS = frozenset({
+    "address_weight", "copy_instr", "copy_waits", "dependent_issue_clk", "guard_instr", "guarded_copy", "l2_usable",
+    "line_lookup_clk", "load_waits", "math_efficiency", "port_overlap", "smem_efficiency", "spill_traffic",
+    "step_instr", "store_instr", "unaliased_copy",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@table
+class Window:
+    """The columns of `window`."""
+
+    y: FloatArray = given("elements", "rows of the output")
+    x: FloatArray = given("elements", "columns of the output")
+    s: FloatArray = given("elements", "columns of the filter")
+    i_bytes: FloatArray = given("bytes", "size of an element of the input")
+    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
+    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
+    thread_m: FloatArray = column("elements", "rows of a thread's tile")
+    thread_n: FloatArray = column("elements", "columns of a thread's tile")
+    lanes_x: FloatArray = column("threads", "threads of a block side by side in a row")
+    warps: FloatArray = column("warps", "warps per block")
+    staged: FloatArray = column("flag", "the input of a tile is staged in shared memory")
+    halo_rows: FloatArray = column("elements", "rows of a tile's input, halo included")
+    halo_cols: FloatArray = column("elements", "columns of a tile's input, halo included")
+    pitch: FloatArray = column("elements", "distance between rows of the staged tile")
+    products: FloatArray = column("", "multiply-adds per thread")
+    loads: FloatArray = column("loads", "loads per thread")
+    live: FloatArray = column("registers", "registers that a thread could use")
+    register_budget: FloatArray = column("registers", "registers that the compiler may allocate to a thread")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+    registers: FloatArray = column("registers", "registers per thread that count for occupancy")
+    guarded: FloatArray = column("flag", "every access is tested against the border", 0)
+    unaliased: FloatArray = column("flag", "the compiler knows that the input is never written", 0)
+    address_instr: FloatArray = column("instructions", "instructions for the address of a load", 0)
+    waiting: FloatArray = column("registers", "the part of `live` that holds inputs for a later output", 0)
+
+
+def window(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. A block takes one step: it stages its input, or not, and applies the whole filter."""
+    arch, n, c = space.arch, len(space), read_columns(Window, space, whole=True)
+    y, x, width = c.y, c.x, c.i_bytes
+    tm, tn, warps = c.tile_m, c.tile_n, c.warps
+    threads_y, threads_x = tm / c.thread_m, c.lanes_x
+    staged, guarded = c.staged > 0, c.guarded > 0
+    halo_rows, halo_cols = c.halo_rows, c.halo_cols
+    products, loads = c.products, c.loads
+    registers = c.registers
+    grid = np.ceil(y / tm) * np.ceil(x / tn)
+    resident = resident_blocks(arch, warps, c.smem_bytes, registers)
+
+    # arithmetic, and the load/store port that supplies it
+    flops_per_clk = compiled_peak(arch, multiply_dtype(space.problem)) * k["math_efficiency"]
+    math_clk = warps * products * 2 * arch.warp_size / flops_per_clk
+    shared_clk = shared_request_clk(arch, threads_x, c.pitch, width)
+    cached_clk = cached_request_clk(arch, threads_x, x + c.s - 1, width, k["line_lookup_clk"])
+    # a warp skips a copy for which none of its lanes is in the row
+    wide = np.minimum(threads_x, arch.warp_size)
+    copies = np.where(staged, halo_rows * np.ceil(halo_cols / wide) * wide / arch.warp_size, 0.0)
+    lsu_clk = warps * loads * np.where(staged, shared_clk, cached_clk) + copies * (cached_clk + shared_clk)
+    lsu_clk = lsu_clk / k["smem_efficiency"]
+
+    # instructions
+    spilled = spilled_values(c.live, c.waiting, c.register_budget, loads)
+    tests = np.where(guarded & ~staged, k["guard_instr"], 0.0)
+    warp_instr = (
+        k["step_instr"]
+        + products
+        + loads * (1 + c.address_instr * k["address_weight"] + tests)
+        + copies / warps * k["copy_instr"] * np.where(guarded, k["guarded_copy"], 1.0)
+        + c.thread_m * c.thread_n * k["store_instr"]
+        + spilled * 2
+    )
+    # where an arithmetic instruction occupies a SIMD for several clocks, loads of other warps are issued meanwhile
+    beside = loads + 2 * copies / warps if issue_per_clk(arch) < arch.schedulers_per_sm else 0.0
+    issue_clk = warps * (warp_instr - beside) / issue_per_clk(arch)
+    chain_clk = warp_instr * k["dependent_issue_clk"]
+
+    # bytes
+    row_bytes = halo_cols * width
+    waste = sector_waste(row_bytes, np.full(n, WORD_BYTES), arch.sector_bytes)
+    spill_bytes = spilled * 2 * WORD_BYTES * warps * arch.warp_size * k["spill_traffic"]
+    footprint = spilled / np.maximum(loads, 1) * c.live * WORD_BYTES * warps * arch.warp_size * resident
+    missed = 1 - np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(footprint * arch.sm_count, 1), 0, 1)
+    fill = halo_rows * row_bytes * waste + spill_bytes
+    image = np.minimum(tm, y) * np.minimum(tn, x) * width
+    whole = sum(space.problem.elements[t.name] for t in space.problem.statement.inputs) * width
+    dram = np.maximum(image, whole / grid) + spill_bytes * missed
+    rounds = np.ceil(halo_rows / threads_y) * copy_rounds(halo_cols, threads_x)
+    rounds = rounds * np.where(c.unaliased > 0, k["unaliased_copy"], 1.0)
+    waits = np.where(staged, rounds * k["copy_waits"], k["load_waits"])
+    one = np.ones(n)
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=one,
+        ahead=one,
+        exposed=waits,
+        math_clk=math_clk,
+        chain_clk=chain_clk,
+        smem_clk=lsu_clk,
+        issue_clk=issue_clk,
+        fill_bytes=fill,
+        l2_bytes=fill,
+        l2_read_bytes=halo_rows * row_bytes,
+        dram_bytes=dram,
+        l3_bytes=dram,
+        store_bytes=image * sector_waste(np.minimum(threads_x, x) * width, np.full(n, 4.0), arch.sector_bytes),
+        body_overlap=k["port_overlap"],
+        facts={
+            "dram_bytes": dram * grid + y * x * width,
+            "compulsory_bytes": float(space.problem.compulsory_bytes),
+            "l2_hit_rate": 1 - np.minimum(1, image / (halo_rows * row_bytes)),
+            "padding": grid * tm * tn / (y * x),
+        },
+    )
+
+
+def shared_request_clk(arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray) -> FloatArray:
+    """Clocks of shared memory for one load of a warp, in which each lane reads one element. [clk]
+
+    The load is limited by the load/store units, or by the banks, where different words of one bank conflict. A warp
+    with more lanes than there are banks is served in groups.
+    """
+    together = min(BANKS, arch.warp_size)
+    key = np.stack([threads_x, pitch, width]).astype(np.int64)
+    kinds, which = np.unique(key, axis=1, return_inverse=True)
+    turns = np.array([_turns(int(t), int(p), int(w), together) for t, p, w in kinds.T], np.float64)
+    bank_clk = turns[which.reshape(-1)] * arch.warp_size * WORD_BYTES / arch.smem_bytes_per_clk
+    return np.maximum(lanes_clk(arch), bank_clk)
+
+
+@lru_cache(maxsize=4096)
+def _turns(threads_x: int, pitch: int, width: int, together: int) -> float:
+    """Bank conflicts: the largest number of distinct words in one bank, averaged over groups of `together` lanes."""
+    groups = threads_x // gcd(threads_x, together)
+    lane: IntArray = np.arange(groups * together).reshape(groups, together)
+    words = (lane // threads_x * pitch + lane % threads_x) * width // WORD_BYTES
+    return float(np.mean([np.bincount(np.unique(row) % BANKS).max() for row in words]))
+
+
+def copy_rounds(halo_cols: FloatArray, threads_x: FloatArray) -> FloatArray:
+    """Number of load latencies that add up while a warp copies one row of the halo.
+
+    The loop over a row is unrolled by COPY_UNROLL, and the loads of an unrolled iteration overlap; those of the
+    remaining iterations do not. The block waits for its slowest warp, whichever of two trip counts that has.
+    """
+    few, many = (np.divmod(trips(halo_cols / threads_x), COPY_UNROLL) for trips in (np.floor, np.ceil))
+    return np.maximum(sum(few), sum(many))
+
+
+def cached_request_clk(
+    arch: Arch, threads_x: FloatArray, pitch: FloatArray, width: FloatArray, lookup_clk: float
+) -> FloatArray:
+    """Clocks of L1 for one load of a warp, in which each lane reads one element; rows are `pitch` elements apart. [clk]
+
+    The load is limited by the port's lanes per clock, or by the tag lookup of its lines: a row of lanes that starts
+    anywhere touches 1 + (bytes - width) / line lines on average. An L1 that is one array with shared memory looks up
+    LINES_AT_ONCE lines per clock, and has the same bank conflicts.
+    """
+    lanes = np.minimum(threads_x, arch.warp_size)
+    rows = np.ceil(arch.warp_size / lanes)
+    lines = rows * (1 + (lanes - 1) * width / arch.line_bytes)
+    if unified(arch):
+        return np.maximum(shared_request_clk(arch, threads_x, pitch, width), lines / LINES_AT_ONCE)
+    return np.maximum(lanes_clk(arch), lines * lookup_clk)
+
+
+def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, loads: FloatArray) -> FloatArray:
+    """Number of a thread's loaded values that are spilled.
+
+    All values are assumed equally likely to be spilled: the share of loads is that of the `waiting` registers that do
+    not fit the budget.
+    """
+    share = np.clip((live - budget) / np.maximum(waiting, 1.0), 0.0, 1.0)
+    return loads * share
+
+
+WINDOW = Model(window, (Part(Window, WINDOW_READS),))
+
+
+RESULT_BYTES = 4
+"""Size of a sum: one register per lane."""
+SCALE_BYTES = 4
+"""Size of what a channel's delay is computed from."""
+MEAN_DELAY = 0.5
+"""Mean delay over the channels, as a share of the longest."""
+
+DELAYED_READS = frozenset({
+    "channel_instr", "channel_unroll", "dependent_issue_clk", "l2_usable", "line_lookup_clk", "narrow_load",
+    "warp_spread",
+})  # fmt: skip
+"""Constants that this module's terms read."""
+
+
+@table
+class DelayedSum:
+    """The columns of `delayed_sum`."""
+
+    d: FloatArray = given("elements", "trials")
+    t: FloatArray = given("elements", "samples")
+    h: FloatArray = given("elements", "channels")
+    i_bytes: FloatArray = given("bytes", "size of a sample")
+    tile_m: FloatArray = column("elements", "trials per block")
+    tile_n: FloatArray = column("elements", "samples per block")
+    thread_m: FloatArray = column("elements", "trials per thread")
+    thread_n: FloatArray = column("elements", "samples per thread")
+    lanes_x: FloatArray = column("threads", "threads of a block side by side along time")
+    apart_m: FloatArray = column("elements", "trials between neighbouring threads")
+    apart_n: FloatArray = column("elements", "samples between neighbouring threads")
+    warps: FloatArray = column("warps", "warps per block")
+    conversions: FloatArray = column("", "conversions between integer and floating point per addition")
+    uniform_loads: FloatArray = column(
+        "loads", "loads of the delay by a vector instruction, over all outputs of a thread"
+    )
+    registers: FloatArray = column("registers", "registers per thread")
+    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
+
+
+def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
+    """Demands of each candidate. One step is one channel of one output of each thread."""
+    arch, n, c = space.arch, len(space), read_columns(DelayedSum, space, whole=True)
+    trials, samples, channels, width = c.d, c.t, c.h, c.i_bytes
+    tm, tn, warps, lanes_x = c.tile_m, c.tile_n, c.warps, c.lanes_x
+    one = np.ones(n)
+    outputs = c.thread_m * c.thread_n
+    grid = np.ceil(trials / tm) * np.ceil(samples / tn)
+    resident = resident_blocks(arch, warps, c.smem_bytes, c.registers)
+
+    # bytes over which the lanes of one load spread: along time, and by the different delays of their trials
+    wide = np.minimum(lanes_x, arch.warp_size)
+    delay = space.problem.options["max_delay"] * MEAN_DELAY / trials
+    deep = np.minimum(arch.warp_size / wide, tm / c.thread_m)
+    span = ((wide - 1) * c.apart_n + (deep - 1) * c.apart_m * delay + 1) * width
+    lines = 1 + (span - width) / arch.line_bytes
+    # a scheduler passes as many lanes per clock to the load/store units as it has arithmetic units
+    handed = min(arch.lsu_per_clk, arch.lanes_per_sm / arch.schedulers_per_sm)
+    request_clk = np.maximum(arch.warp_size / handed, lines * k["line_lookup_clk"])
+
+    # one step: one channel of one output
+    steps = channels * outputs
+    load_clk = warps * (1 + c.uniform_loads / outputs) * request_clk * k["narrow_load"]
+    convert_clk = warps * c.conversions * arch.warp_size / arch.sfu_per_clk
+    instructions = k["channel_instr"] + c.uniform_loads / outputs
+    block_span = ((lanes_x - 1) * c.apart_n + (tm / c.thread_m - 1) * c.apart_m * delay + 1) * width
+    sectors = (1 + block_span / arch.sector_bytes) * arch.sector_bytes
+    # each channel is read once from its first sample to the last one of its longest delay
+    once = channels * ((samples + space.problem.options["max_delay"] * MEAN_DELAY) * width + SCALE_BYTES)
+    # share of the input that is still in L2 from the row of blocks before
+    kept = np.clip(reused_share(arch, k) * max(arch.l2_bytes, arch.l3_bytes) / once, 0.0, 1.0)
+    read = once * np.maximum(1.0, trials / tm * (1 - kept))
+    stored = trials * samples * RESULT_BYTES
+    return Work(
+        grid=grid,
+        resident=resident,
+        warps=warps,
+        steps=steps,
+        ahead=one * k["channel_unroll"],
+        math_clk=convert_clk,
+        chain_clk=instructions * k["dependent_issue_clk"],
+        smem_clk=load_clk,
+        issue_clk=warps * instructions / issue_per_clk(arch),
+        fill_bytes=sectors,
+        l2_bytes=sectors,
+        l2_read_bytes=sectors,
+        dram_bytes=read / (grid * steps),
+        l3_bytes=read / (grid * steps),
+        store_bytes=tm * tn * RESULT_BYTES * sector_waste(tn * RESULT_BYTES, one * RESULT_BYTES, arch.sector_bytes),
+        slowdown=1.0 + k["warp_spread"] * np.sqrt(2 * np.log(warps)),  # expected maximum of `warps` normal deviations
+        facts={
+            "dram_bytes": read + stored,
+            "compulsory_bytes": once + stored,
+            "l2_hit_rate": kept,
+            "padding": grid * tm * tn / (trials * samples),
+        },
+    )
+
+
+DELAYED_SUM = Model(delayed_sum, (Part(DelayedSum, DELAYED_READS),))

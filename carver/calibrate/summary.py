@@ -1,7 +1,5 @@
 """How good a ranking is, against what was measured, of many problems by table, GPU, operator or shape; and how soon a
-search finds the best of a recorded table.
-
-carver simulate TABLE [--search NAME]"""
+search finds the best of a recorded table."""
 
 from __future__ import annotations
 
@@ -23,14 +21,13 @@ from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray
 from ..kernels.scope import multiply_dtype
-from ..ranking.declared import declared_in
+from ..ranking.declared import COVERAGE, NEAR, declared_in, trust
+from ..ranking.plots import legend_beside, log_ticks, new_axes, title
 from ..ranking.profile import Profile
-from ..ranking.rank import rank
 from ..ranking.ranking import Ranking
-from ..ranking.uncertainty import COVERAGE, NEAR, trust
+from ..ranking.recommend import rank
+from ..ranking.table import BLUE, GREEN, ORANGE, PINK
 from ..tune.candidates import Choices, exhaustive, genetic, learn, local, random_order, rank_order
-from ..view.plots import legend_beside, log_ticks, new_axes, title
-from ..view.table import BLUE, GREEN, ORANGE, PINK
 from .tables import Case, Formats, Remark, insist, read_all, reason
 
 if TYPE_CHECKING:

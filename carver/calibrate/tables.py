@@ -35,8 +35,8 @@ from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import Template, operators
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from ..ranking.rank import rank, spellings
 from ..ranking.ranking import Ranking
+from ..ranking.recommend import rank, spellings
 from ..run.records import Measurement, Records
 from ..run.report import LIBRARY, Report
 
