@@ -466,6 +466,23 @@ def test_rows_that_lie_flat_are_added_as_wide_as_the_code_does(widest: int, turn
     assert _atomic_turns([access], {}, {"atomic 128": [[4], [32], [1]]}, widest)[0] == turns
 
 
+@pytest.mark.parametrize(("words", "turns"), [(1, 63 / 32), (4, 15 / 32), (32, 4 / 32), (8192, 1.0)])
+def test_sums_of_floats_wait_for_the_one_before_them_in_their_sector(words: int, turns: float) -> None:
+    """32 lanes on one word take two turns each but for the first; 8 on each of four in a sector wait as long. Four
+    sectors side by side hide it, and words that nobody else adds to wait for nobody."""
+    at = np.arange(64)[:, None] * 8192 * 32 + np.arange(32) * words // 32
+    access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", drawn=at.ravel())
+    assert _atomic_turns([access], {}, {}, adds=True)[0] == pytest.approx(turns)
+
+
+def test_lanes_of_an_atomic_that_steps_evenly_have_what_is_dealt_to_them() -> None:
+    """Of 128 elements 32 in a row add to one word, and a thread has four in a row: an instruction's lanes are on all
+    four words, eight on each; with one element a thread they are on one."""
+    access = replace(tiles(np.arange(0, 4096, 64), (128,), (1,)), kind="atomic", coef=(1 / 32,))
+    for size, turns in ((4, 8 / 32), (1, 32 / 32)):
+        assert _atomic_turns([access], {}, {"atomic 128": [[size], [32], [4 // size]]})[0] == turns
+
+
 @pytest.mark.parametrize("item_bytes", [4, 8])
 def test_words_of_64_bits_take_the_turns_of_32(item_bytes: int) -> None:
     """An H200 takes as long for either, at random places of a table of as many bytes (8 to 16,384 KiB)."""
@@ -526,6 +543,32 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
         found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, {})
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
+
+
+@pytest.mark.parametrize(("waited", "programs"), [(True, 132), (False, 132 + 132 * 256 // 32)])
+def test_atomics_that_nobody_waits_for_are_under_way_when_their_programs_end(waited: bool, programs: int) -> None:
+    """Programs of 1,024 sums, 32 instructions of a warp, one on each SM of an H100: 256 more of each SM are queued."""
+    access = replace(tiles(np.arange(1 << 13) * 1024, (1024,), (1,)), kind="atomic")
+    trace = Trace((1 << 13, 1, 1), 1 << 13, ((0, 1 << 13),), accesses=[access])
+    touched = Touched.of(trace, {"x": 2.0**25})
+    found = footprints(touched, carver.load_arch("h100"), 1.0, {}, waited=waited)
+    assert found["atomic_bytes"] == pytest.approx(programs * 4096, rel=0.05)
+
+
+def test_a_sample_of_programs_has_a_part_of_the_columns() -> None:
+    """Images of 64 programs each, 16 of them, whose places lie anywhere in the image: whether all programs are looked
+    at or 3 runs of 68, a wave of 64 chooses from one or two of 16."""
+    for ranges in (((0, 1024),), tuple((340 * n, 340 * n + 68) for n in range(3))):
+        program = np.concatenate([np.arange(*each) for each in ranges])
+        access = replace(LOST, kind="atomic", beside=program // 64 * 4096.0, start=np.full(len(program), np.nan))
+        own = np.arange(len(program), dtype=float)
+        ones, zeros = np.ones(len(program)), np.zeros(len(program))
+        access = replace(access, program=own, stride=zeros, count=ones, kept=ones, round=zeros, times=ones)
+        each = len(program) // len(ranges)
+        parts = tuple((n * each, (n + 1) * each) for n in range(len(ranges)))
+        trace = Trace((64, 16, 1), len(program), parts, accesses=[access])
+        [(_, size, near)] = Footprint(trace, ("atomic",), {"x": 2.0**20}).anywhere(64)
+        assert 1 / 16 <= near / size < 2.1 / 16
 
 
 @pytest.mark.parametrize(

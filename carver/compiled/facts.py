@@ -43,6 +43,15 @@ SAMPLED, RUN_BYTES, APART, WORD_BYTES, ATOMIC = 2048, 512, 64, 4, "atomic global
 that were loaded to the next, at least a sector."""
 EVEN = 0.999
 """Share of the bytes of all tensors: no less is a difference."""
+QUEUED = 256
+"""Instructions of warps, of each SM, whose atomics are still on their way to L2 when their programs have ended. Source:
+sums of sorted segments on an H100 (`sparse_sorted` in `forms.jsonl.gz`, tests/data/h100): blocks of 128 to 4,096, of
+which 64 to 384 instructions of an SM are resident, take what meets on the words of 230 to 290 more."""
+RUN_WORDS, FOLLOWS = RUN_BYTES // WORD_BYTES, 2
+"""Turns after which a slice begins the next sum of floating-point numbers in the same sector; it works off meanwhile
+what else the instruction has in a run. Source: an H200. 32 lanes at random words of a sector take 24.7 clocks (10.2 of
+integers), of four sectors side by side 14.4 (14.2; `atomics.jsonl`); pairs of atoms of which 32 in a row have one in
+common take 3.4 clocks a lane (`pair_forces` in `fourteenth.jsonl.gz`)."""
 CROWD = 5
 """Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance."""
 USUAL_LATENCY = 2
@@ -305,7 +314,9 @@ def gathered(
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
         step_bytes=max(steps.values(), default=0.0),
-        **footprints(touched, arch, resident, dealt, widest), **on_sm(touched.loads, arch, resident),
+        **footprints(touched, arch, resident, dealt, widest, any(each.atomic_floats for each in parts),
+                     arch.vendor != "nvidia" or any(each.atomic_returned for each in parts)),
+        **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
 
 
@@ -317,16 +328,23 @@ def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
 
 
 def footprints(
-    touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any], widest: int = WORD_BYTES
+    touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any], widest: int = WORD_BYTES,
+    adds: bool = False, waited: bool = True,
 ) -> dict[str, Any]:
     """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them;
-    `widest`: bytes of a lane of the widest atomic in the code."""
+    `widest`: bytes of a lane of the widest atomic in the code; `adds`: it adds floating-point numbers; `waited`: it
+    waits for what atomics give back, as far as is known, so that none is under way behind its end."""
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
     back = touched.returned_bytes
-    turns, busy_bytes, crowd = _atomic_turns(atomics.trace.accesses, atomics.sizes, dealt, widest, atomics.distinct)
-    together = atomics.waves(slots).live_bytes
-    if anywhere := atomics.anywhere(slots):  # programs that run together may add to a part of each tensor alone
+    turns, busy_bytes, crowd = _atomic_turns(
+        atomics.trace.accesses, atomics.sizes, dealt, widest, atomics.distinct, adds
+    )
+    asked = sum(float((a.count * a.times).sum()) * max(math.prod(a.shape) * a.item_bytes / widest / LANES, 1.0)
+                for a in atomics.trace.accesses if a.kind == "atomic") / atomics.trace.programs  # fmt: skip
+    under_way = slots if waited or not asked else slots + int(QUEUED * arch.sm_count / asked)
+    together = atomics.waves(under_way).live_bytes
+    if anywhere := atomics.anywhere(under_way):  # programs that run together may add to a part of each tensor alone
         busy_bytes *= max(near / size for _, size, near in anywhere)
         together = max(together, sum(near for *_, near in anywhere))
     busy_bytes = min(busy_bytes, together)
@@ -338,7 +356,7 @@ def footprints(
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns, "atomic_crowd": crowd,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
-        "atomics_anywhere": anywhere,
+        "atomics_anywhere": atomics.anywhere(slots),
     }  # fmt: skip
 
 
@@ -350,13 +368,13 @@ def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
 
 def _atomic_turns(
     accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
-    added: Mapping[str, float] = MappingProxyType({}),
+    added: Mapping[str, float] = MappingProxyType({}), adds: bool = False,
 ) -> tuple[float, float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
     tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
     as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
-    each program's tile is known, these are taken for all; else all places are alike."""
+    each program's tile is known, these are taken for all; else all places are alike. `adds`: floating-point numbers."""
     drawn, means, weights, rooms, crowds = np.random.default_rng(0), [], [], [], []
     for access in accesses:
         if access.kind != "atomic":
@@ -368,26 +386,28 @@ def _atomic_turns(
             places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
         lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
+        own = dealt.get(dealt_as(access), ())
         if len(access.drawn):
-            places, within, run = access.drawn.astype(np.int64), np.zeros(1, np.int64), 1
-            if own := dealt.get(dealt_as(access)):
-                order = np.argsort(instructions(access, own, widest), kind="stable")
-                places = places.reshape(-1, len(order))[:, order]
-            places = places.reshape(-1, lanes)
+            places, run = access.drawn.astype(np.int64).reshape(-1, math.prod(access.shape)), 1
+            if len(own):
+                places = places[:, np.argsort(instructions(access, own, widest), kind="stable")]
+            lanes_at = places.reshape(-1, lanes)
         elif lost:
-            places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run]
-            within = np.arange(run)
-        else:  # lanes of a warp go on from the tile's first place
-            places, within = places[:SAMPLED].astype(np.int64)[:, None], _lanes_at(access)
-        lanes_at = (places[:, :, None] + within).reshape(len(places), -1)[:, :lanes]
+            places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run, None]
+            lanes_at = (places + np.arange(run)).reshape(len(places), -1)[:, :lanes]
+        else:
+            within = _lanes_at(access, own, widest)[:, :lanes]
+            places = places[: max(SAMPLED // len(within), 1)].astype(np.int64)
+            lanes_at = (places[:, None, None] + within).reshape(-1, lanes)
         words = lanes_at * int(access.item_bytes) // 4
-        words -= words.min(initial=0)
-        apart = np.arange(len(words))[:, None] * (int(words.max(initial=0)) // 8 + 1) * 8  # each warp its own sectors
-        rows = words + apart
-        each, times = np.unique(rows, return_counts=True)
-        sector = np.unique(each // 8, return_inverse=True)[1]
-        most = np.zeros(int(sector.max(initial=0)) + 1)
-        np.maximum.at(most, sector, times)
+        words -= words.min(initial=0) // RUN_WORDS * RUN_WORDS
+        span = (int(words.max(initial=0)) // RUN_WORDS + 1) * RUN_WORDS
+        each, times = np.unique(words + np.arange(len(words))[:, None] * span, return_counts=True)  # each warp its own
+        sector = np.flatnonzero(np.diff(each // 8, prepend=-1))
+        most = np.maximum.reduceat(times, sector)
+        if adds:
+            run_of = np.flatnonzero(np.diff(each[sector] // RUN_WORDS, prepend=-1))
+            most = np.maximum(np.add.reduceat(most, run_of), FOLLOWS * np.maximum.reduceat(most, run_of) - 1)
         each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
         means.append(float(most.sum()) / max(words.size * each_words, 1))
         programs, some = access.count * access.times, access.kept > 0  # those that have any run together
@@ -423,9 +443,14 @@ def _busiest(places: Any, tile: Any) -> float:
     return float(met.mean()) if len(np.unique(tile[met.any(axis=1)])) >= CROWD else 0.0
 
 
-def _lanes_at(access: Access) -> Any:
-    """Where the lanes of a warp are, from the first element of a tile on: neighbours along the dimension of the least
-    step, several rows of it where they are short. Pieces that places were loaded in are a sector apart."""
+def _lanes_at(access: Access, dealt: Sequence[Sequence[int]] = (), widest: int = WORD_BYTES) -> Any:
+    """Where the lanes of each instruction are, from the first element of a tile on: as elements are dealt out to them,
+    where these step evenly. Else of one, neighbours along the dimension of the least step, several rows of it where
+    they are short. Pieces that places were loaded in are a sector apart."""
+    if len(dealt) and np.isfinite(access.coef).all():
+        order = np.argsort(instructions(access, dealt, widest), kind="stable")
+        every = np.floor(np.tensordot(access.coef, np.indices(access.shape), 1)).ravel()
+        return every[order].reshape(-1, min(len(order), LANES)).astype(np.int64)
     steps = list[tuple[float, Any]]()
     for c, n, piece in zip(access.coef, access.shape, access.pieces, strict=True):
         along: Any = np.arange(min(n, LANES))
@@ -435,7 +460,7 @@ def _lanes_at(access: Access) -> Any:
     at: Any = np.zeros(1)
     for _, along in sorted(steps, key=lambda each: each[0], reverse=True):
         at = (at[:, None] + along).ravel()
-    return np.floor(np.resize(at, LANES)).astype(np.int64)
+    return np.floor(np.resize(at, LANES)).astype(np.int64)[None]
 
 
 def unevenness(work: FloatArray, slots: float) -> float:

@@ -277,10 +277,14 @@ class Footprint:
         if not np.isfinite(beside).all():
             return 1.0
         wave = (self._wave_of(at_once) if together is None else together)[program.astype(np.int64)]
-        columns, which = np.unique(beside, return_inverse=True)
+        columns, which, times = np.unique(beside, return_inverse=True, return_counts=True)
         pairs = np.unique(wave * len(columns) + which)
-        part = len(pairs) / len(np.unique(pairs // len(columns))) / len(columns)
-        return float(max(part, min(at_once / np.prod(self.trace.grid), 1.0)))
+        (begin, end), all_ = self.trace.ranges[-1], math.prod(self.trace.grid)
+        fresh = len(columns) - len(np.unique(which[program < begin]))  # programs that were not evaluated have others
+        most = all_ / times.max() * len(beside) / self.trace.programs
+        every = max(min(len(columns) + fresh * (all_ - self.trace.programs) / (end - begin), most), len(columns))
+        part = len(pairs) / len(np.unique(pairs // len(columns))) / every
+        return float(max(part, min(at_once / all_, 1.0)))
 
     def _wave_of(self, at_once: int) -> Any:
         """Of each program that was evaluated, in which wave it is."""
