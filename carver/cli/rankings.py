@@ -470,7 +470,7 @@ def _rank_any_kernel(
     config: Annotated[Any, opts.config_option("Rank this configuration alone")] = None,
     macros: opts.Macros = (),
     compile: Annotated[str | None, opts.option(
-        "Share of the list to compile, or 'all'. By default 0.4 of a list of 20 or more.", metavar="SHARE")] = None,
+        "Share of the list to compile, or 'all'. By default 2.25√n of n, 20 or more.", metavar="SHARE")] = None,
     profile: opts.Profile = None,
     topk: opts.Most = None,
     explain: Annotated[int | None, opts.option(

@@ -70,7 +70,7 @@ def rank_kernel(
     - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors.
     - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
     - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
-    - `compile`: the share of the list that is compiled, "all" for every one; by default 40 % of a list of 20 or more.
+    - `compile`: the share of the list that is compiled, "all" for every one; by default 2.25√n of n, 20 or more.
       What the others are predicted to take is in `reasons`. `pool`: compilers of Triton's kernels.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
 

@@ -34,8 +34,10 @@ from .recommend import rank
 from .surrogate import STARTS, Price, axes_of, explored, predicted, with_profile
 
 Args = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
-LONG, SHARE = 20, 0.4
-"""Lists of so many are compiled in part, and the part. What it costs: `python benchmarks/few_compiles.py score`."""
+LONG, ROOTS = 20, 2.25
+"""Lists of so many are compiled in part: so many roots of their length. How many find the first follows from what a
+list varies, and its length from all ways to combine that: at one share of all, short lists lose more than long ones.
+What it costs: `python benchmarks/few_compiles.py score`."""
 WAVES = 6
 """Where each processor has no more than so many configurations to compile, choosing among them saves no time: each of
 some five batches takes a compiler's time and a disassembler's start."""
@@ -248,10 +250,10 @@ def in_turns(count: int, processes: int) -> str | None:
     return "all" if count <= WAVES * processes else None
 
 
-def _most(compile: str | float | None, count: int) -> int:
+def most_compiled(compile: str | float | None, count: int) -> int:
     """How many of a list are compiled."""
     if compile is None:
-        return count if count < LONG else math.ceil(SHARE * count)
+        return count if count < LONG else math.ceil(ROOTS * math.sqrt(count))
     if compile == "all":
         return count
     if isinstance(compile, str) or not 0.0 < compile <= 1.0:
@@ -271,7 +273,7 @@ def facts_within(
 
     Raises ProblemError where the program of none of them can be followed.
     """
-    most, found = _most(compile, len(configs)), dict[int, Facts | CarverError]()
+    most, found = most_compiled(compile, len(configs)), dict[int, Facts | CarverError]()
     whole = most == len(configs)
 
     def price(rows: list[int]) -> dict[int, Price]:

@@ -152,16 +152,20 @@ def _prior(axes: Axes) -> float:
 
 
 def spread(axes: Axes, count: int) -> list[int]:
-    """`count` configurations far from each other, the first in the middle."""
-    columns = axes.columns[:, : axes.tunables]
-    reach = np.ptp(columns, axis=0)
-    scaled = columns / np.where(reach > 0, reach, 1.0)
+    """`count` configurations, the first in the middle, each other one where those before it leave the most doubt: the
+    pivots of a Cholesky decomposition."""
+    columns, places = axes.columns[:, : axes.tunables], range(len(axes))
+    doubt = np.full(len(axes), _prior(axes) + LEVEL**2)
     chosen = [int(np.abs(columns - np.median(columns, axis=0)).sum(axis=1).argmin())]
-    far = np.full(len(axes), np.inf)
+    rows = np.zeros((0, len(axes)))
     while len(chosen) < min(count, len(axes)):
-        far = np.minimum(far, ((scaled - scaled[chosen[-1]]) ** 2).sum(axis=1))
-        far[chosen] = -1.0
-        chosen.append(int(far.argmax()))
+        last = chosen[-1]
+        row = covariance(axes, [last], places) + LEVEL**2 - rows[:, last] @ rows
+        rows = np.vstack([rows, row / math.sqrt(doubt[last] + NOISE**2)])
+        doubt = doubt - rows[-1] ** 2
+        left = doubt.copy()
+        left[chosen] = -1.0
+        chosen.append(int(left.argmax()))
     return chosen
 
 
@@ -208,20 +212,22 @@ def gain(z: FloatArray, deviation: FloatArray) -> FloatArray:
 def proposals(axes: Axes, prices: Mapping[int, float | None], places: Sequence[int], count: int) -> list[int]:
     """The `count` of `places` to compile next, the most promising first.
 
-    `prices` has the price of what was compiled, None where it was refused. [s] Each of a batch is chosen as if those
-    before it had their predicted prices (kriging believer; Ginsbourger, Le Riche and Carraro, 2010).
+    `prices` has the price of what was compiled, None where it was refused. [s] What is modelled is the share of the
+    best one's speed that each lacks: near the best it is the difference of logarithms, and how much slower than twice
+    as slow something is says little of where the best lies. Each of a batch is chosen as if those before it had their
+    predicted prices (kriging believer; Ginsbourger, Le Riche and Carraro, 2010).
     """
-    known = {i: math.log(price) for i, price in prices.items() if price is not None}
+    known = {i: price for i, price in prices.items() if price is not None}
     if not known:
         return list(places[:count])
-    best = min(known.values())
+    least = min(known.values())
     chance = compiles(axes, {i: price is None for i, price in prices.items()}, places)
-    values, free = list(known.values()), np.array([place not in known for place in places])
+    values, free = [1.0 - least / price for price in known.values()], np.array([p not in known for p in places])
     among, across = covariance(axes, list(known), list(known)), covariance(axes, list(known), places)
     chosen: list[int] = []
     while len(chosen) < count and free.any():
         mean, deviation = _posterior(axes, among, across, values)
-        at = int(np.where(free, gain((best - mean) / deviation, chance * deviation), -1.0).argmax())
+        at = int(np.where(free, gain(-mean / deviation, chance * deviation), -1.0).argmax())
         chosen.append(places[at])
         values.append(float(mean[at]))
         free[at] = False
@@ -249,10 +255,7 @@ def explored(axes: Axes, price: Pricer, most: int, batch: int | None = None) -> 
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
     `batch` places at a time."""
     batch = batch or max(LEAST_BATCH, most // BATCHES)
-    starts = spread(axes, min(STARTS, max(most // 2, 1)))
-    if most >= 2 * STARTS:
-        starts += [place for place in _beside(axes, starts[0], "stages") if place not in starts]
-    prices = dict(price(starts))
+    prices = dict(price(spread(axes, min(STARTS, max(most // 2, 1)))))
     while len(prices) < most:
         chosen = promising(axes, prices, range(len(axes)), min(batch, most - len(prices)))
         if not chosen:
@@ -267,16 +270,6 @@ def promising(axes: Axes, prices: Mapping[int, Price], places: Sequence[int], co
     stand = _stand_ins(axes, prices)
     left = [place for place in places if place not in prices and place not in stand]
     return proposals(axes, {place: known.seconds for place, known in prices.items()}, left, count)
-
-
-def _beside(axes: Axes, place: int, kind: str) -> list[int]:
-    """One configuration that differs from `place` in an axis of this kind alone, where there is one."""
-    for axis in (i for i, of in enumerate(axes.kinds[: axes.tunables]) if of == kind):
-        apart = axes.columns[:, : axes.tunables] != axes.columns[place, : axes.tunables]
-        alone = np.flatnonzero(apart[:, axis] & (apart.sum(axis=1) == 1))
-        if len(alone):
-            return [int(alone[0])]
-    return []
 
 
 def _stand_ins(axes: Axes, prices: Mapping[int, Price]) -> dict[int, int]:
