@@ -32,9 +32,9 @@ import carver
 from carver.arch.descriptor import TMEM_COLUMNS, Arch
 from carver.base.errors import CarverError
 from carver.base.folders import folder
-from carver.kernels import scope as rules
+from carver.kernels import expr as rules
 from carver.kernels.declaration import Kernel, load
-from carver.kernels.scope import matrix_unit
+from carver.kernels.expr import matrix_unit
 from carver.kernels.space import Space, device_rules, given_space
 from carver.problem.problem import Problem
 

@@ -36,7 +36,7 @@ from carver.base.errors import (
 )
 from carver.base.folders import cache_folder, folder, private, scratch
 from carver.kernels import declaration as kernel
-from carver.kernels.scope import static_scope
+from carver.kernels.expr import static_scope
 from carver.ops.matmul import MatmulTemplate
 from carver.problem.problem import Problem
 from carver.run import check as reference

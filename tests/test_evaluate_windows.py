@@ -18,7 +18,7 @@ from carver.base.errors import NotationError, ProblemError
 from carver.cost.model import MODELS, resolve
 from carver.cost.models.stream import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
 from carver.kernels.declaration import kernels
-from carver.kernels.scope import roles
+from carver.kernels.expr import roles
 from carver.kernels.space import Space, given_space
 from carver.ops.conv import Conv2DTemplate, ConvTemplate, DedispersionTemplate
 from carver.ranking.recommend import rank

@@ -15,8 +15,7 @@ from carver.base.errors import KernelError
 from carver.base.folders import folder
 from carver.cost.model import CONSTANTS, MODELS
 from carver.kernels.declaration import Kernel, kernels, load
-from carver.kernels.expr import Expression
-from carver.kernels.scope import size_scope, static_scope
+from carver.kernels.expr import Expression, size_scope, static_scope
 from carver.problem.problem import Problem, notation, operator_files
 
 ARCH_FIELDS = {f.name for f in dataclasses.fields(carver.Arch)} | {"max_warps_per_sm", "cc_major"}

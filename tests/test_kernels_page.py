@@ -10,7 +10,7 @@ from docs_kernels import BLOCK, COLUMNS, DOCS, MEANINGS, PAGE, answered, guides,
 
 import carver
 from carver.cli.export import example
-from carver.kernels.scope import size_scope, static_scope
+from carver.kernels.expr import size_scope, static_scope
 from carver.problem.problem import operator_files
 
 GUIDES = guides()

@@ -25,7 +25,7 @@ from carver.cost.model import model_of, resolve
 from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space
-from carver.kernels.scope import size_scope, static_scope
+from carver.kernels.expr import size_scope, static_scope
 from carver.kernels.trace import Code, Trace, loops, mapped
 from carver.ops.operator import Template
 from carver.problem.problem import Problem

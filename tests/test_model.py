@@ -21,7 +21,7 @@ from carver.cost.model import CONSTANTS, resolve
 from carver.cost.models.contraction import one_step
 from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
-from carver.kernels.scope import contiguous_run, warp_matrix_unit
+from carver.kernels.expr import contiguous_run, warp_matrix_unit
 from carver.ranking.recommend import offered_kernels, rank, unit_share
 
 H200 = carver.CUDA("h200")

@@ -22,7 +22,7 @@ from carver.base.errors import CompileError
 from carver.base.folders import folder
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
-from carver.kernels.scope import static_scope
+from carver.kernels.expr import static_scope
 from carver.kernels.space import given_space
 from carver.ops.operator import Template
 from carver.problem.problem import Problem

@@ -22,7 +22,7 @@ from carver.base.given import as_json, typed
 from carver.kernels import declaration as kernel
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
-from carver.kernels.scope import static_scope
+from carver.kernels.expr import static_scope
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.matmul import GEMVTemplate, MatmulTemplate
 from carver.ops.reduction import ReductionTemplate

@@ -20,8 +20,7 @@ from carver.cost import pricing
 from carver.cost.pricing import price
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
-from carver.kernels.expr import Expression
-from carver.kernels.scope import roles, size_scope, static_scope
+from carver.kernels.expr import Expression, roles, size_scope, static_scope
 from carver.kernels.space import given_space
 from carver.problem.problem import Problem
 from carver.ranking.recommend import offered_kernels

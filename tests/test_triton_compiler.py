@@ -13,7 +13,7 @@ from cases import KERNELS
 import carver
 from carver.compiled.binary import Tensor
 from carver.compiled.triton import Target, function_of, specialise
-from carver.kernels import scope as rules
+from carver.kernels import expr as rules
 from carver.kernels.declaration import decided
 from carver.kernels.space import given_space
 

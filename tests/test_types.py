@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import carver
-from carver.kernels.scope import static_scope, warp_matrix_unit
+from carver.kernels.expr import static_scope, warp_matrix_unit
 
 OCP, AMD = ("float8_e4m3", "float8_e5m2"), ("float8_e4m3fnuz", "float8_e5m2fnuz")
 EMITTED = [  # device, type, type that the matrix instruction takes, vector instructions an element to get there

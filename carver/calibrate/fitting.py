@@ -27,7 +27,7 @@ from ..base.types import FloatArray
 from ..cost.learn import Sample, fit, identified, predict, together
 from ..cost.model import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every
-from ..kernels.scope import multiply_dtype
+from ..kernels.expr import multiply_dtype
 from ..kernels.space import Space, given_space
 from ..problem.problem import operator_files
 from ..ranking.declared import COVERAGE, NEAR, share_within, trust

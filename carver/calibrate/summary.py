@@ -20,7 +20,7 @@ import numpy as np
 from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray
-from ..kernels.scope import multiply_dtype
+from ..kernels.expr import multiply_dtype
 from ..ranking.declared import COVERAGE, NEAR, declared_in, trust
 from ..ranking.plots import legend_beside, log_ticks, new_axes, title
 from ..ranking.profile import Profile

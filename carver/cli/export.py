@@ -28,7 +28,7 @@ from ..kernels import expr
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
 from ..kernels.enumeration import enumerate_space
-from ..kernels.scope import size_scope, static_scope
+from ..kernels.expr import size_scope, static_scope
 from ..ops.operator import Template
 from ..problem import notation, problem
 from ..problem.problem import Problem

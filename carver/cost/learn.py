@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..base.types import BoolArray, FloatArray, IntArray
-from ..kernels.scope import size_scope, static_scope
+from ..kernels.expr import size_scope, static_scope
 from ..kernels.space import Space
 from .estimate import estimate
 from .model import CONSTANTS, constants_of, model_of, resolve

@@ -21,7 +21,7 @@ from ..base.errors import KernelError
 from ..base.types import BoolArray, FloatArray, IntArray, Record
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
-from ..kernels.scope import flops_per_s, size_scope
+from ..kernels.expr import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem

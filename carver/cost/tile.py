@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import FloatArray, Record
-from ..kernels.scope import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
+from ..kernels.expr import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
 from .model import column, given, table
 

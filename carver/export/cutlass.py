@@ -15,7 +15,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..base.given import takes
 from ..kernels.backends import from_cutlass
-from ..kernels.scope import matrix_unit
+from ..kernels.expr import matrix_unit
 from ..ranking.hint import Hint
 from . import Exported, distinct
 

@@ -22,8 +22,7 @@ from ..base.errors import KernelError, NoCandidates, nearest
 from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray, Record
 from ..problem.problem import Problem
 from .declaration import Kernel
-from .expr import Expression
-from .scope import size_scope, static_scope
+from .expr import Expression, size_scope, static_scope
 from .space import Space, as_column, device_rules
 from .trace import Code, Leaf, Symbol, Trace, loops
 

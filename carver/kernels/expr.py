@@ -1,9 +1,13 @@
-"""The expression language of kernel declarations: arithmetic over columns.
+"""What kernel declarations compute with: the expression language, the scalars that expressions read, and the
+instructions of a device that fit a problem.
 
-It is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``, ``a if c else b``,
+An expression is the arithmetic part of Python: ``+ - * // % **``, comparisons, ``and or not``, ``a if c else b``,
 ``min max ceil(a, b) pow2(x) log2(x)``. Names are columns or scalars; ``arch.x`` is a number of the device. Nothing else
 parses, and the length, depth and numbers of an expression are limited. So a declaration from an untrusted source can
 only compute numbers. What a compiler decides is said in the same language, with division and lines that name parts.
+
+`static_scope` has the scalars that are the same for all sizes, `size_scope` those that depend on them; what each means
+is in `templates/names.toml`.
 """
 
 from __future__ import annotations
@@ -14,14 +18,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from functools import cache, lru_cache, reduce
 from inspect import get_annotations
+from math import prod
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import Arch, Matrix
+from ..base.dtypes import BYTES, element_bytes
 from ..base.errors import KernelError, nearest
 from ..base.given import shown
-from ..base.types import Record
+from ..base.types import FrozenDict, Record
+from ..problem import notation
+from ..problem.notation import Statement, Tensor
+from ..problem.problem import Problem
 from .trace import Symbol
 
 MAX_LENGTH = 4096
@@ -272,3 +282,277 @@ def _refused(node: ast.AST) -> _Forbidden:
         f"{type(node).__name__} is not allowed; use integers, names, arch.<field>, "
         f"+ - * // % comparisons and/or/not, 'a if c else b' and {', '.join(FUNCTIONS)}"
     )
+
+
+VECTOR, MMA, WGMMA, TCGEN05 = range(4)
+"""Values of the column `instruction`: what multiplies a tile."""
+
+
+def roles(problem: Problem) -> dict[str, int]:
+    """Sizes of a statement by role: the product of the extents of all axes with the same role.
+
+    In a contraction, `b` axes are in the output and both inputs, `m` axes in the output and the first input, `n` axes
+    in the output and the second input, and `k` axes are reduced. So an implicit GEMM sees any statement of two
+    operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
+    or the output if nothing is reduced.
+    """
+    sizes = problem.sizes
+    return {
+        role: sizes[axes[0]] if len(axes) == 1 else prod([sizes[axis] for axis in axes])
+        for role, axes in _role_axes(problem.computes)
+    }
+
+
+@lru_cache(maxsize=256)
+def _role_axes(computes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    s = notation.parse(computes)
+    if s.contracts:
+        first, second = set(s.inputs[0].axes), {axis for t in s.inputs[1:] for axis in t.axes}
+        group = {"b": first & second & set(s.spatial), "k": set(s.reduced)}
+        group["m"] = (set(s.spatial) & first) - group["b"]
+        group["n"] = set(s.spatial) - group["b"] - group["m"]
+    elif not s.reduced:
+        last = set(s.output.axes[-1:])
+        group = {"r": set(s.axes) - last, "c": last}
+    else:
+        along = s.inputs[0].index[-1][-1][0] in s.reduced
+        group = {"r": set(s.spatial), "c": set(s.reduced)} if along else {"r": set(s.reduced), "c": set(s.spatial)}
+    return tuple((role, tuple(sorted(axes))) for role, axes in group.items())
+
+
+def reduces_rows(problem: Problem) -> bool:
+    """Whether the contiguous axis of the first input is reduced."""
+    s = problem.statement
+    return s.inputs[0].index[-1][-1][0] in s.reduced
+
+
+def plain(problem: Problem) -> bool:
+    """Whether the statement has the operator's own form, so that a kernel's arguments fit its tensors.
+
+    If nothing is reduced, every operand must have the axes of the output in order, or be read along its last axis. The
+    operands of a contraction must have the names and axes in `op.toml`; axes may be missing (the batch), and trans_a
+    (trans_b) swaps the last two dimensions of A (B). A convolution is not plain: the model prices it as a matmul, but
+    carver's matmul kernels cannot read its input.
+    """
+    s, declared = problem.statement, notation.parse(problem.operator_file.computes)
+    if not s.reduced:
+        return all(t.index in (s.output.index, s.output.index[-1:]) for t in s.inputs)
+    if len(s.tensors) != len(declared.tensors):
+        return False
+    return not problem.contracts or all(
+        _spelt_as(tensor, wanted, problem) for tensor, wanted in zip(s.tensors, declared.tensors, strict=True)
+    )
+
+
+def _spelt_as(tensor: Tensor, wanted: Tensor, problem: Problem) -> bool:
+    axes = tuple(axis for axis in wanted.axes if axis in problem.sizes)
+    orders = {axes}
+    if problem.options.get(f"trans_{wanted.name.lower()}"):
+        orders.add((*axes[:-2], *axes[:-3:-1]))
+    index = tuple(dim[0][0] if len(dim) == 1 and dim[0][1] == 1 else "" for dim in tensor.index)
+    return tensor.name == wanted.name and (index in orders or tensor.index == wanted.index)
+
+
+def static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    """The scalars that a declaration's expressions may read, without sizes."""
+    return _static_scope(problem.sizeless, arch)
+
+
+@lru_cache(maxsize=256)
+def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
+    s = problem.statement
+    scope: dict[str, Any] = {"arch": arch}
+    # declarations use the tensor names of `op.toml`, whatever names the user's own statement has
+    declared = notation.parse(problem.operator_file.computes).tensors
+    named = {tensor.name: tensor for tensor in s.tensors} | {"out": s.output}
+    named |= {ours.name: theirs for ours, theirs in zip(declared, s.tensors, strict=False)}
+    for name, tensor in named.items():
+        itemsize, row_bytes = problem.itemsize(tensor.name), problem.align_bytes[tensor.name]
+        scope[f"{name.lower()}_bytes"] = itemsize
+        scope[f"row_align_{name.lower()}"] = row_bytes
+        scope[f"align_{name.lower()}"] = min(16, row_bytes)  # no copy is wider
+        scope[f"by_16_{name.lower()}"] = int(row_bytes >= 16 * itemsize)  # all that Triton checks of a stride
+    scope["in_bytes"] = problem.itemsize(s.inputs[0].name)
+    scope["acc_bytes"] = BYTES[problem.accumulate]
+    multiplied = multiply_dtype(problem)
+    unit = matrix_unit(problem, arch) if len(s.inputs) > 1 else None
+    scope["matrix"] = int(unit is not None)
+    for instruction in ("mma", "wgmma", "tcgen05"):
+        scope[instruction] = int(unit is not None and unit.instruction == instruction)
+    by_warps = warp_matrix_unit(problem, arch) if unit else None
+    rows, columns, depth = by_warps.shape if by_warps else (1, 1, 1)
+    # CDNA's instruction of 32 x 32 also exists as 16 x 16 at the same rate
+    scope["mma_m"], scope["mma_n"], scope["mma_k"] = min(16, rows), min(16, columns), depth
+    scope["matrix_widens"] = int(unit is not None and unit.dtype != multiplied)
+    scope["mma_widens"] = int(by_warps is not None and by_warps.dtype != multiplied)
+    types = [problem.dtypes[tensor.name] for tensor in s.inputs]
+    scope["amd_float8"] = int(any(problem.dtypes[tensor.name].endswith("fnuz") for tensor in s.tensors))
+    scope["tf32"] = int("tf32" in problem.dtypes.values())
+    scope["e4m3"] = int("float8_e4m3" in problem.dtypes.values())
+    scope["widen_instr"] = widen_instr(multiplied, by_warps)
+    scope["one_type"] = int(len(set(types)) == 1)
+    for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
+        scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
+        scope[f"{name}_converts"] = int(dtype != multiplied)
+        scope[f"{name}_float8"] = int(dtype.startswith("float8"))
+        scope[f"{name}_integer"] = int("int" in dtype)
+        scope[f"{name}_unsigned"] = int(dtype.startswith("uint"))
+    scope["plain"] = int(plain(problem))
+    scope["inputs"] = scope["operands"] = len(s.inputs)
+    scope["axis"] = int(reduces_rows(problem))
+    scope["reduce_op"] = int(s.combine == "max=")
+    scope["keeps_shape"] = 0
+    scope["flops_per_element"] = problem.options.get("flops_per_element", 1)
+    shared = ("trans_a", "trans_b", "bias", "activation", "static_shapes")
+    scope |= dict.fromkeys((*shared, *problem.operator_file.options), 0) | dict(problem.options)
+    return MappingProxyType(scope)
+
+
+def size_scope(problem: Problem) -> Mapping[str, float]:
+    """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
+    kept = vars(problem)  # as cached properties are: the kernels of one problem ask for it in turn
+    if "size_scope" not in kept:
+        kept["size_scope"] = FrozenDict(_size_scope(problem))
+    found: Mapping[str, float] = kept["size_scope"]
+    return found
+
+
+def _size_scope(problem: Problem) -> dict[str, float]:
+    s, sizes, elements = problem.statement, problem.sizes, problem.elements
+    out, operands = s.output.name, dict[str, float]()
+    most = elements[out]
+    if not s.reduced:
+        apart = [t.name for t in s.tensors if scattered(t, s)]
+        operands |= {"scattered": len(apart), "scattered_elements": sum(elements[name] for name in apart)}
+        walked = [t for t in s.inputs if any(sizes[axis] > 1 for axis in t.axes)]
+        short = [t for t in walked if elements[t.name] < most]
+        across = [t for t in short if s.output.axes[-1] in t.axes]
+        operands |= {"repeated": len(short), "repeated_bytes": sum(most * problem.itemsize(t.name) for t in across)}
+    role, widths = roles(problem), problem.sizeless.widths
+    if s.contracts:
+        for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
+            operands[name + "_k_contiguous"], operands[name + "_run"] = contiguous_run(problem, tensor)
+            # distinct elements over rows x depth, which is below 1 if windows overlap
+            operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
+        operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
+    traffic: dict[str, float] = {
+        "elements": prod(sizes.values()),
+        "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),
+        "write_bytes": most * widths[out],
+        "compulsory_bytes": problem.compulsory_bytes,
+    }
+    sized = {name: problem.options.get(name, 1) for name in problem.operator_file.sized}
+    return {**sizes, **role, **traffic, **operands, **sized}
+
+
+def scattered(tensor: Tensor, statement: Statement) -> bool:
+    """Whether an element-wise statement reads this operand across its rows when it writes the output along its rows."""
+    lanes = statement.output.axes[-1]
+    return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
+
+
+def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """Whether a tensor's innermost axis is reduced, and the length of the contiguous run along axes of the same kind.
+
+    Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
+    """
+    reduced, sizes, found, run = problem.statement.reduced, problem.sizes, None, 1
+    for dim in reversed(tensor.index):
+        if len(dim) == 1:
+            [(axis, stride)] = dim
+            if sizes[axis] == 1:
+                continue
+            found = axis in reduced if found is None else found
+            if (axis in reduced) != found or stride != 1:
+                break
+            run *= sizes[axis]
+            continue
+        live = [(axis, stride) for axis, stride in dim if sizes[axis] > 1]
+        if not live:
+            continue
+        unit = {axis: sizes[axis] for axis, stride in live if stride == 1}
+        if found is None:
+            found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
+        run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
+        if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
+            break
+    return int(bool(found)), run
+
+
+def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
+    """For one output of a windowed operand: the number of separate rows in memory, and the span of the taps in a row.
+
+    A row is the innermost windowed dimension and everything inside it. [rows, elements]
+    """
+    if not (windows := tensor.windows):
+        return 1, 0
+    s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
+    taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
+    reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
+    rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)
+    return rows, reach * prod(shape[windows[-1] + 1 :])
+
+
+def multiply_dtype(problem: Problem) -> str:
+    """The type in which operands are multiplied: the widest input type."""
+    types = [problem.dtypes[t.name] for t in problem.statement.inputs]
+    return max(types, key=lambda t: (element_bytes(t), t == "tf32"))
+
+
+def vector_dtype(problem: Problem, arch: Arch) -> str:
+    """The type in which vector units multiply and add. Half precision is widened first if its sum is wider.
+
+    AMD's dot instructions instead multiply pairs of halves and add them to a float32.
+    """
+    dtype = multiply_dtype(problem)
+    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
+    return "float32" if widened else dtype
+
+
+WIDEN_INSTR = {"float8_e4m3": 27.0, "float8_e5m2": 1.6, "float8_e4m3fnuz": 27.0, "float8_e5m2fnuz": 12.0}
+"""Instructions with which AMD's compilers convert an 8-bit float to a half, on devices whose matrix instructions take
+another type. Source: vector instructions of Triton 3.6 for 8 elements a lane, gfx908 to gfx1201 alike: 211 to 218,
+11 to 16, 211 to 220, 92 to 98."""
+
+
+def widen_instr(dtype: str, unit: Matrix | None) -> float:
+    """Instructions to convert an operand to the type of AMD's matrix instruction; 0 if it takes the operand."""
+    amd = unit is not None and unit.instruction in ("mfma", "wmma") and unit.dtype != dtype
+    return WIDEN_INSTR.get(dtype, 0.0) if amd else 0.0
+
+
+def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) -> Matrix | None:
+    """The fastest matrix instruction whose sums are at least as wide as the problem's; None if there is none.
+
+    On a device without instructions for 8-bit floats they are widened to half precision. Triton does not widen AMD's
+    own on CDNA 1 and 2, and multiplies them on vector units.
+    """
+    dtype = multiply_dtype(problem)
+    sums = {None, "float16"} if problem.accumulate == "float16" else {None}
+    alone = dtype.endswith("fnuz") and arch.isa in ("gfx908", "gfx90a")
+    for multiplied in (dtype, "float16") if dtype.startswith("float8") and not alone else (dtype,):
+        units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
+        if units:
+            return max(units, key=lambda unit: unit.flops_per_clk_per_sm)
+    return None
+
+
+def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
+    """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]
+
+    At the clock of the datasheet, or the one that the device holds under load where that is higher.
+    """
+    peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
+    unit = matrix_unit(problem, arch) if problem.contracts else None
+    if unit is None:
+        return peaks
+    above = max(arch.sustained_of(unit) / arch.clock_of(unit), 1.0)
+    return peaks | {"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate) * above}
+
+
+def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
+    """The matrix instruction that single warps issue, also on devices that have one for warp groups or whole blocks."""
+    unit = matrix_unit(problem, arch)
+    if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
+        return unit
+    return matrix_unit(problem, arch, "mma") or unit

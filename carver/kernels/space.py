@@ -19,8 +19,7 @@ from ..base.given import index, shown
 from ..base.types import BoolArray, IntArray, Record
 from ..problem.problem import Problem
 from .declaration import MAX_TUNABLE, Kernel, is_tunable
-from .expr import Expression, missed, parse
-from .scope import size_scope, static_scope
+from .expr import Expression, missed, parse, size_scope, static_scope
 
 MOST_MISSES = 200_000
 """Candidates of a declaration of which an error message may still ask each."""

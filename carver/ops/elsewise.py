@@ -12,7 +12,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, ConfigError
-from ..kernels.scope import plain
+from ..kernels.expr import plain
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.recommend import recommend

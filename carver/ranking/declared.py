@@ -25,7 +25,7 @@ from ..cost.estimate import LIMITERS
 from ..cost.model import CONSTANTS, constants_of, resolve
 from ..cost.pricing import Priced, roofline_seconds, shown
 from ..kernels.declaration import Kernel
-from ..kernels.scope import multiply_dtype
+from ..kernels.expr import multiply_dtype
 from ..kernels.space import Space
 from ..problem.problem import Problem
 from .hint import Columns, Hint, Launch, NoRasterization, Rasterization2DColumn, RasterizationPlan, Subject, hints_of

@@ -23,7 +23,7 @@ from ..base.errors import CarverError, ConfigError, nearest
 from ..base.table import ROWS_SHOWN, aligned, several, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
-from ..kernels.scope import flops_per_s, multiply_dtype
+from ..kernels.expr import flops_per_s, multiply_dtype
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from .compare import Fleet

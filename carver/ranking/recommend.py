@@ -18,7 +18,7 @@ from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, adopt, listed, preferred, renamed
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
 from ..kernels.enumeration import instructions
-from ..kernels.scope import matrix_unit, multiply_dtype, plain, static_scope
+from ..kernels.expr import matrix_unit, multiply_dtype, plain, static_scope
 from ..kernels.space import Broken, given_space, misses
 from ..problem.problem import Problem, counted
 from .declared import Declared, recalled

@@ -35,8 +35,7 @@ from ..cost.estimate import dram_seconds
 from ..cost.model import resolve
 from ..cost.pricing import price, roofline_seconds, shown
 from ..kernels.declaration import Kernel, kernel_named
-from ..kernels.expr import Expression
-from ..kernels.scope import flops_per_s
+from ..kernels.expr import Expression, flops_per_s
 from ..kernels.space import Space, given_space
 from ..problem.problem import Problem
 from .compare import Fleet

@@ -21,7 +21,7 @@ from ..kernels import declaration as kernel
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
 from ..kernels.declaration import Kernel, Map
-from ..kernels.scope import reduces_rows, size_scope, static_scope
+from ..kernels.expr import reduces_rows, size_scope, static_scope
 from ..ops.operator import named as operator
 from ..problem import notation
 from ..problem.notation import Tensor

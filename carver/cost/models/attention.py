@@ -16,7 +16,7 @@ import numpy as np
 
 from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray
-from ...kernels.scope import MMA, VECTOR, WGMMA
+from ...kernels.expr import MMA, VECTOR, WGMMA
 from ...kernels.space import Space
 from ...problem.problem import Problem
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined

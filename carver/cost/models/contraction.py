@@ -15,7 +15,7 @@ from ...arch.descriptor import resident_blocks
 from ...base.types import FloatArray, Record
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
-from ...kernels.scope import MMA, VECTOR, WGMMA, warp_matrix_unit
+from ...kernels.expr import MMA, VECTOR, WGMMA, warp_matrix_unit
 from ...kernels.space import Space
 from .. import tile
 from .. import traffic as traffic_terms

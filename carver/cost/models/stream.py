@@ -19,7 +19,7 @@ import numpy as np
 from ...arch.descriptor import Arch, resident_blocks
 from ...base.types import FloatArray, IntArray
 from ...kernels.enumeration import Tables
-from ...kernels.scope import multiply_dtype
+from ...kernels.expr import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
 from ..model import Model, Part, column, given, read_columns, table
