@@ -36,6 +36,7 @@ from . import options as opts
 if TYPE_CHECKING:
     from ..ranking.kernel import Call
 
+
 def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
     """Configurations; lists of values as a dict."""
     given = _read(text, "configurations", "the list of configurations", _rows)

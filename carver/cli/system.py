@@ -21,9 +21,9 @@ import numpy as np
 from ..arch import devices
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
 from ..base.errors import ConfigError
-from ..base.folders import cache_folder
+from ..base.folders import cache_folder, trust, trusted
 from ..base.given import printable
-from ..base.store import NAME
+from ..base.store import NAME, clear
 from ..base.table import Column, drawn, in_style, said_left_out, screen_width, words
 from ..ops.matmul import MatmulTemplate
 from ..ops.operator import Template, recommend_many
@@ -154,7 +154,6 @@ def _clear_cache(
     binaries: Annotated[bool, opts.option("Also delete what compilers made and unpacked sources.")] = False,
 ) -> opts.Found:
     """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
-    from ..base.store import clear
     from ..tune.cache import chosen, remove
 
     gone = chosen(keys)
@@ -201,8 +200,6 @@ def _trust_cache(
     drop: Annotated[bool, opts.option("Stop trusting it.")] = False,
 ) -> opts.Found:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
-    from ..base.folders import trust, trusted
-
     if folder is not None:
         trust(folder, drop)
     return opts.Found([str(each) for each in trusted()])

@@ -252,8 +252,6 @@ def limited(memory_bytes: int) -> None:
     """Bound what this process writes to, in memory and in one file."""
     if sys.platform == "win32" or not memory_bytes:
         return
-    import resource
-
     # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
     for kind, most in ((resource.RLIMIT_DATA, memory_bytes), (resource.RLIMIT_FSIZE, PRINTED_BYTES)):
         hard = resource.getrlimit(kind)[1]

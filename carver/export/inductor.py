@@ -337,7 +337,7 @@ def choices(
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
                 return theirs
             self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
-            return [_choice(theirs[0], hint, op.problem.sizes["k"]) for hint in hints]
+            return [_choice(theirs[0], hint) for hint in hints]
 
     return CarverChoices()
 
@@ -441,13 +441,8 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
     table = {}
     for key, listed in found.items():
         hint = choose(listed).hint
-        c, template = hint.config, mm_template if key.endswith("+mm") else bmm_template
-        table[key] = [{
-            "template_id": template.uid, "template_hash": template.src_hash, "BLOCK_M": c["BLOCK_M"],
-            "BLOCK_N": c["BLOCK_N"], "BLOCK_K": c["BLOCK_K"], "GROUP_M": c["GROUP_M"],
-            "EVEN_K": hint.problem.sizes["k"] % c["BLOCK_K"] == 0, "num_warps": c["num_warps"],
-            "num_stages": c["num_stages"],
-        }]  # fmt: skip
+        template = mm_template if key.endswith("+mm") else bmm_template
+        table[key] = [{"template_id": template.uid, "template_hash": template.src_hash, **_tile(hint)}]
     return table
 
 
@@ -486,14 +481,17 @@ def _problem(inputs: Any) -> Template:
                           b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
 
 
-def _choice(like: Any, hint: Hint, k: int) -> Any:
+def _tile(hint: Hint) -> dict[str, Any]:
+    """What Inductor's template takes of a hint."""
+    names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
+    whole = hint.problem.sizes["k"] % hint.config["BLOCK_K"] == 0
+    return {**{name: hint.config[name] for name in names}, "EVEN_K": whole}
+
+
+def _choice(like: Any, hint: Hint) -> Any:
     """Inductor's own choice with the hint's tile: same template, layout and inputs."""
-    c = hint.config
-    kwargs = like.params.to_kwargs() | {
-        "BLOCK_M": c["BLOCK_M"], "BLOCK_N": c["BLOCK_N"], "BLOCK_K": c["BLOCK_K"], "GROUP_M": c["GROUP_M"],
-        "EVEN_K": k % c["BLOCK_K"] == 0, "num_warps": c["num_warps"], "num_stages": c["num_stages"],
-    }  # fmt: skip
-    choice = type(like)(like.template, type(like.params)(kwargs), like.extra_kwargs, like.layout, like.inputs)
+    params = type(like.params)(like.params.to_kwargs() | _tile(hint))
+    choice = type(like)(like.template, params, like.extra_kwargs, like.layout, like.inputs)
     choice.annotations[HINT] = hint
     return choice
 

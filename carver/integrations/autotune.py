@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -372,7 +371,7 @@ def triton_pruner(
       `kernel=lambda: matmul`. With it, the times that Triton's tuner measures for one key improve the ranking for the
       next.
     """
-    tuner = None if kernel is None else partial(_tuner_of, kernel)
+    tuner = None if kernel is None else lambda: kernel() if isinstance(kernel, FunctionType) else kernel
     if template is None:
         if names or ignore or propose or compiled is not None:
             raise ConfigError("names, ignore, propose and compiled go with a template: triton_pruner(op, ...)")
@@ -385,11 +384,6 @@ def triton_pruner(
         raise ConfigError("compiled= needs the kernel: triton_pruner(..., kernel=lambda: matmul)")
     screen = pruner(template, compiled, names, ignore, propose)
     return Pruner(_by_code(counted("topk", topk, 1), lambda given: device(make(template, given)), tuner, screen))
-
-
-def _tuner_of(kernel: Any) -> Any:
-    """Triton's tuner, where the kernel has one; else the kernel."""
-    return kernel() if isinstance(kernel, FunctionType) else kernel
 
 
 def _by_code(

@@ -29,16 +29,13 @@ from ..problem.problem import Problem, counted
 from .compare import Fleet
 from .declared import Declared, Layered
 from .hint import Hint
-from .ranking import Ranking
+from .ranking import Ranking, Search
 from .recommend import recommend
-from .table import BLUE, GREY, MARKERS, ORANGE, OTHER, RED, columns, rate, term_colour
+from .table import BLUE, GREY, MARKERS, ORANGE, OTHER, RED, Explanation, columns, rate, term_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from .ranking import Ranking, Search
-    from .table import Explanation
 
 Over = Literal["best", "median", "fixed"]
 FORMATS = (".png", ".svg", ".pdf")

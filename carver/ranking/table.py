@@ -467,8 +467,6 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f'<pre style="line-height:1.25">{escape(str(self))}</pre>'
 
 

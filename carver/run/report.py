@@ -32,7 +32,7 @@ from ..base.table import (
 )  # fmt: skip
 from ..problem.problem import Problem
 from ..ranking.hint import Hint, Subject
-from ..ranking.plots import figure_of, legend_beside, log_ticks, new_axes, save, title
+from ..ranking.plots import figure_of, legend_beside, log_ticks, new_axes, page, save, tables, title
 from ..ranking.table import GREY, MARKERS, OTHER
 from .records import Measurement, tied
 
@@ -349,8 +349,6 @@ class Report:
 
     def to_html(self, path: Path | str | None = None) -> str:
         """One page that needs no other file: the findings, a picture, all candidates. Written to `path` if given."""
-        from ..ranking.plots import page
-
         text = page(self.document())
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -358,8 +356,6 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """What the page draws."""
-        from ..ranking.plots import tables
-
         columns = {
             "#": "rank", "measured ms": "measured_ms", "predicted ms": "predicted_ms", "x best": "over_best",
             "± %": "ci_percent", "runs": "samples", "bound": "bound", "outcome": "outcome", "kernel": "kernel",
