@@ -386,7 +386,7 @@ TERMS = {
     "bank conflicts": Left(
         functions={
             "tile.turns": lambda arch, lanes, *_: np.ones(np.shape(lanes)),
-            "models.window._turns": lambda *_: 1.0,
+            "models.stream._turns": lambda *_: 1.0,
         }
     ),
     "Turing's half-wide port, Kepler's 8-byte banks": Left(fields={"smem_bytes_per_clk": 128.0}),
@@ -399,7 +399,7 @@ TERMS = {
     "loads that wait among the products": Left({"load_waits": 0.0}),
     "windows that share loads": Left(columns={"loads": "products"}),
     "inputs that wait and spill": Left(
-        functions={"models.window.spilled_values": lambda live, waiting, budget, loads: np.zeros(len(loads))}
+        functions={"models.stream.spilled_values": lambda live, waiting, budget, loads: np.zeros(len(loads))}
     ),
     "rounds of the halo copy": Left({"copy_waits": 0.0}),
     "stores in runs shorter than a sector": Left(columns={"store_run_bytes": None}),
