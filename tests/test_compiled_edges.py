@@ -13,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import stretches
 from carver.compiled.dealt import lines, passed_on
-from carver.compiled.facts import AccessFacts, _atomic_turns, footprints
+from carver.compiled.facts import AccessFacts, _atomic_turns, _queue, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
@@ -553,6 +553,17 @@ def test_atomics_that_nobody_waits_for_are_under_way_when_their_programs_end(wai
     touched = Touched.of(trace, {"x": 2.0**25})
     found = footprints(touched, carver.load_arch("h100"), 1.0, {}, waited=waited)
     assert found["atomic_bytes"] == pytest.approx(programs * 4096, rel=0.05)
+
+
+@pytest.mark.parametrize(("apart", "queued", "near"), [(4096, 0, 1 / 30), (4096, 96, 4 / 30), (0, 0, 1.0)])
+def test_atomics_of_programs_that_run_together_are_in_one_pass_of_a_loop(apart: int, queued: int, near: float) -> None:
+    """64 programs count in 1,024 words in each of eight passes, in others each time: in those of four passes where 96
+    instructions of each program are queued, of 32 a pass; or in the same words every time."""
+    at = np.arange(8) * apart + np.random.default_rng(0).integers(0, 1024, (64, 8))
+    access = replace(tiles(at.ravel(), (1024,), (np.nan,)), kind="atomic", loop=0)
+    access = replace(access, program=np.repeat(np.arange(64.0), 8))
+    asked, found = _queue(Trace((64, 1, 1), 64, ((0, 64),), accesses=[access]), 4, queued)
+    assert asked == 8 * 32 and found == pytest.approx(near, rel=0.1)
 
 
 def test_a_sample_of_programs_has_a_part_of_the_columns() -> None:
