@@ -19,7 +19,7 @@ from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
-from carver.compiled.sectors import Sectors
+from carver.compiled.sectors import Sectors, laid_out, let_through, sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
@@ -598,6 +598,18 @@ def test_atomics_at_loaded_places_meet_within_what_programs_that_run_together_sh
     trace = Trace((8, 4, 1), 32, ((0, 32),), accesses=[access])
     arch = replace(carver.load_arch("h100"), sm_count=8)
     assert footprints(Touched.of(trace, {"x": 2.0**20}), arch, 1.0, {})["atomic_bytes"] <= 2**18
+
+
+def test_lanes_that_loaded_numbers_hold_back_fetch_nothing() -> None:
+    """Of 32 numbers a sector apart, those where another is below 20: the rest would double what is asked for, and the
+    sectors that it is in."""
+    held = np.arange(64) ** 2 % 37
+    mask = compared("slt", looked_up(held, Value(np.zeros(1), (1.0,)), (32,)), known(20, 1), (32,))
+    below = int((held[:32] < 20).sum())
+    assert let_through(mask, (32,), 1) == pytest.approx(below / 32)
+    found = sectors([(0, np.arange(32) * 8)], mask, 4.0, (32,))
+    assert found.sector_bytes * below / 32 == pytest.approx(below * 32)
+    assert np.isfinite(laid_out([(0, np.arange(32) * 8)], mask, (32,))).sum() == below
 
 
 def test_a_choice_by_what_was_loaded_and_a_bound_is_followed() -> None:

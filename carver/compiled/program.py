@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, mapped, reduced, running
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, reduced, running
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -68,7 +68,6 @@ from .values import (
     rounded,
     scaled,
     selected,
-    share,
     transposed,
     uniform_box,
     unknown,
@@ -507,7 +506,7 @@ class _Evaluator:
         types = ttir.types_of(op.types)
         pointers = next((t for t in types if t.pointer), types[0])
         pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
-        kept, most = share(mask, pointers.shape), covered(mask, pointers.shape)
+        kept, most = let_through(mask, pointers.shape, frame.lanes), covered(mask, pointers.shape)
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most, mask)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import SECTOR_BYTES, Piece, Value, binary, elements, inside
+from .values import SECTOR_BYTES, Piece, Value, binary, elements, inside, share
 
 SAMPLED_LANES, FEW_LANES, GOLDEN = 32, 8, (math.sqrt(5.0) - 1.0) / 2.0
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; steps that spread
@@ -125,9 +125,34 @@ class Sectors(NamedTuple):
     """Share of those of a walk's tiles that no earlier tile of it is in."""
 
 
-def sectors(sampled: Sequence[tuple[int, Any]], mask: Value | None, item_bytes: float) -> Sectors:
+def let_through(mask: Value | None, extents: Sequence[int], lanes: int) -> Any:
+    """Share of a mask's elements that are true; where loaded numbers decide, in the mean of a sample of lanes."""
+    kept = share(mask, extents)
+    if mask is None or not mask.exact or math.prod(extents) > MOST_ELEMENTS:
+        return kept
+    chosen = _sample(lanes, min(max(FEW_ELEMENTS // math.prod(extents), FEW_LANES), SAMPLED_LANES))
+    found = [held.mean() for lane in chosen if (held := _held(mask, int(lane), extents)) is not None]
+    most = float(np.broadcast_to(kept, lanes)[chosen].mean())
+    return kept * min(float(np.mean(found)) / most, 1.0) if found and most else kept
+
+
+def _held(mask: Value | None, lane: int, extents: Sequence[int]) -> Any:
+    """Of each element, whether a mask that loaded numbers decide lets it through; None where that is not known."""
+    every = elements(mask, lane, extents) if mask is not None and mask.exact else None
+    return None if every is None else np.broadcast_to(every, extents).astype(bool)
+
+
+def _cut(mask: Value | None, lane: int, tile: Any, extents: Sequence[int]) -> tuple[Any, float]:
+    """What a mask lets through of a tile in one lane, and the share of its elements."""
+    held = _held(mask, lane, extents)
+    return inside(mask, lane, tile) if held is None else (np.broadcast_to(tile, extents)[held], float(held.mean()))
+
+
+def sectors(
+    sampled: Sequence[tuple[int, Any]], mask: Value | None, item_bytes: float, extents: Sequence[int]
+) -> Sectors:
     """Of a sample of tiles of addresses."""
-    cut = [inside(mask, lane, tile) for lane, tile in sampled]
+    cut = [_cut(mask, lane, tile, extents) for lane, tile in sampled]
     if not sum(kept for _, kept in cut):
         return Sectors()
     tiles = [tile for tile, kept in cut if kept]
@@ -151,7 +176,7 @@ def unmet(
         if tile is None or not np.isfinite(stride[walk]):
             return 1.0
         steps = np.arange(min(int(trips[walk]), MOST_WALKED)) * stride[walk]
-        own = np.unique(inside(mask, int(first[walk]), tile)[0])
+        own = np.unique(_cut(mask, int(first[walk]), tile, extents)[0])
         met = np.floor((own + steps[:, None]) * (item_bytes / SECTOR_BYTES))
         each += sum(len(np.unique(step)) for step in met)
         all_ += len(np.unique(met))
@@ -159,13 +184,16 @@ def unmet(
 
 
 def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[tuple[int, Any]]:
-    """A sample of lanes, each with all elements of a tile that is not affine: one of equal parts each, in another place
-    of each so that they keep no step with a loop; none where they are not known."""
+    """A sample of lanes, each with all elements of a tile that is not affine; none where they are not known."""
     if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
         return []
+    return [(lane, every) for lane in _sample(lanes, count) if (every := elements(v, lane, extents)) is not None]
+
+
+def _sample(lanes: int, count: int) -> Any:
+    """One of equal parts each, in another place of each so that they keep no step with a loop."""
     parts = np.arange(count)
-    chosen = np.unique(((parts + (0.5 + parts * GOLDEN) % 1.0) * lanes / count).astype(int))
-    return [(lane, every) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    return np.unique(((parts + (0.5 + parts * GOLDEN) % 1.0) * lanes / count).astype(int))
 
 
 def laid_out(sampled: Sequence[tuple[int, Any]], mask: Value | None, extents: Sequence[int]) -> FloatArray:
@@ -173,7 +201,9 @@ def laid_out(sampled: Sequence[tuple[int, Any]], mask: Value | None, extents: Se
     out = np.empty((len(sampled), *extents))
     for own, (lane, tile) in zip(out, sampled, strict=True):
         own[:] = tile
-        if mask is not None:
+        if (let := _held(mask, lane, extents)) is not None:
+            own[~let] = np.nan
+        elif mask is not None:
             held = np.full(own.shape, np.nan)
             kept, _ = inside(mask, lane, own)
             inside(mask, lane, held)[0][:] = kept
@@ -203,7 +233,7 @@ def layout(
         pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes)
     few = min(max(FEW_ELEMENTS // math.prod(extents), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
-    placed = sectors(tiles, mask, item_bytes) if loaded else Sectors()
+    placed = sectors(tiles, mask, item_bytes, extents) if loaded else Sectors()
     if walked is not None and placed.sector_bytes:
         first, _, trips, stride = walked
         placed = placed._replace(new=unmet(pointer, mask, extents, first, trips, stride, item_bytes))
