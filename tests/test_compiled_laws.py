@@ -161,7 +161,25 @@ def test_a_wave_takes_as_long_whether_others_came_before_it() -> None:
     slots = 2 * H100.sm_count
     each = [facts(grid=(int(waves * slots), 1, 1), resident=2.0, loops=(loop,)) for waves in (0.5, 1.0, 1.5)]
     half, one, more = price_compiled(each, H100)[1].seconds
-    assert half - PRIORS["launch_s"] == pytest.approx(more - one, rel=0.001)
+    assert half - PRIORS["launch_s"] == pytest.approx(more - one, rel=0.005)
+
+
+def test_blocks_that_wait_leave_the_last_to_few_sms() -> None:
+    """Blocks that wait all end at once, and SMs that are first through take four of the last each, as of the others: of
+    a product whose tiles Warp loads the busiest SM of an H100 runs 8 blocks of 768, where 6 would be even, and takes
+    twice as long as one with half as many. Where blocks fill the issue slots, the oldest is through first, and each SM
+    takes one more: 8 for 512 blocks of `cuda_sgemm_4096x1024x512`, six at a time."""
+    grids = [(int(waves * 4 * H100.sm_count), 1, 1) for waves in (1.0, 1.25)]
+
+    def added(alone_clk: float, issue_clk: float) -> float:
+        loop = LoopFacts("k", -1, 1000.0, 1000.0, span(alone_clk, pipe_clk={"issue": issue_clk}))
+        one, more = price_compiled([facts(grid=grid, resident=4.0, loops=(loop,)) for grid in grids], H100)[1].seconds
+        return float((more - one) / (one - PRIORS["launch_s"]))
+
+    assert added(1000.0, 1.0) == pytest.approx(PRIORS["tail"], rel=0.01)  # either way
+    waits = added(1000.0, 0.9 * 250 / 4)  # as long as four fill the slots
+    assert 0.85 < waits < 1.0
+    assert added(300.0, 0.9 * 250) == pytest.approx(0.3 * PRIORS["tail"], rel=0.15)
 
 
 def test_no_bytes_stream_before_the_first_are_there() -> None:
