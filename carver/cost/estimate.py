@@ -85,6 +85,8 @@ class Work(Record, eq=False):
     """Factor on the main loop, for register spills."""
     store_bytes: FloatArray | float = 0.0
     """Bytes that one block writes, in whole sectors."""
+    barrier_wait_clk: FloatArray | float = 0.0
+    """For such models, the part of `apart_clk` for which all warps of a block wait, as barriers keep them in step."""
     alone_overlap: FloatArray | float | None = None
     """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
     that has the SM to itself. None: that of several blocks."""
@@ -321,7 +323,8 @@ def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray,
         served = resident * np.minimum(work.warps / arch.schedulers_per_sm, 1.0)  # blocks on a scheduler
         several = k["pipeline_overlap"] * np.sqrt(np.maximum(served / FEW_BLOCKS, 1.0))
         several = np.where(resident > 1, several, work.alone_overlap)
-        step = joined(core, uncovered, several)
+        wait = np.where(resident > 1, 0.0, work.barrier_wait_clk)  # no other block works meanwhile
+        step = joined(core, uncovered - wait, several) + wait
         together = (work.grid >= everywhere[0]) / (1.0 + (core / uncovered)[0] ** several[0])  # by the same norm
         step[1] += together * np.maximum(step[0] - step[1], 0.0)
     step = np.maximum(step, alone) * work.slowdown

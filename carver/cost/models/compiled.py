@@ -363,11 +363,13 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     late = atomics * [_late(s) for s in shapes] * (grid <= held * arch.sm_count)  # all blocks of one wave end together
     last = late * grid * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
-    apart = (np.array(lone) * uneven + BLOCK_START_CLK) / steps + last
+    alone, waits = np.array(lone).T * uneven / steps
+    waits *= [not s.tensor_clk and any(span.barriers for _, span in s.loops) for s in shapes]
+    apart = alone + BLOCK_START_CLK / steps + last
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
-        work, apart_clk=apart, l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
-        alone_overlap=k["pipeline_overlap"] / beside,
+        work, apart_clk=apart, barrier_wait_clk=waits, alone_overlap=k["pipeline_overlap"] / beside,
+        l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
     )  # fmt: skip
 
@@ -396,12 +398,13 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 def _alone(
     shape: Shape, latency_clk: float, transfer_clk: float, cached: float, shared: float, missed: float, away: float,
     near_clk: float,
-) -> float:  # fmt: skip
-    """Clocks of a block that has an SM to itself. `transfer_clk` is the transfer time of a step's bytes. Of plain loads
-    of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`: that any load did; of those
-    outside, `missed`: the share that L1 lacks; of spilled registers, `away`: the share that L1 does not keep, which L2
-    answers after `near_clk`. Loads that were issued in earlier steps arrive while other warps multiply. If the waits
-    grow with latency from the first clock on, they are for loads of the same step, and add to the products."""
+) -> tuple[float, float]:  # fmt: skip
+    """Clocks of a block that has an SM to itself, and for how many of them it waits. `transfer_clk`: transfer time of a
+    step's bytes. Of plain loads of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`:
+    that any load did; of those outside, `missed`: the share that L1 lacks; of spilled registers, `away`: the share that
+    L1 does not keep, which L2 answers after `near_clk`. Loads that were issued in earlier steps arrive while other
+    warps multiply. If the waits grow with latency from the first clock on, they are for loads of the same step, and add
+    to the products."""
 
     def alone(clk: float) -> float:
         """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least. With no latency
@@ -419,7 +422,9 @@ def _alone(
     waited = alone(latency_clk + transfer_clk * shape.steps / max(waits, shape.steps))
     short = LATENCIES_CLK[1]
     exposed = min(max((alone(short) - now) / short / shape.steps, 0.0), 1.0)
-    return exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now + shape.serial_clk, waited)
+    now += shape.serial_clk
+    took = exposed * (waited + shape.serial_clk) + (1.0 - exposed) * max(now, waited)
+    return took, max(took - now, 0.0)
 
 
 def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
