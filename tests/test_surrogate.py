@@ -44,6 +44,20 @@ def test_a_fifth_of_a_smooth_list_holds_its_best(batch: int) -> None:
     assert min(price.seconds or 1.0 for price in found.values()) <= 1.01 * best
 
 
+@pytest.mark.parametrize("most", [2, 5, 11, 27, 64])
+def test_a_list_is_compiled_in_four_batches_at_most(most: int) -> None:
+    """Each batch waits for its slowest compiler and starts disassemblers, which took a quarter of a first call."""
+    batches: list[int] = []
+
+    def counted(places: list[int]) -> dict[int, Price]:
+        batches.append(len(places))
+        return priced(places)
+
+    explored(AXES, counted, most)
+    assert len(batches) <= 4 and sum(batches) == most
+    assert batches[1:] == sorted(batches[1:], reverse=True)
+
+
 def test_the_answer_does_not_depend_on_a_seed() -> None:
     assert list(explored(AXES, priced, 20, 2)) == list(explored(AXES, priced, 20, 2))
 

@@ -40,7 +40,7 @@ list varies, and its length from all ways to combine that: at one share of all, 
 What it costs: `python benchmarks/few_compiles.py score`."""
 WAVES = 6
 """Where each processor has no more than so many configurations to compile, choosing among them saves no time: each of
-some five batches takes a compiler's time and a disassembler's start."""
+four batches takes a compiler's time and a disassembler's start."""
 NOT_COMPILED = "not compiled, since others promise more"
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""

@@ -36,9 +36,10 @@ LEAST_CHANCE = 0.05
 """No configuration is taken to be refused for certain."""
 STARTS = 4
 """Configurations far from each other that are compiled first, at most half of all."""
-LEAST_BATCH, BATCHES = 2, 4
-"""Configurations that are compiled at a time: at least so many, and the most in so many batches. Whatever the machine:
-the order of a list depends on nothing but the list."""
+BATCHES = 3
+"""Batches in which the rest is compiled. Each waits for its slowest compiler and starts disassemblers. With two the
+first pick of a list loses twice as much, with four no less. Whatever the machine: the order of a list depends on
+nothing but the list."""
 SM_WARPS = 64
 """Warps that an SM holds, whatever their registers."""
 ROOT_2, ROOT_3 = math.sqrt(2.0), math.sqrt(3.0)
@@ -254,8 +255,9 @@ Pricer = Callable[[list[int]], Mapping[int, Price]]
 def explored(axes: Axes, price: Pricer, most: int, batch: int | None = None) -> dict[int, Price]:
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
     `batch` places at a time."""
-    batch = batch or max(LEAST_BATCH, most // BATCHES)
-    prices = dict(price(spread(axes, min(STARTS, max(most // 2, 1)))))
+    starts = spread(axes, min(STARTS, max(most // 2, 1)))
+    batch = batch or math.ceil((most - len(starts)) / BATCHES)
+    prices = dict(price(starts))
     while len(prices) < most:
         chosen = promising(axes, prices, range(len(axes)), min(batch, most - len(prices)))
         if not chosen:
