@@ -144,6 +144,8 @@ class AccessFacts:
     """Passes over L1's banks, for as many bytes; 0 where that is not known."""
     issued: float = 0.0
     """Instructions that ask for as many; 0 where that is not known."""
+    together_bytes: float = 0.0
+    """Of the stretch that it makes with others of its kind that go on beside it in the same pass; 0 where none do."""
 
 
 @dataclass(frozen=True)

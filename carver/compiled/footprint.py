@@ -409,7 +409,7 @@ class Touched:
         one more adds, f(n + 1) - f(n), were not touched in the n before it. As n grows, it adds fewer by those that
         come back after n waves, when f(n) bytes were touched. Source: Xiang et al., HOTL: a higher order theory of
         locality, ASPLOS 2013. Bytes that no evaluated run of programs shows to come back are taken to do so evenly over
-        the grid (where runs are shorter than ENOUGH_WAVES: after one wave), or by its next longer axis."""
+        the grid (where runs are shorter than ENOUGH_WAVES: right after them), or by its next longer axis."""
         reads = of or self.reads
         every = reads.waves(at_once)
         longest = max(-(-(end - begin) // at_once) for begin, end in reads.trace.ranges) * reads.rounds
@@ -435,7 +435,7 @@ class Touched:
                 new.append(min(max((more - less) / (far.length - near.length), 0.0), new[-1]))
             parts = [(n, x - y) for n, (x, y) in zip(live, pairwise(new), strict=False)]
             evenly = self.all.waves(at_once).total_bytes * once[name] / max(new[-1] * waves, 1.0)
-            first = min([evenly if longest >= ENOUGH_WAVES else live[0], *across])
+            first = min([evenly if longest >= ENOUGH_WAVES else live[-1], *across])
             parts.append((first, max(new[-1] - once[name] / waves, 0.0)))
             share = bytes_ / max(sum(part for _, part in parts), 1e-9)
             for meanwhile, part in parts:

@@ -102,7 +102,7 @@ class Execution:
         picks = {thread for thread in picks | self._fillers() if thread < threads}
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
-        blocks, self.ranges = sampled(self.count, least=max(enough, LEAST_BLOCKS), inside=True)
+        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, LEAST_BLOCKS), inside=True)
         if self.even is not None:  # runs of neighbours around those that work
             side = len(blocks) // len(self.ranges) // 2
             around = places[np.linspace(0, len(places) - 1, len(self.ranges)).astype(np.int64)]
@@ -351,7 +351,8 @@ class Execution:
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
-            span_bytes = joined.get(tile.index, tile.span_bytes)
+            together = joined.get(tile.index, tile.span_bytes)
+            span_bytes = together if tile.kind == "load" else tile.span_bytes
             if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
@@ -364,7 +365,7 @@ class Execution:
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None,
-                touched=whole, fetched=whole, placed=exact,
+                touched=whole, fetched=whole, placed=exact, together_bytes=together,
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
@@ -474,14 +475,14 @@ def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> floa
 
 
 def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
-    """Bytes of the stretch that a load's tile is part of, by instruction, where other loads of the same pass go on
-    beside it: L1 fetches sectors that they share once."""
+    """Bytes of the stretch that a tile is part of, by instruction, where others of its kind go on beside it in the same
+    pass: a sector that they share is fetched once, or filled."""
     alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
     first: dict[tuple[object, ...], Walks] = {}
     for tile, lies, loop in found:
-        if (tile.kind, tile.path) != ("load", "pointer"):
+        if tile.kind == "atomic" or tile.path != "pointer":
             continue
-        key = id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
+        key = tile.kind, id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
         apart = lies.start - first.setdefault(key, lies).start
         if (apart == apart[0]).all():
             alike[key].append((int(apart[0]), tile.index, tile))

@@ -61,6 +61,10 @@ ARITHMETIC = (
 )  # fmt: skip
 """Arithmetic and other pipes besides the tensor cores; `issue` and the shared-memory port have their own terms."""
 PORT = ("lsu", "lds")
+DISPATCH_CLK = 115.0
+"""`block_dispatch_clk` of NVIDIA's GPUs that have no clusters. Source: additions and GELUs of 6.3 million bfloat16, one
+a thread, by blocks of one warp and of two: 81 ns for each further block of an SM of an A100 (karpathy/llm.c 299, 301),
+and by blocks of one warp at most 64 ns on an RTX 3070 (284)."""
 BLOCK_START_CLK = 300.0
 """Time that a block occupies its slot on an SM besides running: from its launch to its first instruction, and from its
 last one until the slot is free. Source: 45 million float16 additions on an H200, 256 per block of 16 warps. Four such
@@ -481,7 +485,7 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], lea
     977 MB for 549 MB of them by an H200's counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
-        span = max(a.span_bytes, arch.sector_bytes)
+        span = max(a.span_bytes, a.together_bytes, arch.sector_bytes)
         least, page = (DRAM_BYTES, PAGE_BYTES) if a.anywhere else (least_bytes, k["dram_run_bytes"])
         read += a.program_bytes * a.fetched * (max(span, least) + page) / span
     return read / asked if asked else 1.0
@@ -496,16 +500,17 @@ def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> 
 
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
-    keeps `usable_bytes`, gives these up before others store the rest. Source: features of a hashed grid, 8 bytes of
-    each sector at a time, of which an H200 wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100).
+    keeps `usable_bytes`, gives these up before others store the rest; a store that goes on in the next pass where it
+    ended stores the rest itself. Sources: features of a hashed grid, 8 bytes of each sector at a time, of which an H200
+    wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100); the softmax of rows of 50,257 floats on
+    an RTX 4060 laptop moves 4.93 GB where 4.94 are wanted (karpathy/llm.c 841).
     """
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
-    waste = (
-        float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
-        for a, span in ((a, a.span_bytes * max(a.filled, 1.0)) for a in stores)
-    )
-    left_out = sum(a.program_bytes * w for a, w in zip(stores, waste, strict=True))
+    whole = ((a, max(a.span_bytes * max(a.filled, 1.0), a.together_bytes)) for a in stores)
+    apart = [(a, span) for a, span in whole if not (a.loop >= 0 and 0.0 < a.stride_bytes <= span)]
+    waste = (float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0 for a, span in apart)
+    left_out = sum(a.program_bytes * w for (a, _), w in zip(apart, waste, strict=True))
     return 1.0 + REWRITTEN * left_out / asked * lost_share(f.written_bytes, usable_bytes) if asked else 1.0
 
 
@@ -546,7 +551,8 @@ def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
 
 def priors(arch: Arch) -> Mapping[str, float]:
     """PRIORS for a device. A measured L2 rate is used without a factor, as in `cost.model.resolve`."""
-    return {**PRIORS, "l2_efficiency": 1.0} if arch.l2_achieved else PRIORS
+    own = {"l2_efficiency": 1.0} if arch.l2_achieved else {}
+    return {**PRIORS, **own, **({"block_dispatch_clk": DISPATCH_CLK} if 0 < arch.cc_major < 9 else {})}
 
 
 def price_compiled(
