@@ -369,14 +369,15 @@ def test_a_large_grid_is_seen_in_four_places() -> None:
 
 @pytest.mark.parametrize(("at_once", "later"), [(200, True), (4000, False)])
 def test_what_does_not_come_back_within_four_waves_comes_back_later(at_once: int, later: bool) -> None:
-    """Of a grid of four million programs runs of 8,448 are seen: 42 waves of 200, or little more than two of 4,000, by
-    which nothing is known of later ones."""
+    """Of a grid of four million programs runs of 8,448 are seen: 42 waves of 200, or little more than two of 4,000,
+    which say that nothing comes back before their end."""
     programs, period = 4_000_000, 100_000
     trace = evaluate(ROUND, [("a", None), ("b", None), ("period", period)], (programs, 1, 1))
     touched = Touched.of(trace, {"a": 128.0 * programs, "b": 128.0 * period})
     meanwhile = max(distance for _, distance in touched.reuse(at_once))
     live = touched.all.waves(at_once).live_bytes
-    assert meanwhile > 10 * live if later else meanwhile == pytest.approx(live)
+    run = touched.all.waves(at_once, 3).live_bytes
+    assert meanwhile > 10 * live if later else run > 1.5 * live and meanwhile == pytest.approx(run)
 
 
 def test_a_wave_longer_than_the_programs_that_are_seen_is_prolonged() -> None:
