@@ -351,3 +351,8 @@ def every(x, y, step, BLOCK: tl.constexpr):
     """One of so many numbers, and the one after it."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i * step) + tl.load(x + i * step + 1))
+
+
+@triton.jit
+def annotated(x, plain, whole: int, long: tl.int64, unsigned: tl.uint32, single: float, flag: tl.int1):
+    tl.store(x, plain + whole + long + unsigned + single + flag)

@@ -37,6 +37,9 @@ from carver.cost.models.compiled import (
 pytest.importorskip("triton", reason="Triton is not installed")
 
 import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+from triton.runtime.jit import create_function_from_signature
 
 from tests import compiled_kernels as kernels
 
@@ -200,6 +203,19 @@ def test_integers_are_specialised_as_triton_does_it() -> None:
     assert given.divisible == ("x_ptr", "y_ptr", "n")
     given = specialise(kernels.copy, {"x_ptr": half(8), "y_ptr": half(8), "n": 2**40}, {}, {"BLOCK": 32}, target)
     assert given.signature["n"] == "i64"
+
+
+@pytest.mark.parametrize("value", [1, 3, 48, 2**40])
+def test_parameters_with_types_are_specialised_as_triton_does_it(value: int) -> None:
+    """Against Triton's own binder: 1 stays a number where the parameter has a type, and 16 divides whole ones alone."""
+    function, target = kernels.annotated, Target.of(H100)
+    backend = make_backend(GPUTarget("cuda", 90, 32))
+    bind = create_function_from_signature(function.signature, function.params, backend)
+    names = function.arg_names[1:]
+    _, found, _ = bind(None, *[value] * len(names))
+    given = specialise(function, {"x": half(8), **dict.fromkeys(names, value)}, {}, {}, target)
+    for name, (kind, more) in zip(names, found[1:], strict=True):
+        assert given.signature[name] == kind and (name in given.divisible) == (more == "D"), name
 
 
 def test_heuristics_and_grids_get_what_the_caller_has() -> None:

@@ -249,12 +249,14 @@ def _type_of(param: Any, name: str, value: Any) -> tuple[str, bool]:
         case bool():
             return param.annotation_type or "u1", False
         case int():
-            if value == 1 and special:
+            if value == 1 and special and not param.annotation_type:
                 return "constexpr", False
             if not -(2**63) <= value < 2**64:
                 raise ConfigError(f"argument {name!r} is an integer of at most 64 bits, got {shown(value)}")
             kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
-            return param.annotation_type or kind, special and aligned and value % ALIGNED == 0
+            kind = param.annotation_type or kind
+            whole = kind[0] in "iu" and kind != "u1"
+            return kind, special and aligned and whole and value % ALIGNED == 0
         case float():
             return param.annotation_type or "fp32", False
     if (number := index(value)) is not None:

@@ -489,7 +489,7 @@ def width_bytes(opcode: str) -> int:
     return sass.width_bytes(opcode)
 
 
-NARROW_ACCESS = re.compile(r"_([su]byte|[su]?short|[uibf]8|[uibf]16|d16)")
+NARROW_ACCESS = re.compile(r"_([su]?byte|[su]?short|[uibf]8|[uibf]16|d16)")
 
 
 def _gcn_width(opcode: str) -> int:
