@@ -356,3 +356,17 @@ def every(x, y, step, BLOCK: tl.constexpr):
 @triton.jit
 def annotated(x, plain, whole: int, long: tl.int64, unsigned: tl.uint32, single: float, flag: tl.int1):
     tl.store(x, plain + whole + long + unsigned + single + flag)
+
+
+@triton.jit
+def turned_bytes(x, y, M, N, stride, beside: tl.int32, BLOCK: tl.constexpr):
+    m, n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    tile = tl.load(x + m[:, None] * N + n[None, :]).to(y.dtype.element_ty)
+    tl.store(y + n[:, None] * stride + m[None, :] * beside, tl.trans(tile))
+
+
+@triton.jit
+def turned_rows(x, y, M, N, stride, beside, BLOCK: tl.constexpr):
+    m, n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    tile = tl.load(x + m[:, None] * N + n[None, :]).to(y.dtype.element_ty)
+    tl.store(y + n[:, None] * stride + m[None, :] * beside, tl.trans(tile))

@@ -50,9 +50,12 @@ class Lines(NamedTuple):
     """Instructions."""
 
 
-def lines(access: Access, dealt: Sequence[Sequence[int]]) -> Lines:
-    """Of a load whose elements are known."""
-    if access.kind != "load" or not (len(access.drawn) or access.turned) or not len(dealt):
+def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) -> Lines:
+    """Of a load whose elements are known, though not affine; `placed`: of others too, as where the code does not tell
+    the places of lanes."""
+    known = access.kind == "load" and (len(access.drawn) or access.turned)
+    affine = placed and access.kind != "atomic" and np.isfinite(access.coef).all() and np.isfinite(access.start).any()
+    if not (known or affine) or not len(dealt):
         return Lines()
     instruction = instructions(access, dealt)
     places: Any = access.drawn.reshape(-1, math.prod(access.shape))

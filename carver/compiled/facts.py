@@ -310,8 +310,7 @@ def gathered(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
-        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch.sector_bytes, room, touched.loads.sizes, dealt,
-                               behind)
+        accesses=tuple(_access(a, trace, at_once.get(a.loop), arch, room, touched.loads.sizes, dealt, behind)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
@@ -496,7 +495,7 @@ def unevenness(work: FloatArray, slots: float) -> float:
 
 
 def _access(
-    access: Access, trace: Trace, at_once: float | None, sector_bytes: int, room_bytes: float,
+    access: Access, trace: Trace, at_once: float | None, arch: Arch, room_bytes: float,
     sizes: Mapping[str, float], dealt: Mapping[str, Sequence[Sequence[int]]], behind: float,
 ) -> AccessFacts:  # fmt: skip
     """`at_once`: iterations of its loop that the code does in one pass; None where the code has no such loop, which
@@ -505,7 +504,7 @@ def _access(
     most = float(access.count.mean()) if access.loop >= 0 and len(access.count) else 1.0
     unrolled, at_once = most if at_once is None else at_once, at_once or 1.0
     tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
-    stretch = Stretch.of(access, sector_bytes)
+    stretch = Stretch.of(access, arch.sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
     own = dealt.get(dealt_as(access), ())
@@ -520,7 +519,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0),
-        **lines(access, own)._asdict(),
+        **lines(access, own, arch.vendor == "amd")._asdict(),
     )  # fmt: skip
 
 

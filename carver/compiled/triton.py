@@ -423,7 +423,9 @@ def out_of(built: Any, target: Target) -> Compiled:
 _DEALT = re.compile(
     r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
 )
-_TOUCHED = re.compile(r"tt\.(load|store|atomic)\w* .*: \(?tensor<([x\d]+)x!tt\.ptr<\w+>, #(\w+)>")
+_TOUCHED = re.compile(
+    r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt\.ptr<\w+>|\w+), #(\w+)>"
+)
 
 
 def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:

@@ -20,7 +20,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import answered, cached_share, l1_bytes, not_in_l1, passes
+from .l1 import LINE_BYTES, answered, cached_share, l1_bytes, not_in_l1, passes
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -57,9 +57,10 @@ MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and
 """Constants that a fit to measurements may change: those that predicted times depend on."""
 
 ARITHMETIC = (
-    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "adu", "tma", "branch", "vmem",
-)  # fmt: skip
-"""Arithmetic and other pipes besides the tensor cores; `issue` and the shared-memory port have their own terms."""
+    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "adu", "tma", "branch",
+)
+"""Arithmetic and other pipes besides the tensor cores; `issue`, the port of shared memory and that of AMD's L1 have
+their own terms."""
 PORT = ("lsu", "lds")
 DISPATCH_CLK = 115.0
 """`block_dispatch_clk` of NVIDIA's GPUs that have no clusters. Source: additions and GELUs of 6.3 million bfloat16, one
@@ -200,14 +201,15 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     sectors = _atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
     issue = pipes(("issue",))[0]
-    valu, lds = pipes(("valu", "lds"))
+    valu, lds, vmem = pipes(("valu", "lds", "vmem"))
+    looked_up = sum(a.program_bytes * a.lines for a in facts.accesses) / LINE_BYTES if arch.vendor == "amd" else 0.0
     between = _between(total, tensor, issue, turns + 1.0)
     if arch.matrix_on_vector:
         between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
     return Shape(
         steps=max(facts.steps, 1.0), total=total, loops=loops, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
-        issue_clk=issue, pipes_clk=float(np.linalg.norm(pipes(ARITHMETIC), 8)),
+        issue_clk=issue, pipes_clk=float(np.linalg.norm([*pipes(ARITHMETIC), max(vmem, looked_up)], 8)),
         port_clk=sum(pipes(PORT)) + factors, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
@@ -236,6 +238,8 @@ def _partial_lines(f: Facts, total: Span, arch: Arch) -> float:
     code does not tell, one for each run that is shorter."""
     coded = total.bytes.get("store global", 0.0) * f.warps
     stores = [a for a in f.accesses if a.kind == "store"]
+    if arch.vendor == "amd":
+        return sum(a.program_bytes * a.lines / LINE_BYTES for a in stores if a.lines * a.line_bytes > LINE_BYTES)
     asked = sum(a.program_bytes for a in stores)
     runs = sum(a.program_bytes / a.run_bytes for a in stores if a.run_bytes < arch.sector_bytes)
     if not coded or not asked:
