@@ -17,6 +17,7 @@ from carver.base.errors import ConfigError, DeviceError, NoCandidates
 from carver.compiled.isa.sass import tool
 from carver.export.kernel_tuner import restriction
 from carver.integrations.enable import TOOLS, Enabled
+from carver.integrations.kernels import made
 
 
 def _disassembler() -> bool:
@@ -363,3 +364,12 @@ def test_a_launch_is_followed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert carver.inspect(longer, arch="h100") != first
     carver.inspect(binary, arch="a100")
     assert len(followed) == 3
+
+
+def test_a_function_of_a_configuration_may_call_it_as_a_tensor_is_called() -> None:
+    """Its one parameter is the configuration, unless its name is one of an entry or of a size."""
+    binary = object()
+    tensor, config = carver.Tensor("float32", (8,)), {"block": 64}
+    assert made(lambda c: (binary, c["block"]), {"c": tensor}, config) == ((binary, 64), {"c": tensor}, {})
+    assert made(lambda n: (binary, n), {"c": tensor, "n": 8}, config) == ((binary, 8), {"c": tensor}, config)
+    assert made(lambda block: (binary, block), {"c": tensor}, config) == ((binary, 64), {"c": tensor}, {})

@@ -255,8 +255,7 @@ def _type_of(param: Any, name: str, value: Any) -> tuple[str, bool]:
                 raise ConfigError(f"argument {name!r} is an integer of at most 64 bits, got {shown(value)}")
             kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
             kind = param.annotation_type or kind
-            whole = kind[0] in "iu" and kind != "u1"
-            return kind, special and aligned and whole and value % ALIGNED == 0
+            return kind, special and aligned and kind[0] in "iu" and kind != "u1" and value % ALIGNED == 0
         case float():
             return param.annotation_type or "fp32", False
     if (number := index(value)) is not None:
@@ -423,9 +422,13 @@ def out_of(built: Any, target: Target) -> Compiled:
 _DEALT = re.compile(
     r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
 )
+<<<<<<< HEAD
 _TOUCHED = re.compile(
     r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt\.ptr<\w+>|\w+), #(\w+)>"
 )
+=======
+_TOUCHED = re.compile(r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt.ptr<)?\w+>?, #(\w+)>")
+>>>>>>> a5bec90b (Languages: a configuration may be called as a tensor of the kernel is)
 
 
 def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:

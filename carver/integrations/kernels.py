@@ -350,7 +350,8 @@ def made(function: Callable[..., Any], args: Any, config: Mapping[str, Any]) -> 
     named = dict(args) if isinstance(args, Mapping) else {}
     known = {**named, **config}
     parameters = signature(function).parameters
-    whole = len(parameters) == 1 and not parameters.keys() & known.keys()
+    told = {k for k, v in named.items() if not isinstance(v, Tensor)} | config.keys()
+    whole = len(parameters) == 1 and not parameters.keys() & told
     every = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     taken = {k: v for k, v in known.items() if k in parameters or (every and k in config)}
     try:
