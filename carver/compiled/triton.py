@@ -422,13 +422,7 @@ def out_of(built: Any, target: Target) -> Compiled:
 _DEALT = re.compile(
     r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
 )
-<<<<<<< HEAD
-_TOUCHED = re.compile(
-    r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt\.ptr<\w+>|\w+), #(\w+)>"
-)
-=======
 _TOUCHED = re.compile(r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt.ptr<)?\w+>?, #(\w+)>")
->>>>>>> a5bec90b (Languages: a configuration may be called as a tensor of the kernel is)
 
 
 def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:
