@@ -16,13 +16,13 @@ import carver
 from carver.arch.devices import load
 from carver.base.errors import CompileError, DeviceError
 from carver.compiled.binary import Binary
-from carver.compiled.execution.facts import Execution, facts_of_binary, waited
-from carver.compiled.execution.lanes import Column, number
+from carver.compiled.execution.facts import Execution, facts_of_binary, overlaps, waited
+from carver.compiled.execution.lanes import Column, distinct, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.program import Program
 from carver.compiled.execution.sass import decode, decoded
-from carver.compiled.execution.tiles import spread, times
+from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
@@ -584,6 +584,26 @@ def test_what_neighbours_load_again_is_asked_for_once(cubin: tuple[str, bytes]) 
     facts = of.facts()
     assert facts.bytes_of("load") == pytest.approx(33 * 32, rel=0.01)  # sectors; L1 answers the others
     assert facts.read_bytes == pytest.approx(4 * 256 * 1000, rel=0.01)
+
+
+def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten loads as far from each other in all blocks, as those of a stencil, cover the same places, moved."""
+    asked: list[int] = []
+
+    def counted(bits: np.ndarray) -> np.ndarray:
+        asked.append(bits.size)
+        return distinct(bits)
+
+    monkeypatch.setattr("carver.compiled.execution.facts.distinct", counted)
+    block = np.arange(8)
+    zero, one = np.zeros(8, np.int64), np.ones(8, np.int64)
+    found = [
+        (Tile(n, "load", "pointer", None, 128.0, units=np.arange(32)),
+         Walks(block, 4096 * block + at, zero, one, one, zero, one))
+        for n, at in enumerate((0, 4, 8, 12, 16, 20, 24, 64, 120, 128))
+    ]  # fmt: skip
+    assert overlaps(found) == {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 24, 9: 8}
+    assert asked == [8, 8 * 32]
 
 
 def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> None:

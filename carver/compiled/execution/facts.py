@@ -435,19 +435,26 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
     small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
     out: dict[int, int] = {}
     kept: defaultdict[Any, list[tuple[Walks, Any]]] = defaultdict(list)
+    first: dict[Any, tuple[Array, Array, Array]] = {}
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
         form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
-        mine = distinct(lies.start[lies.slot < BESIDE] // tile.unit_bytes)[:, None] + tile.units
-        mine = distinct(mine)
+        start = lies.start[lies.slot < BESIDE]
+        there, units, mine = first.get(form, (start, (), None))
+        move, left = divmod(start - there, tile.unit_bytes)
+        if mine is None or left.any() or (move != move[:1]).any() or not np.array_equal(units, tile.units):
+            mine = distinct(distinct(start // tile.unit_bytes)[:, None] + tile.units)
+            first.setdefault(form, (start, tile.units, mine))
+        elif mine.size:  # as far from those of an earlier instruction everywhere
+            mine = mine + move[0]
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-        for there, theirs in kept[form] if mine.size else ():
+        for lain, theirs in kept[form] if mine.size else ():
             if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
                 continue
             if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:
-                apart = lies.start - there.start
+                apart = lies.start - lain.start
                 most = int(np.median(apart))
                 if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
                     out[tile.index] = most

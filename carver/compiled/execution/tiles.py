@@ -167,8 +167,8 @@ def spread_box(event: Event) -> Array:
 
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     path, width = _form(index, events, run)
-    seen: list[tuple[Array, Array]] = []  # threads and addresses of one execution by one block
-    sectors = lanes_of_exact = lanes_of_all = executions = 0.0
+    seen: list[tuple[Array, Array, Array]] = []  # threads and addresses of an execution, and where each block begins
+    sectors = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
     place, outside = None, False
     for event in events:
         lanes, address = spread(event)
@@ -177,41 +177,43 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         slots = run.slot[lanes]
         executions += times(event) * float((np.bincount(slots) > 0).sum())
         lanes_of_all += times(event) * len(lanes)
-        if len(seen) >= EXACT * len(run.block_ids) or event.walks:
+        if tiles_of_exact >= EXACT * len(run.block_ids) or event.walks:
             continue
         where = launch.place_of(int(address[0]))
         place, outside = place or where, outside or where is None
         lanes_of_exact += len(lanes)
         sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
-        for slot in distinct(slots):
-            mine = slots == slot
-            order = np.argsort(address[mine], kind="stable")
-            seen.append((run.tid[lanes[mine]][order], address[mine][order]))
+        order = np.lexsort((address, slots))
+        seen.append((run.tid[lanes[order]], address[order], begins(slots[order]) + int(lanes_of_exact) - len(lanes)))
+        tiles_of_exact += len(seen[-1][2])
     if not seen:
         return _lost(index, kind, events, run, launch)
     if place is None:  # of shared memory, by a generic address
         return None
-    sizes = [_distinct(address, width) for _, address in seen]
-    threads, tile = seen[int(np.argmax(sizes))]
-    size = max(sizes)
-    tile = tile[np.diff(tile, prepend=tile[0] - 1) > 0]
+    threads, address, cut = (np.concatenate(each) for each in zip(*seen, strict=True))
+    firsts, last = address[cut], np.minimum(np.diff(address, append=0), width)
+    last[cut[1:] - 1] = last[-1] = width
+    sizes = np.add.reduceat(last, cut).astype(float)
+    most = int(np.argmax(sizes))
+    mine = slice(cut[most], cut[most] + int(lengths(cut, len(address))[most]))
+    threads, address, size = threads[mine], address[mine], float(sizes[most])
+    tile = address[np.diff(address, prepend=address[0] - 1) > 0]
     unit = min(width, WORD_BYTES)
     units = distinct((tile[:, None] + np.arange(0, width, unit)) // unit) - tile[0] // unit
     gaps = np.diff(tile)
     edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
     spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
-    starts = np.concatenate([[address[0] for _, address in seen], tile[edges[:-1]]])
-    address = seen[int(np.argmax(sizes))][1]
-    last = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
-    ends = (0, min(len(threads) // 2 + WARP // 2, last), last)
+    starts = np.concatenate([firsts, tile[edges[:-1]]])
+    end = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
+    ends = (0, min(len(threads) // 2 + WARP // 2, end), end)
     picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
-    if kind == "atomic" and sum(len(each) for _, each in seen) * width > sum(sizes):  # some meet, as those of counts
+    if kind == "atomic" and lanes_of_exact * width > sizes.sum():  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
             align_bytes=width, start=int(address[0]), executions=executions / len(run.block_ids), anywhere=True,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
-    mean = sum(sizes) / len(sizes) / size * (lanes_of_all / executions) / (lanes_of_exact / len(seen))
+    mean = float(sizes.mean()) / size * (lanes_of_all / executions) / (lanes_of_exact / len(sizes))
     whole, part = (mean * share for share in _shares(events, picks, run))
     return Tile(
         index, kind, path, place, size, whole, part,
@@ -219,7 +221,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         units=units, unit_bytes=unit,
-        moved=SECTOR_BYTES * sectors / sum(sizes), executions=executions / len(run.block_ids), mean=mean,
+        moved=SECTOR_BYTES * sectors / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
     )  # fmt: skip
 
 
@@ -252,7 +254,8 @@ def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: in
     if inner is not None and inner.known is None:
         to = wide(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)] // SECTOR_BYTES
         _, group = np.unique(group << 32 | to, return_inverse=True)
-    return len(distinct(np.concatenate([group * SPACE + each % SPACE for each in (first, last)])))
+    both = (first,) if np.array_equal(first, last) else (first, last)
+    return len(distinct(np.concatenate([group * SPACE + each % SPACE for each in both])))
 
 
 def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
