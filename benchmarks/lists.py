@@ -14,7 +14,7 @@ import argparse
 import importlib
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,8 +82,8 @@ def pretend() -> None:
         flag_gems.runtime.device.name = "cpu"
 
 
-def again(row: dict[str, Any], pool: Any) -> None:
-    """Rank the list anew, in place of what was predicted when it was measured."""
+def kernel_of(row: Mapping[str, Any]) -> Any:
+    """The list's kernel: with its tuner, where it has one, else as it is called."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -91,18 +91,24 @@ def again(row: dict[str, Any], pool: Any) -> None:
     given = kernel = getattr(importlib.import_module(module), name)
     while not isinstance(kernel, Autotuner | JITFunction):
         kernel = kernel.fn
-    listed, ranked = (kernel.configs, kernel.fn) if isinstance(kernel, Autotuner) else ([], given)
+    return kernel if isinstance(kernel, Autotuner) else given
+
+
+def grid_of(row: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
     grids = list(zip(row["configs"], row["grids"], strict=True))
+    return lambda meta: tuple(next(grid for config, grid in grids if config.items() <= meta.items()))
 
-    def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
-        return tuple(next(grid for config, grid in grids if config.items() <= meta.items()))
 
+def again(row: dict[str, Any], pool: Any) -> None:
+    """Rank the list anew, in place of what was predicted when it was measured."""
+    kernel = kernel_of(row)
+    listed, ranked = (kernel.configs, kernel.fn) if hasattr(kernel, "configs") else ([], kernel)
     values = {name: v["values"] for name, v in row["args"].items() if isinstance(v, dict) and "values" in v}
     args = {name: handed(value) for name, value in row["args"].items()}
     known = [(config.all_kwargs(), config) for config in listed]  # with hooks that set descriptors' blocks
     configs = [next((own for plain, own in known if plain == config), config) for config in row["configs"]]
     ranking = carver.rank_kernel(
-        ranked, configs, args=args, grid=grid, arch=row["arch"], values=values, pool=pool, compile="all"
+        ranked, configs, args=args, grid=grid_of(row), arch=row["arch"], values=values, pool=pool, compile="all"
     )
     row["predicted_ms"] = predicted_ms(ranking, len(row["configs"]))
 

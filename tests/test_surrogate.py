@@ -136,6 +136,18 @@ def test_long_lists_are_compiled_by_the_root_of_their_length() -> None:
     assert [most_compiled(share, 100) for share in (0.3, 1.0, "all")] == [30, 100, 100]
 
 
+def test_recorded_first_calls_are_those_of_this_rule() -> None:
+    """Four batches, each read by a disassembler on each of two cores. Compilers take the largest part."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+    import frame
+
+    for row in frame.rows(frame.DATA / "cpu" / "first_calls.jsonl"):
+        parts = row["parts_s"]
+        assert row["compiled"] == most_compiled(None, row["listed"]) and row["disassemblers"] <= 2 * 4
+        assert sum(parts.values()) <= row["cpu_s"] < 2.5 * (parts["front end"] + parts["back end"])
+        assert 0.2 <= parts["disassembler"] / row["disassemblers"] < 0.4
+
+
 @pytest.mark.slow
 def test_a_part_of_a_long_list_of_a_kernel_is_compiled_and_its_best_is_found() -> None:
     """A copy in 24 configurations: the first of 12 of them is as fast as the first of all, and what was not compiled

@@ -206,8 +206,8 @@ MOST_LETTERS = 300
 """Of a refusal's reason."""
 SECONDS = 120.0
 BATCH, BATCH_BYTES = 24, 25_000
-"""Codes that one process disassembles at once, at most; and their packed bytes that take half as long to read as a
-disassembler to start, half a second. Of 18 codes of 17,000 bytes, nine take a process a second and a half to read."""
+"""Codes that one process disassembles at once, at most; and their packed bytes that take a third as long to read as a
+disassembler to start, a quarter of a second."""
 MEMORY_BYTES = 8 * 2**30
 """That a compiler may write to."""
 

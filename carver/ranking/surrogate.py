@@ -1,12 +1,12 @@
 """Rankings after some of their candidates were measured (`Ranking.learn`), profiles carried from shape to shape, and
 prices of configurations that were not compiled, from those that were: a Gaussian process over configurations.
 
-A list is a few dozen points in as many dimensions as it has tunables. The logarithm of the price is the sum of one
-function of each axis and one function of all axes together, each with a Matern 3/2 covariance. The axes are the
-tunables themselves and four numbers that need no compiler: programs of the grid, elements of a tile that a thread gets,
-how full the last wave is, and warps that an SM has at a time. Scales belong to the kind of an axis, not to a kernel;
-SCALES says where they come from. What to compile next is the expected improvement (Jones, Schonlau and Welch, 1998)
-times the probability that the compiler does not refuse.
+A list is a few dozen points in as many dimensions as it has tunables. The logarithm of the price, and so what of the
+best one's speed those near it lack, is the sum of one function of each axis and one function of all axes together, each
+with a Matern 3/2 covariance. The axes are the tunables themselves and four numbers that need no compiler: programs of
+the grid, elements of a tile that a thread gets, how full the last wave is, and warps that an SM has at a time. Scales
+belong to the kind of an axis, not to a kernel; SCALES says where they come from. What to compile next is the expected
+improvement (Jones, Schonlau and Welch, 1998) times the probability that the compiler does not refuse.
 """
 
 from __future__ import annotations
