@@ -35,6 +35,12 @@ extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
     for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) total += x[i];
     if (total != 0) atomicAdd(out, total);
 }
+extern "C" __global__ void one_table(const float* x, float* y, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += 128) total += x[i];
+    y[blockIdx.x * 128 + threadIdx.x] = total;
+}
 extern "C" __global__ void divided(const float* x, float* y, int height, int width) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     int row = at / width, column = at % width;
@@ -604,6 +610,16 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
     ]  # fmt: skip
     assert overlaps(found) == {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 24, 9: 8}
     assert asked == [8, 8 * 32]
+
+
+def test_an_sm_has_no_more_blocks_than_the_grid_gives_it(cubin: tuple[str, bytes]) -> None:
+    """By an H200's counters, of 128 blocks that all read one table nothing is found in L1, though twelve fit an SM
+    (`matched_16kx8192` in tests/data/h200): an SM has one."""
+    sms = load(ARCH[cubin[0]]).sm_count
+    for each, shared in ((1, 1.0), (4, 0.25)):
+        found = executed(cubin, "one_table", each * sms, 128, f32(4096), f32(sms * 512), i32(4096)).facts()
+        asked = 4 * 4096 * each * sms
+        assert found.resident >= 4 and found.sm_bytes / asked == pytest.approx(shared, rel=0.05)
 
 
 def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> None:

@@ -160,7 +160,8 @@ class Execution:
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         touched = Touched.of(trace, sizes)
         near = footprints(touched, self.arch, resident, {})
-        alone, shared, live = self._shared(touched.loads, max(int(resident), 1))
+        present = min(max(int(resident), 1), max(self.count / self.arch.sm_count, 1.0))
+        alone, shared, live = self._shared(touched.loads, present)
         moved = sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load") * self.count
         near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
         most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
@@ -177,16 +178,17 @@ class Execution:
             notes=tuple(self._notes(reader, roles)),
         )  # fmt: skip
 
-    def _shared(self, loads: Footprint, resident: int) -> tuple[float, float, float]:
-        """Bytes that blocks read, each for itself; what is left of them where an SM's blocks share what they have in
-        common; and what these read. Neighbours go to different SMs, so that what blocks far apart share counts."""
+    def _shared(self, loads: Footprint, present: float) -> tuple[float, float, float]:
+        """Bytes that blocks read, each for itself; what is left of them where the blocks that an SM has share what they
+        have in common; and what these read. Neighbours go to different SMs, so that what blocks far apart share counts.
+        """
         block = np.arange(count := len(self.wide.block_ids))
         many = min(APART, count)
         far = block % (count // many)
         own, together = loads.touched_by(block), loads.touched_by(far)
         common = min(max(1.0 - together / max(own, 1.0), 0.0) * many / max(many - 1, 1), 1.0)
-        left = 1.0 - common * (1.0 - 1.0 / resident)
-        return own * loads.scale, left, own / count * resident * left
+        left = 1.0 - common * (1.0 - 1.0 / present)
+        return own * loads.scale, left, own / count * present * left
 
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
