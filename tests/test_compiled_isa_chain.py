@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from machine_code import FROZEN, assembly, code, control, frozen
@@ -11,6 +12,7 @@ from carver.base.errors import ArchError, CompileError
 from carver.compiled.isa import amd, chain, rates
 from carver.compiled.isa.code import Code, Loop
 from carver.compiled.isa.rates import Access, Matrix
+from carver.compiled.machine import _laid_out
 
 HOPPER = {Matrix("wgmma", "float16", "float32"): 4096.0}
 FREE: dict[Matrix, float] = {}
@@ -93,6 +95,24 @@ def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
 def test_a_lone_warp_takes_its_stalls() -> None:
     found = code((control(4), "IADD3 R0, R1, R2, RZ"), (control(2), "IADD3 R3, R0, R2, RZ"), (control(5), "EXIT"))
     assert chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE).clk == 11
+
+
+@pytest.mark.parametrize(("passes", "clk"), [(1.0, 4.0), (2.0, 4.0), (8.0, 8.0), (32.0, 32.0)])
+def test_lanes_that_meet_in_a_bank_take_passes_and_not_a_lone_warps_share(passes: float, clk: float) -> None:
+    """A lone warp has a quarter of the port's lanes, four clocks for 32, and all of its banks, a pass a clock."""
+    found = code((control(1), "STS [R4], R0"), (control(1), "STS [R5], R1"), (control(5), "EXIT"))
+    table = rates.table("sm_90")
+    alone = [chain.chain(replace(found, conflicts=dict.fromkeys(range(n), passes)), range(3), table, FREE).clk
+             for n in (0, 2)]  # fmt: skip
+    assert alone[1] - alone[0] == clk - 4.0
+
+
+def test_a_copy_reads_and_writes_in_the_same_passes() -> None:
+    """32 lanes copy a word each, from rows of 128 bytes to rows of 128 bytes: they meet in one bank of either."""
+    found = code((control(1), "S2R R0, SR_TID.X"), (control(1), "IMAD.SHL.U32 R20, R0, 0x80, RZ"),
+                 (control(1), "IMAD.WIDE R4, R0, 0x80, R2"),
+                 (control(1), "LDGSTS.E [R20], desc[UR6][R4.64]"))  # fmt: skip
+    assert _laid_out(found).conflicts[3] == 32.0
 
 
 def test_a_load_is_waited_for_where_its_scoreboard_is() -> None:

@@ -166,10 +166,11 @@ def read_machines(
 
 
 def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
-    """With what the addresses of a warp's lanes say."""
+    """With what the addresses of a warp's lanes say. A copy's lanes meet in L1's banks and in shared memory's at once.
+    Source: 4-bit weights on an H200, with 32 passes of either (`int4_zeros_split` in `library.jsonl.gz`)."""
     code, given = read.instructions, arguments(read.parameters, numbers)
     found, (through, unplaced) = conflicts(code, given), through_l1(code, given)
-    both = {i: found.get(i, 1.0) + through.get(i, 1.0) - 1.0 for i in {*found, *through}}  # a copy passes twice
+    both = {i: max(found.get(i, 1.0), through.get(i, 1.0)) for i in {*found, *through}}
     sectors = atomic_sectors(code, given) | partial_lines(code, given)
     return replace(read, conflicts=both, unplaced=unplaced, sectors=sectors)
 

@@ -172,8 +172,12 @@ def _copies(code: Code, loop: Loop, table: Table) -> set[int]:
 
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
     """Pipes that a single warp occupies, with the clocks."""
-    busy, passes = table.alone(code.instructions[i].opcode, code.warp_size), code.conflicts.get(i, 1.0)
-    return busy if passes == 1.0 else tuple((pipe, clk * (passes if pipe == "lsu" else 1.0)) for pipe, clk in busy)
+    opcode, passes = code.instructions[i].opcode, code.conflicts.get(i, 1.0)
+    busy = table.alone(opcode, code.warp_size)
+    if passes == 1.0:
+        return busy
+    port = dict(rates.pipe_clk(table.group(opcode), opcode, code.warp_size))  # conflicts are of banks, not of its lanes
+    return tuple((pipe, max(clk, port[pipe] * passes) if pipe == "lsu" else clk) for pipe, clk in busy)
 
 
 def _nvidia(
