@@ -436,33 +436,39 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
     small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
     out: dict[int, int] = {}
-    kept: defaultdict[Any, list[tuple[Walks, Any]]] = defaultdict(list)
+    kept: defaultdict[Any, list[tuple[Walks, Any, int | None]]] = defaultdict(list)
     first: dict[Any, tuple[Array, Array, Array]] = {}
+    met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
         form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
         start = lies.start[lies.slot < BESIDE]
-        there, units, mine = first.get(form, (start, (), None))
+        there, units, mine = first.get(form, (start, tile.units, None))
         move, left = divmod(start - there, tile.unit_bytes)
-        if mine is None or left.any() or (move != move[:1]).any() or not np.array_equal(units, tile.units):
+        alike = len(move) and not left.any() and (move == move[0]).all() and np.array_equal(units, tile.units)
+        at = int(move[0]) if alike else None  # as far from those of the first instruction everywhere
+        if mine is None or at is None:
             mine = distinct(distinct(start // tile.unit_bytes)[:, None] + tile.units)
             first.setdefault(form, (start, tile.units, mine))
-        elif mine.size:  # as far from those of an earlier instruction everywhere
-            mine = mine + move[0]
+        else:
+            mine = mine + at
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-        for lain, theirs in kept[form] if mine.size else ():
+        for lain, theirs, other in kept[form] if mine.size else ():
             if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
                 continue
-            if covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED:
+            between = None if at is None or other is None else at - other
+            if between is None or between not in met[form]:
+                met[form][between] = covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED
+            if met[form][between]:
                 apart = lies.start - lain.start
                 most = int(np.median(apart))
                 if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
                     out[tile.index] = most
                 break
         else:
-            kept[form].append((lies, mine))
+            kept[form].append((lies, mine, at))
     return out
 
 
