@@ -556,3 +556,20 @@ def test_a_call_that_is_not_followed_is_said() -> None:
     arch = load("mi300x")
     made = binary(carver.Kernel(OWN, "call"), {}, args=[f32(64), f32(64)], grid=1, block=64, arch=arch)
     assert any("not followed: 1 s_swappc_b64" in note for note in execution(made, arch).facts().notes)
+
+
+@pytest.mark.slow
+def test_lanes_that_store_to_lines_of_their_own_take_a_pass_for_each() -> None:
+    """A transpose of 64 floats a side by a block: lanes of a wave read a row and store to 64 rows."""
+    source = """
+    extern "C" __global__ void turned(const float* x, float* y, int n) {
+      int column = blockIdx.x * 64 + threadIdx.x, row = blockIdx.y;
+      y[column * n + row] = x[row * n + column];
+    }
+    """
+    n = 4096
+    args = {name: carver.Tensor("float32", (n, n)) for name in "xy"} | {"n": n}
+    kernel = carver.Kernel(source, "turned", grid=(n // 64, n), block=64)
+    [hint] = carver.rank_kernel(kernel, [{}], args=args, arch="mi300x")
+    load, store = hint.facts.accesses
+    assert (load.lines, load.line_bytes, store.lines, store.line_bytes) == (1.0, 128.0, 32.0, 32.0)

@@ -15,6 +15,7 @@ import numpy as np
 from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
+from ..dealt import Lines
 from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, unevenness
 from ..footprint import Footprint, Touched
 from ..isa import sass
@@ -31,7 +32,19 @@ from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
 from .run import Run
 from .sass import decoded
-from .tiles import WORD_BYTES, Tile, Walks, by_instruction, fetched_shares, placed, sized, spread, tiles, walks
+from .tiles import (
+    SECTOR_BYTES,
+    WORD_BYTES,
+    Tile,
+    Walks,
+    by_instruction,
+    fetched_shares,
+    placed,
+    sized,
+    spread,
+    tiles,
+    walks,
+)
 
 DETAILED = 6
 """Blocks of the grid of which all threads are run."""
@@ -303,6 +316,20 @@ class Execution:
                 found[index] = sectors_of(code.instructions[index], mine) * LANES / len(mine)
         return found
 
+    def _lines(self) -> dict[int, Lines]:
+        """What lanes of a wave want of L1, by the load or store, in the first event of each; where their addresses are
+        known. Of AMD's code: of NVIDIA's, `Code.conflicts` says it."""
+        found: dict[int, Lines] = {}
+        for index, events in by_instruction(self.detail, ("global",)).items() if self.arch.vendor == "amd" else ():
+            lanes, address = spread(events[0])
+            if self.program.ops[index].access in ("load", "store") and len(lanes):
+                each = self.detail.warp[lanes], address // SECTOR_BYTES
+                sectors = np.unique(np.stack(each), axis=1)
+                lines = np.unique(sectors // [[1], [LINE_BYTES // SECTOR_BYTES]], axis=1).shape[1]
+                asked = LINE_BYTES / (len(lanes) * self.program.ops[index].width_bytes)
+                found[index] = Lines(lines * asked, sectors.shape[1] / lines * SECTOR_BYTES)
+        return found
+
     def _trace(
         self, room_bytes: float, waits: Mapping[int, tuple[float, float]], once: Mapping[int, tuple[float, float]]
     ) -> tuple[Trace, list[AccessFacts]]:
@@ -328,6 +355,7 @@ class Execution:
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
                             if (lies := found.get(tile.index)) is not None])  # fmt: skip
         scale, _ = self.shares()
+        lines = self._lines()
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             executions = tile.executions * float(scale[self.program.block_of[tile.index]])
@@ -368,6 +396,7 @@ class Execution:
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None,
                 touched=whole, fetched=whole, placed=exact, together_bytes=together,
+                **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
