@@ -566,20 +566,24 @@ def test_atomics_of_programs_that_run_together_are_in_one_pass_of_a_loop(apart: 
     assert asked == 8 * 32 and found == pytest.approx(near, rel=0.1)
 
 
-def test_a_sample_of_programs_has_a_part_of_the_columns() -> None:
+@pytest.mark.parametrize(("ranges", "long", "count", "most"), [
+    (((0, 1024),), 64, 16, 2.1 / 16),
+    (tuple((340 * n, 340 * n + 68) for n in range(3)), 64, 16, 2.1 / 16),
+    (tuple((1342 * n, 1342 * n + 68) for n in range(4)), 512, 8, 2.1 / 8),
+])  # fmt: skip
+def test_a_sample_of_programs_has_a_part_of_the_columns(ranges: Any, long: int, count: int, most: float) -> None:
     """Images of 64 programs each, 16 of them, whose places lie anywhere in the image: whether all programs are looked
-    at or 3 runs of 68, a wave of 64 chooses from one or two of 16."""
-    for ranges in (((0, 1024),), tuple((340 * n, 340 * n + 68) for n in range(3))):
-        program = np.concatenate([np.arange(*each) for each in ranges])
-        access = replace(LOST, kind="atomic", beside=program // 64 * 4096.0, start=np.full(len(program), np.nan))
-        own = np.arange(len(program), dtype=float)
-        ones, zeros = np.ones(len(program)), np.zeros(len(program))
-        access = replace(access, program=own, stride=zeros, count=ones, kept=ones, round=zeros, times=ones)
-        each = len(program) // len(ranges)
-        parts = tuple((n * each, (n + 1) * each) for n in range(len(ranges)))
-        trace = Trace((64, 16, 1), len(program), parts, accesses=[access])
-        [(_, size, near)] = Footprint(trace, ("atomic",), {"x": 2.0**20}).anywhere(64)
-        assert 1 / 16 <= near / size < 2.1 / 16
+    at or 3 runs of 68, a wave of 64 chooses from one or two of 16. And 8 of 512 each, of which a run sees one."""
+    program = np.concatenate([np.arange(*each) for each in ranges])
+    access = replace(LOST, kind="atomic", beside=program // long * 4096.0, start=np.full(len(program), np.nan))
+    own = np.arange(len(program), dtype=float)
+    ones, zeros = np.ones(len(program)), np.zeros(len(program))
+    access = replace(access, program=own, stride=zeros, count=ones, kept=ones, round=zeros, times=ones)
+    each = len(program) // len(ranges)
+    parts = tuple((n * each, (n + 1) * each) for n in range(len(ranges)))
+    trace = Trace((long, count, 1), len(program), parts, accesses=[access])
+    [(_, size, near)] = Footprint(trace, ("atomic",), {"x": 2.0**20}).anywhere(64)
+    assert 1 / count <= near / size < most
 
 
 @pytest.mark.parametrize(

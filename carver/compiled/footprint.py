@@ -282,6 +282,8 @@ class Footprint:
         (begin, end), all_ = self.trace.ranges[-1], math.prod(self.trace.grid)
         fresh = len(columns) - len(np.unique(which[program < begin]))  # programs that were not evaluated have others
         most = all_ / times.max() * len(beside) / self.trace.programs
+        if len(columns) > 1:  # of equal width, as those of tiles, there are no more from the first to the last
+            most = min(most, float(np.ptp(columns) / np.diff(columns).min()) + 1.0)
         every = max(min(len(columns) + fresh * (all_ - self.trace.programs) / (end - begin), most), len(columns))
         part = len(pairs) / len(np.unique(pairs // len(columns))) / every
         return float(max(part, min(at_once / all_, 1.0)))
