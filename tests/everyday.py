@@ -12,7 +12,16 @@ from carver.base.errors import DeviceError
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import execution
 from carver.compiled.facts import Facts
+from carver.compiled.isa.sass import tool
 from carver.run.compile import hip_compiler
+
+
+def disassembles() -> bool:
+    """Whether there is a tool that reads NVIDIA's machine code."""
+    try:
+        return tool().is_file()
+    except DeviceError:
+        return False
 
 
 def clang() -> bool:

@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from everyday import disassembles
 
 import carver
-from carver.base.errors import ConfigError, DeviceError
+from carver.base.errors import ConfigError
 from carver.cli.main import main
-from carver.compiled.isa.sass import tool
 from carver.integrations.source import ordered
-
-
-def disassembles() -> bool:
-    try:
-        return tool().is_file()
-    except DeviceError:
-        return False
-
 
 pytestmark = [
     pytest.mark.nvcc,

@@ -145,7 +145,8 @@ class AccessFacts:
     issued: float = 0.0
     """Instructions that ask for as many; 0 where that is not known."""
     together_bytes: float = 0.0
-    """Of the stretch that it makes with others of its kind that go on beside it in the same pass; 0 where none do."""
+    """Of the stretch that it makes with others of its kind that go on beside it in the same pass; 0 where instructions
+    were not looked at."""
 
 
 @dataclass(frozen=True)
