@@ -32,6 +32,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import frame  # noqa: E402
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
+from kernels.language_problems_eighth import eighth_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
@@ -52,6 +53,7 @@ def problems() -> list[Problem]:
         *fifth_problems(),
         *sixth_problems(),
         *seventh_problems(),
+        *eighth_problems(),
     ]
 
 

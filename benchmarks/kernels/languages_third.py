@@ -331,6 +331,80 @@ def gluon_gelu(**_):
     return gelu
 
 
+def gluon_standard(**_):
+    """Rows of COLS halves less their mean over their deviation, ROWS rows a program, kept in registers."""
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as gl
+
+    @gluon.jit
+    def standard(x, w, out, COLS: gl.constexpr, ROWS: gl.constexpr, VEC: gl.constexpr, ACROSS: gl.constexpr,
+                 num_warps: gl.constexpr):  # fmt: skip
+        lanes: gl.constexpr = gl.BlockedLayout([1, VEC], [1, 32], [num_warps // ACROSS, ACROSS], [1, 0])
+        r = gl.program_id(0) * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, lanes))
+        c = gl.arange(0, COLS, layout=gl.SliceLayout(0, lanes))
+        at = r[:, None] * COLS + c[None, :]
+        held = gl.load(x + at).to(gl.float32)
+        mean = gl.sum(held, axis=1) / COLS
+        held = held - mean[:, None]
+        scale = gl.rsqrt(gl.sum(held * held, axis=1) / COLS + 1e-5)
+        weight = gl.load(w + c).to(gl.float32)
+        gl.store(out + at, (held * scale[:, None] * weight[None, :]).to(gl.float16))
+
+    return standard
+
+
+def gluon_summed(**_):
+    """Sums of columns: a program has WIDE columns of all rows, DEEP rows at a time."""
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as gl
+
+    @gluon.jit
+    def summed(x, out, rows, COLS: gl.constexpr, DEEP: gl.constexpr, WIDE: gl.constexpr, VEC: gl.constexpr,
+               num_warps: gl.constexpr):  # fmt: skip
+        beside: gl.constexpr = min(32, WIDE // VEC)
+        lanes: gl.constexpr = gl.BlockedLayout([1, VEC], [32 // beside, beside], [num_warps, 1], [1, 0])
+        c = gl.program_id(0) * WIDE + gl.arange(0, WIDE, layout=gl.SliceLayout(0, lanes))
+        total = gl.zeros([DEEP, WIDE], gl.float32, layout=lanes)
+        for start in range(0, rows, DEEP):
+            r = start + gl.arange(0, DEEP, layout=gl.SliceLayout(1, lanes))
+            total += gl.load(x + r[:, None] * COLS + c[None, :], mask=(r < rows)[:, None], other=0.0)
+        gl.store(out + c, gl.sum(total, axis=0))
+
+    return summed
+
+
+def gluon_mma(**_):
+    """A matmul of halves by mma.sync, tiles read from global memory a step ahead and laid out through shared memory."""
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as gl
+    from triton.experimental.gluon.language.nvidia.ampere import mma_v2
+
+    @gluon.jit
+    def mma(a, b, c, N, K, BM: gl.constexpr, BN: gl.constexpr, BK: gl.constexpr, num_warps: gl.constexpr):
+        product: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [num_warps // 2, 2], [16, 8])
+        left: gl.constexpr = gl.BlockedLayout([1, 8], [256 // BK, BK // 8], [num_warps, 1], [1, 0])
+        right: gl.constexpr = gl.BlockedLayout([1, 8], [256 // BN, BN // 8], [num_warps, 1], [1, 0])
+        m = gl.program_id(1) * BM + gl.arange(0, BM, layout=gl.SliceLayout(1, left))
+        n = gl.program_id(0) * BN + gl.arange(0, BN, layout=gl.SliceLayout(0, right))
+        from_a = a + m[:, None] * K + gl.arange(0, BK, layout=gl.SliceLayout(0, left))[None, :]
+        from_b = b + gl.arange(0, BK, layout=gl.SliceLayout(1, right))[:, None] * N + n[None, :]
+        total = gl.zeros([BM, BN], gl.float32, layout=product)
+        next_a, next_b = gl.load(from_a), gl.load(from_b)
+        for k in range(0, K, BK):
+            x = gl.convert_layout(next_a, gl.DotOperandLayout(0, product, 2))
+            y = gl.convert_layout(next_b, gl.DotOperandLayout(1, product, 2))
+            from_a += BK
+            from_b += BK * N
+            more = k + BK < K
+            next_a, next_b = gl.load(from_a, mask=more), gl.load(from_b, mask=more)
+            total = mma_v2(x, y, total)
+        m = gl.program_id(1) * BM + gl.arange(0, BM, layout=gl.SliceLayout(1, product))
+        n = gl.program_id(0) * BN + gl.arange(0, BN, layout=gl.SliceLayout(0, product))
+        gl.store(c + m[:, None] * N + n[None, :], total.to(gl.float16))
+
+    return mma
+
+
 # ----------------------------------------------------------------------------------------------------- Numba, Warp
 
 
