@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import carver
 from carver.arch import devices
 from carver.base.errors import CompileError, ConfigError, DeviceError
 from carver.compiled import worker
-from carver.compiled.triton import Compiled, Target, compile_launched
+from carver.compiled.triton import Compiled, Target, compile_launched, hashed
 from carver.compiled.worker import Forks
 from carver.integrations.autotune import (
     Enabled,
@@ -303,6 +304,28 @@ def test_cupti_times_the_kernels_of_a_call_and_not_those_that_clear_l2(monkeypat
     monkeypatch.setattr("carver.integrations.autotune.stamped", stamped)
     monkeypatch.setattr("carver.integrations.autotune.check_timer", lambda timer: timer)
     assert by_stamps(lambda: (kernel(2000), kernel(2000)), (0.5, 0.2, 0.8)) == pytest.approx([5e-3] * 3)
+
+
+def test_tritons_own_hash_is_made_while_a_kernel_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads 400 MB, once a process: by a thread from the start, and who needs it, or forks, waits for that one."""
+    from triton.runtime import cache
+
+    made: list[threading.Thread] = []
+    begun, may_end = threading.Event(), threading.Event()
+
+    @functools.lru_cache
+    def triton_key() -> str:
+        made.append(threading.current_thread())
+        begun.set()
+        may_end.wait(10)
+        return "key"
+
+    monkeypatch.setattr(cache, "triton_key", triton_key)
+    with enable_triton(arch="h100"):
+        assert begun.wait(10)
+        threading.Timer(0.1, may_end.set).start()
+        hashed()
+        assert triton_key.cache_info().currsize == 1 and [each.daemon for each in made] == [True]
 
 
 def test_stopped_triton_is_itself_again() -> None:

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
+from ..base.child import forking
 from ..base.children import lacked
 from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
 from ..base.folders import private, scratch
@@ -294,8 +295,6 @@ def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
 
 _MORE = re.compile(r"AMDGCN_|TRITON_(HIP_|PTXAS|LIBDEVICE|DEFAULT_|PLUGIN)|DISABLE_PTXAS_OPT|LLVM_PASS_PLUGIN_PATH")
 """Variables that change code and that not every version has in its own list: of backends, of paths, of plugins."""
-
-
 _REPLACING = {
     "TRITON_OVERRIDE_ARCH": "for another device than the one asked for; 'arch' says for which",
     "TRITON_KERNEL_OVERRIDE": "files of code in place of its own, which are not what is ranked",
@@ -571,15 +570,16 @@ def without_tuner(kernel: Any) -> Any:
     return kernel
 
 
-def hashed(target: Target) -> None:
-    """Have the hash of Triton's own files, which it makes once a process, and the modules that it compiles by: copies
-    of this process need not."""
+def hashed(target: Target | None = None) -> None:
+    """Have the hash of Triton's files, made once a process, the modules that it compiles by, and the target's tools':
+    copies of this process need not. A thread may have it ahead, for which who needs it and who forks wait."""
     from triton.compiler import code_generator, compiler  # noqa: F401
     from triton.runtime import cache
 
-    (getattr(cache, "triton_key", None) or compiler.triton_key)()
+    with forking:
+        (getattr(cache, "triton_key", None) or compiler.triton_key)()
     with suppress(Exception):  # of tools that are missing, which each compilation says
-        _backend(target).hash()
+        target and _backend(target).hash()
 
 
 def grid_of(grid: Any, known: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ import math
 import os
 import statistics
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,16 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ConfigError
-from ..compiled.triton import Compiled, Target, build_launcher, compile_launched, function_of, hooked, without_tuner
+from ..compiled.triton import (
+    Compiled,
+    Target,
+    build_launcher,
+    compile_launched,
+    function_of,
+    hashed,
+    hooked,
+    without_tuner,
+)  # fmt: skip
 from ..compiled.worker import Forks
 from ..export.triton import Feedback, Make, Pruner, device, make, pruner
 from ..export.triton import perf_model as triton_perf_model
@@ -88,6 +98,7 @@ def patch(log: Enabled) -> Callable[[], None]:
     """Replace three methods of Triton's `Autotuner`."""
     from triton.runtime.autotuner import Autotuner
 
+    threading.Thread(target=hashed, daemon=True).start()  # while the caller makes what its kernels are called with
     prune, bench = Autotuner.prune_configs, Autotuner._bench
     check = getattr(Autotuner, "check_disk_cache", None)
 
