@@ -258,9 +258,10 @@ def limited(memory_bytes: int) -> None:
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-LATE, LATE_S = 4.0, 4.0
+LATE, LATE_S = 2.0, 2.0
 """With `hurry` a copy is late that takes so many times as long as the middle one of the list, and so many seconds at
-least. What takes longest by far is code of many instructions that spill."""
+least. What takes longest by far is code of many instructions that spill. In seven lists of fla-core that were timed on
+an H200 the fastest took at most 1.8 times as long to compile as the middle one."""
 BESIDE = "beside"
 SLACK_S = 30.0
 """What the copy that makes the others may take beyond the time of a request. [s]"""
