@@ -370,3 +370,16 @@ def turned_rows(x, y, M, N, stride, beside, BLOCK: tl.constexpr):
     m, n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     tile = tl.load(x + m[:, None] * N + n[None, :]).to(y.dtype.element_ty)
     tl.store(y + n[:, None] * stride + m[None, :] * beside, tl.trans(tile))
+
+
+@triton.jit
+def added_in_turn(p, TABLE, BLOCK: tl.constexpr, SEM: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(p + o % TABLE, 1, sem=SEM)
+
+
+@triton.jit
+def added_anywhere(src, index, out, N, W: tl.constexpr, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ok = o < N
+    tl.atomic_add(out + o // W * W + tl.load(index + o, ok, other=0), tl.load(src + o, ok), ok, sem="relaxed")

@@ -45,6 +45,7 @@ from tests import compiled_kernels as kernels
 
 NARROW = type("dtype", (), {"__str__": lambda self: "torch.float16"})()
 """As a library has its element types: objects, with which its users compare."""
+DATA = Path(__file__).parent / "data"
 H100, MI300X = carver.load_arch("h100"), carver.load_arch("mi300x")
 
 
@@ -876,6 +877,35 @@ def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
     facts = [replace(counted(256, 2), atomic_bytes=float(size)) for size in (128, *measured)]
     l2 = price_compiled(facts, H100)[1].rows["L2"]
     assert l2[0] / l2[1:] == pytest.approx([*measured.values()], rel=0.23)
+
+
+@pytest.mark.slow
+def test_atomics_take_what_an_h200_took() -> None:
+    """Times of `additions.jsonl`, none of which a rule was made from: side by side, of words of 4 KiB to 1 GiB, in both
+    orders of memory; and of floats at random places of a row. Of the first every third is compiled here."""
+    lines = (DATA / "h200" / "additions.jsonl").read_text(encoding="utf-8").splitlines()
+    off: dict[str, list[float]] = {}
+    for row in map(json.loads, [*lines[:40:3], *lines[40:]]):
+        block = row.get("BLOCK") or row.get("B")
+        if not block:  # PyTorch's own kernel
+            continue
+        if row["kernel"] == "count":
+            args = {"p": carver.Tensor("int32", (1 << 28,)), "TABLE": row["table"]}
+            n, kernel, constants, values = row["n"], kernels.added_in_turn, {"SEM": row["sem"]}, {}
+        else:
+            shape = row["rows"], row["width"]
+            n, kernel = math.prod(shape), kernels.added_anywhere
+            types = {"src": "float32", "index": "int64", "out": "float32"}
+            args = {name: carver.Tensor(dtype, shape) for name, dtype in types.items()} | {"N": n}
+            constants, values = {"W": shape[1]}, {"index": np.random.default_rng(0).integers(0, shape[1], shape)}
+        config = {"BLOCK": block, "num_warps": row["num_warps"]}
+        facts = carver.inspect(kernel, args=args, config=config, constants=constants, values=values, arch="h200",
+                               grid=(n // block,))  # fmt: skip
+        predicted_ms = float(price_compiled([facts], carver.load_arch("h200"))[1].seconds[0]) * 1e3
+        off.setdefault(row["kernel"], []).append(predicted_ms / row["time_ms"])
+    assert {name: len(ratios) for name, ratios in off.items()} == {"count": 14, "scatter": 4}
+    assert all(0.75 < ratio < 1.35 for ratios in off.values() for ratio in ratios)
+    assert sum(0.8 <= ratio <= 1.25 for ratio in off["count"]) >= 13
 
 
 @pytest.mark.slow
