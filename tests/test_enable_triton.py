@@ -245,7 +245,8 @@ def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
     assert worth(20, 3, 16, 0.08)
     assert worth(4, 1, 16, 0.08)  # nothing may be timed
     assert worth(30, 3, 16, 0.08) and not worth(6, 3, 1, 0.08)
-    assert not worth(30, 3, 2, 0.02) and worth(60, 3, 16, 0.02)  # each core reads its share
+    assert not worth(18, 3, 2, 0.02) and worth(60, 3, 16, 0.02)  # each core reads its share
+    assert worth(48, 3, 2, 0.02) and not worth(32, 3, 16, 0.02)  # two cores do not compile all that they rank
 
 
 def race_of(times_ms: Sequence[float], noise: float) -> tuple[int, int]:

@@ -38,8 +38,9 @@ from ..compiled.worker import Forks
 from ..export.triton import Feedback, Make, Pruner, device, make, pruner
 from ..export.triton import perf_model as triton_perf_model
 from ..problem.problem import counted
-from ..ranking.kernel import in_turns, rank_kernel
+from ..ranking.kernel import in_turns, most_compiled, rank_kernel
 from ..ranking.ranking import TIED, as_fast, least
+from ..ranking.surrogate import BATCHES
 from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
 from .enable import Chosen, Enabled, asked, enabled, replaced
@@ -60,8 +61,9 @@ ROUNDS, OPEN = 9, 4
 noise may have put behind the fastest are timed again: those of the least times, and the list's first."""
 MOST_STAMPED = 1000
 """Runs that CUPTI keeps the time stamps of."""
-START_S, READ_S = 0.4, 0.1
-"""Time that a disassembler takes to start, and time to read and price the code of one configuration."""
+COMPILE_S, START_S, READ_S = 0.4, 0.4, 0.1
+"""Time to compile one configuration, that a disassembler takes to start, and to read and price the code of one
+(`benchmarks/first_calls.py`)."""
 
 
 def enable_triton(
@@ -223,9 +225,10 @@ def _triple(said: Any) -> list[float]:
 
 
 def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
-    """Whether to rank a list is quicker than to time all of it: both compile it."""
-    reading_s = START_S + READ_S * -(-count // processes)
-    return topk == 1 or reading_s < timing_s * (count - topk)
+    """Whether to rank a list is quicker than to time all of it, which compiles all of it."""
+    compiled = most_compiled(in_turns(count, processes), count)
+    reading_s = START_S * (1 if compiled == count else 1 + BATCHES) + READ_S * -(-compiled // processes)
+    return topk == 1 or reading_s < timing_s * (count - topk) + COMPILE_S * (count - compiled) / processes
 
 
 def ranked(
