@@ -329,7 +329,7 @@ def test_tritons_own_hash_is_made_while_a_kernel_is_prepared(monkeypatch: pytest
         assert begun.wait(10)
         threading.Timer(0.1, may_end.set).start()
         hashed()
-        assert triton_key.cache_info().currsize == 1 and [each.daemon for each in made] == [True]
+        assert triton_key.cache_info().currsize == 1 and made != [threading.current_thread()]
 
 
 def test_stopped_triton_is_itself_again() -> None:

@@ -93,6 +93,8 @@ def enable_triton(
     check_timer(timer)
     log = enabled(("triton",), topk, arch, picks)
     log.timer = timer
+    if not getattr(sys.modules["triton"].__spec__, "_initializing", False):  # two threads must not import it
+        threading.Thread(target=hashed).start()  # while the caller makes what its kernels are called with
     return log
 
 
@@ -100,7 +102,6 @@ def patch(log: Enabled) -> Callable[[], None]:
     """Replace three methods of Triton's `Autotuner`."""
     from triton.runtime.autotuner import Autotuner
 
-    threading.Thread(target=hashed, daemon=True).start()  # while the caller makes what its kernels are called with
     prune, bench = Autotuner.prune_configs, Autotuner._bench
     check = getattr(Autotuner, "check_disk_cache", None)
 
