@@ -20,7 +20,7 @@ from carver.compiled.execution.facts import Execution, facts_of_binary, overlaps
 from carver.compiled.execution.lanes import Column, distinct, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
-from carver.compiled.execution.program import Program
+from carver.compiled.execution.program import Program, passing_by
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
@@ -610,6 +610,32 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
     ]  # fmt: skip
     assert overlaps(found) == {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 24, 9: 8}
     assert asked == [8, 8 * 32]
+
+
+@pytest.mark.parametrize("apart", [1, 7, 1 << 20])
+def test_marks_tell_what_a_sort_tells(apart: int) -> None:
+    some = apart * np.random.default_rng(0).integers(-900, 900, (64, 32))
+    assert np.array_equal(distinct(some), np.unique(some))
+
+
+def test_what_depends_on_loads_is_found_in_one_walk(cubin: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a slice for each rare branch, attention in CUDA C++ took a fifth of a second for them alone."""
+    sliced: list[int] = []
+    monkeypatch.setattr(Program, "_needed", lambda self, roots, whole="": sliced.append(len(roots)))
+    ops = decoded(sass.read(cubin[1], "waved"))
+    rare = {i for i, op in enumerate(ops) if op.rare}
+    assert rare and rare == Program(ops).loaded(sorted(rare)) and not sliced
+    passing_by(ops)
+    assert not sliced
+
+
+def test_fewer_blocks_tell_of_very_many_walks(cubin: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    given = cubin, "one_table", 600, 128, f32(4096), f32(600 * 512), i32(4096)
+    every = executed(*given)
+    monkeypatch.setattr("carver.compiled.execution.facts.MOST_WALKS", 1)
+    some = executed(*given)
+    assert (len(every.wide.block_ids), len(some.wide.block_ids)) == (600, 132)
+    assert some.facts().read_bytes == pytest.approx(every.facts().read_bytes, rel=0.01)
 
 
 def test_an_sm_has_no_more_blocks_than_the_grid_gives_it(cubin: tuple[str, bytes]) -> None:

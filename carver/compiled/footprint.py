@@ -29,6 +29,8 @@ FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
 MOST_PLACES = 2.0**52
 """Up to which whole numbers are exact."""
+ROOM = 32
+"""Places for each that is taken, up to which marks tell the different ones."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -554,9 +556,15 @@ def _distinct_by(walks: _Walks, group: Any, least: int = 0) -> FloatArray:
         place = walks.start[still].astype(np.int64)
         place -= place.min()
         span = int(place.max()) + 1
-        places = np.sort(group[still] * span + place)
-        fresh = np.flatnonzero(np.diff(places, prepend=-1))
-        tiles += np.bincount(places[fresh] // span, minlength=count)
+        place += group[still] * span
+        if count * span <= ROOM * len(still):  # close enough that marking them takes less than sorting
+            marks = np.zeros(count * span, bool)
+            marks[place] = True
+            tiles += np.count_nonzero(marks.reshape(count, span), axis=1)
+        else:
+            place.sort()
+            fresh = np.flatnonzero(np.diff(place, prepend=-1))
+            tiles += np.bincount(place[fresh] // span, minlength=count)
     if not moving.any():
         return tiles
     start, stride, n, g = (column[moving] for column in (walks.start, walks.stride, walks.count, group))
@@ -589,9 +597,3 @@ def _lines(group: Any, stride: FloatArray, f: FloatArray, p: FloatArray) -> tupl
     for column in (group, stride, f):
         begins[1:] |= column[order[1:]] != column[order[:-1]]
     return order, np.cumsum(begins) - 1
-
-
-def sizes_of(args: Sequence[tuple[str, Any]]) -> dict[str, float]:
-    """Bytes of the tensors among named arguments."""
-    tensors = ((name, getattr(value, "tensor", value)) for name, value in args)
-    return {name: float(value.nbytes) for name, value in tensors if hasattr(value, "nbytes")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -16,7 +16,7 @@ from ..base.given import takes, typed
 from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
-from .footprint import Touched, sizes_of
+from .footprint import Touched
 from .machine import Machine, matrix_rates
 from .program import evaluate
 from .trace import Trace
@@ -217,3 +217,9 @@ def inspect(
     if isinstance(facts, CarverError):
         raise facts
     return facts
+
+
+def sizes_of(args: Sequence[tuple[str, Any]]) -> dict[str, float]:
+    """Bytes of the tensors among named arguments."""
+    tensors = ((name, getattr(value, "tensor", value)) for name, value in args)
+    return {name: float(value.nbytes) for name, value in tensors if hasattr(value, "nbytes")}

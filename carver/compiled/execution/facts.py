@@ -115,7 +115,8 @@ class Execution:
         picks = {thread for thread in picks | self._fillers() if thread < threads}
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
-        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, LEAST_BLOCKS), inside=True)
+        least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 4 * MOST_WALKS else LEAST_BLOCKS // 2
+        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), inside=True)
         if self.even is not None:  # runs of neighbours around those that work
             side = len(blocks) // len(self.ranges) // 2
             around = places[np.linspace(0, len(places) - 1, len(self.ranges)).astype(np.int64)]

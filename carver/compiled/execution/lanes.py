@@ -17,6 +17,8 @@ import numpy as np
 Array = Any
 """A NumPy array of int64 or bool."""
 
+MANY, ROOM = 1024, 32
+"""Numbers of which marks tell the different ones, if the first and the last have at most so many places for each."""
 WORD = 0xFFFFFFFF
 MASK = np.array(WORD)
 """The same as an array without dimensions, which NumPy takes in half the time."""
@@ -74,7 +76,14 @@ def lengths(first: Array, count: int) -> Array:
 
 
 def distinct(bits: Array) -> Array:
-    """As np.unique gives, which hashes: that takes several times as long."""
+    """As np.unique gives, which hashes: that takes several times as long. Marks take less than a sort, where many lie
+    close."""
+    if bits.size >= MANY:
+        low = bits.min()
+        if (room := int(bits.max()) - int(low) + 1) <= ROOM * bits.size:
+            marks = np.zeros(room, bool)
+            marks[bits - low] = True
+            return np.flatnonzero(marks).astype(bits.dtype) + low
     ordered = bits.flatten()
     ordered.sort()
     return ordered[_fresh(ordered)]

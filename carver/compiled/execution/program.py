@@ -244,6 +244,31 @@ class Program:
                         queued[m] = True
         return self._found.setdefault(key, (needed, live))
 
+    def loaded(self, asked: Sequence[int]) -> set[int]:
+        """Those of some instructions that read what depends on loads."""
+        _, bits, reads_of, writes_of = self._masks
+        loads = [op.access in ("load", "copy") for op in self.ops]
+        guard_of = [1 << bits[op.guard.lstrip("!")] if op.guard else 0 for op in self.ops]
+        come, found, marked = [0] * len(self.ranges), set[int](), set(asked)
+        work = list(range(len(self.ranges)))  # a heap
+        while work:
+            n = heappop(work)
+            held = come[n]
+            for i in self.ranges[n]:
+                of_loads = held & (reads_of[i] | guard_of[i])
+                if of_loads and i in marked:
+                    found.add(i)
+                if of_loads or loads[i]:
+                    held |= writes_of[i]
+                elif not guard_of[i]:
+                    held &= ~writes_of[i]
+            for m, mask in self._passed_on[n]:
+                if held & mask & ~come[m]:
+                    come[m] |= held & mask
+                    if m not in work:
+                        heappush(work, m)
+        return found
+
     def _named(self, held: int) -> frozenset[str]:
         """Registers by their bits."""
         names = self._masks[0]
@@ -335,12 +360,7 @@ def passing_by(ops: Sequence[Op]) -> Program:
     """Of instructions, of which branches that may pass by rare code do so always, if they depend on what is loaded:
     then their outcome is not known, and nothing that it depends on is of use."""
     program = Program(ops)
-    loads = {i for i, op in enumerate(ops) if op.access in ("load", "copy")}
-
-    def lost(*some: int) -> bool:
-        return any(not loads.isdisjoint(each) for each in program._needed({i: ops[i].reads for i in some})[0])
-
     rare = [i for i, op in enumerate(ops) if op.rare]
-    found = {i for i in rare if lost(i)} if lost(*rare) else set()
+    found = program.loaded(rare) if rare else set()
     free: dict[str, Any] = {"guard": "", "conditions": (), "reads": frozenset(), "asks": frozenset(), "rare": False}
     return Program([replace(op, **free) if i in found else op for i, op in enumerate(ops)]) if found else program
