@@ -109,12 +109,17 @@ def score(every: Sequence[Listed], choose: Callable[[Listed], Sequence[int]]) ->
         times = listed.measured_ms
         if np.isfinite(times[order[0]]) and np.isfinite(times[all_of_it[0]]):
             first.append(times[order[0]] / times[all_of_it[0]])
-            three.append(np.nanmin(times[order[:3]]) / np.nanmin(times[all_of_it[:3]]))
+            three.append(np.nanmin(times[different(priced, order)]) / np.nanmin(times[different(priced, all_of_it)]))
     return {
         "lists": len(loss), "share_compiled": count / sum(len(listed.axes) for listed in every),
         "price_loss": geometric_mean(loss), "worst_price_loss": max(loss), "measured_first": geometric_mean(first),
         "measured_best_of_3": geometric_mean(three),
     }  # fmt: skip
+
+
+def different(priced: FloatArray, order: Sequence[int], count: int = 3) -> list[int]:
+    """The first of an order whose prices differ: equal ones are one code, and one hint of a ranking."""
+    return list({float(priced[i]): int(i) for i in reversed(order)}.values())[::-1][:count]
 
 
 def fit(every: Sequence[Listed]) -> None:

