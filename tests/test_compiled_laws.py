@@ -23,7 +23,7 @@ from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
-from carver.cost.models.compiled import PRIORS, _missed, fits, price_compiled
+from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, fits, price_compiled
 from carver.cost.models.l1 import answered, not_in_l1
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
@@ -113,6 +113,19 @@ def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> Non
     loops = (LoopFacts("k", -1, 100.0, 100.0, each) for each in (exposed, ahead))
     each = [facts(loops=(loop,), warps=8, resident=1.0, dot_flops=1.0) for loop in loops]
     assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2440.0, 2000.0], rel=0.01)
+
+
+@pytest.mark.parametrize("loop", [-1, 0])
+def test_loads_of_what_an_earlier_one_fetched_do_not_wait(loop: int) -> None:
+    """Sixteen loads of a stencil, each of which moves on by a sixteenth of a sector: one of them waits for L2, whether
+    they are one in a loop or one after another, as where it was unrolled."""
+    waits = span(alone_clk=(0.0, 8000.0, 16000.0, 32000.0), cached_clk=(0.0,) * 4, bytes={"load global": 4096.0})
+    load = AccessFacts("load", "pointer", "x", loop, 4096.0, 2.0, 32.0, 32.0, 1.0, 1.0, 32.0)
+    code = {"loops": (LoopFacts("k", -1, 1.0, 1.0, waits),)} if loop >= 0 else {"straight": waits}
+    of = facts(**code, accesses=(load,), resident=1.0, warps=1, sm_bytes=4096.0)
+    latency = 1.6 * H100.l2_latency_s * H100.clock_hz
+    apart = price_compiled([of], H100)[0].apart_clk[0]
+    assert latency < apart < 2.5 * latency + BLOCK_START_CLK
 
 
 @pytest.mark.parametrize(("size_kib", "waits"), [(16, 1), (64 * 2**10, 6)])

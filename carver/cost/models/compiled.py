@@ -361,11 +361,11 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    inside = np.array([cached_share(f, arch) for f in candidates])
+    own = [(cached_share(f, arch, False), cached_share(f, arch, True)) for f in candidates]
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
-    columns = zip(shapes, latency, transfer, inside, shared, missed_l1, away, l2_clk, strict=True)
+    columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
     atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
     filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
@@ -404,14 +404,15 @@ def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 
 
 def _alone(
-    shape: Shape, latency_clk: float, transfer_clk: float, cached: float, shared: float, missed: float, away: float,
-    near_clk: float,
+    shape: Shape, latency_clk: float, transfer_clk: float, cached: Sequence[float], shared: float, missed: float,
+    away: float, near_clk: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Clocks of a block that has an SM to itself, and for how many of them it waits. `transfer_clk`: transfer time of a
-    step's bytes. Of plain loads of loops, `cached`: the share that an earlier iteration had L1 fetch, and `shared`:
-    that any load did; of those outside, `missed`: the share that L1 lacks; of spilled registers, `away`: the share that
-    L1 does not keep, which L2 answers after `near_clk`. Loads that were issued in earlier steps arrive while other
-    warps multiply. If the waits grow with latency from the first clock on, they are for loads of the same step, and add
+    step's bytes. Of plain loads outside of loops and in them, `cached`: the share that an earlier one of the program
+    had L1 fetch; of those in loops, `shared`: that any load did; of those outside, `missed`: the share that L1 lacks;
+    of spilled registers, `away`: the share that L1 does not keep, which L2 answers after `near_clk`. Loads that were
+    issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the first clock on,
+    they are for loads of the same step, and add
     to the products."""
 
     def alone(clk: float) -> float:
@@ -422,7 +423,7 @@ def _alone(
             for times, span in spans:
                 gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
                 late = min((shared if in_loops else 1.0 - missed) * gain, max(gain - clk, 0.0))
-                spared += times * (max(late, cached * gain) if in_loops else late)
+                spared += times * max(late, cached[in_loops] * gain)
         return shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
 
     now = alone(0.0)

@@ -101,12 +101,14 @@ def l1_bytes(f: Facts, arch: Arch) -> float:
     return float(max(arch.l1_bytes - -(-taken // CARVED_BYTES) * CARVED_BYTES, 0.0))
 
 
-def cached_share(f: Facts, arch: Arch) -> float:
-    """Share of the plain loads in loops that hit L1 because an earlier iteration of the program fetched their sector.
-    L1 fetches sectors, not whole lines. Where loops also copy asynchronously, the loads of fewest bytes are taken as
-    the plain ones."""
-    loads = sorted((a for a in f.accesses if a.kind == "load" and a.loop >= 0), key=lambda a: a.program_bytes)
-    copied = sum(loop.trips * loop.span.bytes.get("copy global", 0.0) for loop in f.loops) * f.warps
+def cached_share(f: Facts, arch: Arch, in_loops: bool) -> float:
+    """Share of the plain loads in loops, or outside of them, that hit L1 because an earlier iteration, or load, of the
+    program fetched their sector. L1 fetches sectors, not whole lines. Where loops also copy asynchronously, the loads
+    of fewest bytes are taken as the plain ones."""
+    loads = [a for a in f.accesses if a.kind == "load" and (a.loop >= 0) == in_loops]
+    loads.sort(key=lambda a: a.program_bytes)
+    spans = [(loop.trips, loop.span) for loop in f.loops] if in_loops else [*f.asides, (f.working, f.straight)]
+    copied = sum(times * span.bytes.get("copy global", 0.0) for times, span in spans) * f.warps
     plain = sum(a.program_bytes for a in loads if a.path == "pointer") - copied
     taken, found = 0.0, []
     for access in loads:
