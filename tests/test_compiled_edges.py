@@ -41,6 +41,10 @@ from carver.cost.estimate import estimate
 from carver.cost.models.compiled import PRIORS, _transfer_clk, price_compiled
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
+from tests.test_compiled_laws import span
+
+WAITS = span(atomic_returned=1.0)
+"""Code that waits for its atomics."""
 
 # -- the union of tiles
 
@@ -541,7 +545,7 @@ def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
     known = replace(tiles(np.arange(528) * 64, (64,), (1,)), kind="atomic")
     for access, size in ((known, 132 * 256), (replace(known, start=np.full(528, np.nan)), 2**20)):
         trace = Trace((528, 1, 1), 528, ((0, 528),), accesses=[access])
-        found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, {})
+        found = footprints(Touched.of(trace, {"x": 2.0**20}), carver.load_arch("h100"), 1.0, [WAITS])
         assert found["atomic_bytes"] == pytest.approx(min(size, 2**20 * -np.expm1(-528 * 256 / 2**20)))
 
 
@@ -551,7 +555,7 @@ def test_atomics_that_nobody_waits_for_are_under_way_when_their_programs_end(wai
     access = replace(tiles(np.arange(1 << 13) * 1024, (1024,), (1,)), kind="atomic")
     trace = Trace((1 << 13, 1, 1), 1 << 13, ((0, 1 << 13),), accesses=[access])
     touched = Touched.of(trace, {"x": 2.0**25})
-    found = footprints(touched, carver.load_arch("h100"), 1.0, {}, waited=waited)
+    found = footprints(touched, carver.load_arch("h100"), 1.0, [span(atomic_returned=float(waited))])
     assert found["atomic_bytes"] == pytest.approx(programs * 4096, rel=0.05)
 
 
@@ -601,7 +605,7 @@ def test_atomics_at_loaded_places_meet_within_what_programs_that_run_together_sh
     access = replace(LOST, kind="atomic", beside=np.repeat(np.arange(4.0) * 64, 8))
     trace = Trace((8, 4, 1), 32, ((0, 32),), accesses=[access])
     arch = replace(carver.load_arch("h100"), sm_count=8)
-    assert footprints(Touched.of(trace, {"x": 2.0**20}), arch, 1.0, {})["atomic_bytes"] <= 2**18
+    assert footprints(Touched.of(trace, {"x": 2.0**20}), arch, 1.0, [WAITS])["atomic_bytes"] <= 2**18
 
 
 def test_lanes_that_loaded_numbers_hold_back_fetch_nothing() -> None:
@@ -802,7 +806,7 @@ def test_times_by_hand() -> None:
     )
     assert hint.predicted_ms > 1e3 * 1.3 * n / 60 / 1.98e9  # each number is a turn of its word
     rows = AccessFacts("load", "pointer", "x", 0, 65536.0, 128.0, 4096.0, 4096.0, 1.0, 1.0, 128.0)  # 32, one on a pass
-    assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100")) == 1 - 1 / 32
+    assert cached_share(replace(hint.facts, accesses=(rows,)), carver.load_arch("h100"), True) == 1 - 1 / 32
     grids = [replace(hint.facts, grid=(n, 1, 1)) for n in (33, 66, 132, 264)]
     work, _ = price_compiled(grids, carver.load_arch("h100"))
     work = replace(work, l2_bytes=np.full(4, 1e6), fill_bytes=np.ones(4))

@@ -90,6 +90,17 @@ extern "C" __global__ void sparse(float* y, const float* values, const int* colu
         if (columns[k * rows + row] >= 0) total += values[k * rows + row] * x[columns[k * rows + row]];
     y[row] = total;
 }
+extern "C" __global__ void picked(const float* x, const int* at, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[at[i]];
+}
+extern "C" __global__ void looked_up(const float* x, const short* at, float* y, int mask) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[at[i] & mask];
+}
+extern "C" __global__ void added_at(const int* at, float* y) {
+    atomicAdd(y + at[blockIdx.x * 256 + threadIdx.x], 1.0f);
+}
 __constant__ int table[64];
 extern "C" __global__ void tabled(float* y, int n) {
     float total = 0;
@@ -646,6 +657,43 @@ def test_an_sm_has_no_more_blocks_than_the_grid_gives_it(cubin: tuple[str, bytes
         found = executed(cubin, "one_table", each * sms, 128, f32(4096), f32(sms * 512), i32(4096)).facts()
         asked = 4 * 4096 * each * sms
         assert found.resident >= 4 and found.sm_bytes / asked == pytest.approx(shared, rel=0.05)
+
+
+def test_places_that_are_told_fetch_the_sectors_that_they_are_in(cubin: tuple[str, bytes]) -> None:
+    """256 numbers in a row, or of every second, third or fourth, after those of the block before; or in any order, when
+    they lie anywhere."""
+    step = 1 + np.arange(100) % 4
+    at = ((np.cumsum(256 * step) - 256 * step)[:, None] + step[:, None] * np.arange(256)).ravel()
+    for places, lost in ((at, False), (np.random.default_rng(1).permutation(at), True)):
+        args = f32(64000), i32_(25600), f32(25600)
+        named = {"names": ("x", "at", "y"), "values": {"at": places}}
+        facts = executed(cubin, "picked", 100, 256, *args, **named).facts()
+        [load] = [a for a in facts.accesses if (a.kind, a.argument) == ("load", "x")]
+        assert load.anywhere is lost
+        if not lost:
+            assert load.program_bytes * load.fetched == pytest.approx(4 * 256 * 2.5, rel=0.25)  # by six blocks
+            assert facts.read_bytes - 4 * 25600 == pytest.approx(4 * 64000, rel=0.25)
+
+
+def test_a_small_table_at_unknown_places_is_in_l1(cubin: tuple[str, bytes]) -> None:
+    """All blocks of an SM read 128 numbers, which its L1 gets once."""
+    count = 256 * 16 * load(ARCH[cubin[0]]).sm_count
+    facts = executed(cubin, "looked_up", count // 256, 256, f32(128), carver.Tensor("int16", (count,)), f32(count),
+                     i32(127)).facts()  # fmt: skip
+    asked = facts.fetched_bytes("load") * facts.programs
+    assert asked > 30 * count and facts.sm_reuse[1][1] < 5 * count
+
+
+def test_lanes_of_known_atomics_meet_as_they_do(cubin: tuple[str, bytes]) -> None:
+    """Half of the lanes of each warp add to one number, the others each to one of its own: 16 turns at that sector and
+    the three beside it, and one at the others."""
+    lane = np.arange(25600)
+    at = np.where(lane % 2, 8 * (lane // 2), 0)
+    args = i32_(25600), f32(8 * 12800)
+    facts = executed(cubin, "added_at", 100, 256, *args, names=("at", "y"), values={"at": at}).facts()
+    alone = executed(cubin, "added_at", 100, 256, *args, names=("at", "y"), values={"at": 8 * (lane // 2)}).facts()
+    assert facts.atomic_turns > 0.9 and facts.atomic_crowd > 0.4
+    assert alone.atomic_crowd == 0.0
 
 
 def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> None:

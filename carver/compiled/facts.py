@@ -293,8 +293,6 @@ def gathered(
             at_once[i] = float(loop.trips.sum()) / done
     asides = tuple((float(n.mean()), aside.span) for n, aside in zip(passes.asides, machine.asides, strict=True))
     parts = (machine.straight, *spans)
-    widths = [int(kind.split()[-1]) for span in parts for kind in span.accesses if kind.startswith(ATOMIC)]
-    widest = max(widths, default=WORD_BYTES)
     stores = sum(n for span in parts for kind, n in span.accesses.items() if kind.startswith("store global "))
     behind = sum(span.stores_behind for span in parts) / max(stores, 1)
     steps = dict.fromkeys((a.loop for a in trace.accesses), 0.0)
@@ -316,8 +314,7 @@ def gathered(
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
         step_bytes=max(steps.values(), default=0.0),
-        **footprints(touched, arch, resident, dealt, widest, any(each.atomic_floats for each in parts),
-                     arch.vendor != "nvidia" or any(each.atomic_returned for each in parts)),
+        **footprints(touched, arch, resident, parts, dealt),
         **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
 
@@ -330,12 +327,13 @@ def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:
 
 
 def footprints(
-    touched: Touched, arch: Arch, resident: float, dealt: Mapping[str, Any], widest: int = WORD_BYTES,
-    adds: bool = False, waited: bool = True,
+    touched: Touched, arch: Arch, resident: float, code: Sequence[Span], dealt: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """The fields of `Facts` that say which bytes programs touch together; `dealt`: as `triton.Compiled` has them;
-    `widest`: bytes of a lane of the widest atomic in the code; `adds`: it adds floating-point numbers; `waited`: it
-    waits for what atomics give back, as far as is known, so that none is under way behind its end."""
+    """The fields of `Facts` that say which bytes programs touch together; `code`: all of it; `dealt`: as
+    `triton.Compiled` has them. Code that waits for what atomics give back has none under way behind its end."""
+    widths = [int(kind.split()[-1]) for span in code for kind in span.accesses if kind.startswith(ATOMIC)]
+    widest, adds = max(widths, default=WORD_BYTES), any(span.atomic_floats for span in code)
+    waited = arch.vendor != "nvidia" or any(span.atomic_returned for span in code)
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
     back = touched.returned_bytes

@@ -16,14 +16,15 @@ from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
 from ..binary import Binary
 from ..dealt import Lines
-from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, unevenness
-from ..footprint import Footprint, Touched
+from ..facts import SAMPLED, AccessFacts, Facts, LoopFacts, beyond, footprints, on_sm, unevenness
+from ..footprint import Touched
 from ..isa import sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
-from ..stretches import fetched
+from ..sectors import Sectors, sectors
+from ..stretches import anywhere, fetched
 from ..trace import Access, LoopTrace, Trace, sampled
 from .lanes import Array, Column, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
@@ -46,8 +47,8 @@ from .tiles import (
     walks,
 )
 
-DETAILED = 6
-"""Blocks of the grid of which all threads are run."""
+DETAILED, MEETING = 6, 32
+"""Blocks of the grid of which all threads are run: of atomics whose places are known so many as show how they meet."""
 MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
 EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
@@ -98,13 +99,15 @@ class Execution:
         self._seen: dict[tuple[Any, ...], float] = {}
         self.count, threads = math.prod(launch.grid), math.prod(launch.block)
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
+        meet = launch.told and any(op.kind == "global" and op.access == "atomic" for op in program.ops)
+        detailed = max(MEETING, -(-SAMPLED // threads)) if meet else DETAILED
         sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
-        places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * DETAILED + 1).astype(np.int64)[1::2])]
+        places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2])]
         self.even = self._evenly(code)
         if self.even is not None:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
-            places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, DETAILED).astype(np.int64)])]
-        chosen = np.arange(self.count) if self.count <= DETAILED else places
+            places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, detailed).astype(np.int64)])]
+        chosen = np.arange(self.count) if self.count <= detailed else places
         every = (*ACCESSES, *KEPT)
         self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
         sized(launch, program, self.detail)
@@ -173,14 +176,21 @@ class Execution:
         slots, run = max(int(self.arch.sm_count * resident), 1), self.even or self.wide
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         touched = Touched.of(trace, sizes)
-        near = footprints(touched, self.arch, resident, {})
-        present = min(max(int(resident), 1), max(self.count / self.arch.sm_count, 1.0))
-        alone, shared, live = self._shared(touched.loads, present)
-        moved = sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load") * self.count
-        near["near_bytes"] = moved * min(near["near_bytes"] / max(alone, 1.0), 1.0)
+        near = footprints(touched, self.arch, resident, [span for _, span in spans])
+        near |= on_sm(touched.loads, self.arch, min(resident, max(self.count / self.arch.sm_count, 1.0)))
+        moved, exact = (sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load" and a.anywhere <= lost)
+                        * float(self.count) for lost in (True, False))  # fmt: skip
+        # what blocks read for themselves at known places is what L1 was seen to ask for
+        known = replace(trace, accesses=[access for access in trace.accesses if not anywhere(access)])
+        loads = replace(touched.loads, trace=known, _waves={})
+        alone = loads.touched_by(np.arange(len(self.wide.block_ids))) * loads.scale
+        grown = 1.0 + (exact - alone) / max(near["sm_reuse"][0][1], 1.0)
         most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
-        reuse = tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"])  # no more than is asked for
-        near |= {"sm_bytes": moved * shared, "sm_live_bytes": live, "sm_reuse": (), "reuse": reuse}
+        near |= {
+            "near_bytes": min(near["near_bytes"] * grown, moved), "sm_bytes": min(near["sm_bytes"] * grown, moved),
+            "sm_reuse": tuple((live, float(read * grown)) for live, read in near["sm_reuse"]),
+            "reuse": tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"]),  # no more than asked for
+        }
         return Facts(
             grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
             tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
@@ -191,18 +201,6 @@ class Execution:
                                   for n, place in self.launch.places.items()}),
             notes=tuple(self._notes(reader, roles)),
         )  # fmt: skip
-
-    def _shared(self, loads: Footprint, present: float) -> tuple[float, float, float]:
-        """Bytes that blocks read, each for itself; what is left of them where the blocks that an SM has share what they
-        have in common; and what these read. Neighbours go to different SMs, so that what blocks far apart share counts.
-        """
-        block = np.arange(count := len(self.wide.block_ids))
-        many = min(APART, count)
-        far = block % (count // many)
-        own, together = loads.touched_by(block), loads.touched_by(far)
-        common = min(max(1.0 - together / max(own, 1.0), 0.0) * many / max(many - 1, 1), 1.0)
-        left = 1.0 - common * (1.0 - 1.0 / present)
-        return own * loads.scale, left, own / count * present * left
 
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
@@ -292,9 +290,10 @@ class Execution:
     def _sectors(self, code: Code) -> dict[int, float]:
         """Sectors that a warp's atomics touch, and its stores to arrays on the stack, by instruction, in the first
         warp: of atomics, those of all lanes if the others were like the ones that take part. Lanes that differ in
-        nothing but what is not known lie in rows of their own. On the stack the same words of all lanes are together,
-        so that lanes which differ in the word share no sector."""
-        found: dict[int, float] = {}
+        nothing but what is not known lie in rows of their own; of known ones that meet, `Facts.atomic_turns` says more.
+        On the stack the same words of all lanes are together, so that lanes which differ in the word share no sector.
+        """
+        found, met = dict[int, float](), {tile.index for tile in self.tiles if tile.anywhere and len(tile.drawn)}
         for index, events in by_instruction(self.detail, ("local",)).items():
             if self.program.ops[index].access == "store":
                 lanes, address = spread(events[-1])
@@ -307,7 +306,7 @@ class Execution:
                     found[index] = count * max(width_bytes(code.instructions[index].opcode) // WORD_BYTES, 1)
         for index, events in by_instruction(self.detail, ("global",)).items():
             column = events[0].values[0]
-            if self.program.ops[index].access != "atomic" or column is None:
+            if self.program.ops[index].access != "atomic" or column is None or index in met:
                 continue
             lanes, address = spread(events[0])
             if lost := not len(lanes):  # with 0 for what is not known
@@ -352,21 +351,26 @@ class Execution:
         for index, part in fresh.items():
             shares[owner.get(index, -1)].append(part)
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
-        shift = overlaps([(tile, found[tile.index]) for tile in self.tiles if found.get(tile.index) is not None])
-        joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile in self.tiles
-                            if (lies := found.get(tile.index)) is not None])  # fmt: skip
+        alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
+        shift, joined = overlaps(alike), stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
         scale, _ = self.shares()
         lines = self._lines()
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             executions = tile.executions * float(scale[self.program.block_of[tile.index]])
             asked, stride = executions * tile.tile_bytes * tile.mean, math.nan
+            own = Sectors()
+            if lies is not None and not lies.alike:
+                address, cut = tile.seen
+                own = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
+            width = self.program.ops[tile.index].width_bytes if tile.kind == "atomic" or lies is None else 1
             if lies is not None and tile.place is not None:
+                shape = (max(int(tile.tile_bytes // width), 1),)
                 accesses.append(Access(
-                    tile.kind, tile.path, tile.place.name, loop, (int(tile.tile_bytes),), 1.0, (1.0,), (None,),
-                    lies.start - float(shift.get(tile.index, 0)), lies.stride.astype(float),
-                    lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float),
-                    lies.times.astype(float), counted=True,
+                    tile.kind, tile.path, tile.place.name, loop, shape, float(width), (1.0,), (None,),
+                    (lies.start - float(shift.get(tile.index, 0))) / width, lies.stride / width,
+                    lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float), lies.times.astype(float),
+                    counted=True, placed=own, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
                 asked *= often[self.program.block_of[tile.index]]
@@ -374,17 +378,18 @@ class Execution:
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
             if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
                 unknown = np.full(blocks, math.nan)
-                width = self.program.ops[tile.index].width_bytes
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
+                drawn = whole_rows(tile.drawn, several * run) // width
                 accesses.append(Access(
-                    tile.kind, tile.path, tile.place.name, loop, (several, run), float(width),
-                    (math.nan, 1.0), (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
-                    np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True,
+                    tile.kind, tile.path, tile.place.name, loop, (several, run), float(width), (math.nan, 1.0),
+                    (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
+                    np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True, drawn=drawn,
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             together = joined.get(tile.index, tile.span_bytes)
             span_bytes = together if tile.kind == "load" else tile.span_bytes
-            if lies is not None and (share := fresh.get(tile.index)) is not None:  # the rest lies in L1
+            share = None if lies is None or own.by_chance else fresh.get(tile.index)
+            if share is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
                 stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
@@ -395,7 +400,7 @@ class Execution:
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
-                align_bytes=float(tile.align_bytes), anywhere=lies is None,
+                align_bytes=float(tile.align_bytes), anywhere=lies is None or own.by_chance,
                 touched=whole, fetched=whole, placed=exact, together_bytes=together,
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
@@ -442,6 +447,12 @@ def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Itera
             yield replace(loop, own=own, loops=inner)
         else:
             yield from inner
+
+
+def whole_rows(places: Array, length: int) -> Array:
+    """Those of whole warps that are whole rows of such a length as well."""
+    row = math.lcm(length, LANES)
+    return np.asarray(places[: len(places) // row * row])
 
 
 def work_of(run: Run) -> Array:

@@ -155,6 +155,11 @@ class Launch:
                 self._contents[address // SPACE] = np.ascontiguousarray(full, kind).reshape(-1).view(np.uint32)
         return address
 
+    @property
+    def told(self) -> bool:
+        """Whether the contents of any tensor are known."""
+        return bool(self._contents)
+
     def map(self, at: int, address: int) -> None:
         """Take the map at an address for one of the tensor at another."""
         place = self.places[address // SPACE]

@@ -50,6 +50,8 @@ class Tile:
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
     anywhere: the addresses are not known, at most of which tensor they are
+    drawn: of an atomic, known addresses of all lanes of a warp, one warp after the other
+    seen: addresses of each block's lanes in the executions that were looked at, sorted, and where each begins
     """
 
     index: int
@@ -71,6 +73,8 @@ class Tile:
     executions: float = 0.0
     anywhere: bool = False
     mean: float = 1.0
+    drawn: Array = ()
+    seen: tuple[Array, Array] = ((), ())
 
 
 def by_instruction(run: Run, kinds: Sequence[str]) -> dict[int, list[Event]]:
@@ -168,7 +172,7 @@ def spread_box(event: Event) -> Array:
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     path, width = _form(index, events, run)
     seen: list[tuple[Array, Array, Array]] = []  # threads and addresses of an execution, and where each block begins
-    sectors = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
+    touched = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
     place, outside = None, False
     for event in events:
         lanes, address = spread(event)
@@ -182,7 +186,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         where = launch.place_of(int(address[0]))
         place, outside = place or where, outside or where is None
         lanes_of_exact += len(lanes)
-        sectors += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
+        touched += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
         order = np.lexsort((address, slots))
         seen.append((run.tid[lanes[order]], address[order], begins(slots[order]) + int(lanes_of_exact) - len(lanes)))
         tiles_of_exact += len(seen[-1][2])
@@ -191,7 +195,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     if place is None:  # of shared memory, by a generic address
         return None
     threads, address, cut = (np.concatenate(each) for each in zip(*seen, strict=True))
-    firsts, last = address[cut], np.minimum(np.diff(address, append=0), width)
+    every_address, firsts, last = address, address[cut], np.minimum(np.diff(address, append=0), width)
     last[cut[1:] - 1] = last[-1] = width
     sizes = np.add.reduceat(last, cut).astype(float)
     most = int(np.argmax(sizes))
@@ -207,10 +211,12 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     end = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
     ends = (0, min(len(threads) // 2 + WARP // 2, end), end)
     picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
+    drawn = [_whole_warps(event, run) for event in events if kind == "atomic" and not event.walks]
     if kind == "atomic" and lanes_of_exact * width > sizes.sum():  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
             align_bytes=width, start=int(address[0]), executions=executions / len(run.block_ids), anywhere=True,
+            drawn=np.concatenate(drawn),
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     mean = float(sizes.mean()) / size * (lanes_of_all / executions) / (lanes_of_exact / len(sizes))
@@ -221,8 +227,15 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         units=units, unit_bytes=unit,
-        moved=SECTOR_BYTES * sectors / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
+        moved=SECTOR_BYTES * touched / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
+        seen=(every_address, cut), drawn=np.concatenate(drawn) if drawn else (),
     )  # fmt: skip
+
+
+def _whole_warps(event: Event, run: Run) -> Array:
+    """Addresses of the warps of which all lanes take part."""
+    lanes, address = spread(event)
+    return np.asarray(address[np.bincount(run.warp[lanes], minlength=1)[run.warp[lanes]] == run.warp_size])
 
 
 def _shares(events: Sequence[Event], picks: Mapping[int, int], run: Run) -> tuple[float, float]:
@@ -305,21 +318,26 @@ class Walks:
     kept: Array
     round: Array
     times: Array
+    alike: bool = field(default=True, kw_only=True)
+    """Whether tiles have one form; else the lowest known place of each counts."""
 
 
 def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
     """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
-    where nothing is known, or the tiles of many blocks are not of one form."""
+    where nothing is known, or those of stores and atomics are not of one form in many blocks."""
     shown: dict[int, tuple[Array, Array]] = {}
-    first = _starts(tile, events[0][0], run, shown) if events and tile.path != "descriptor" else None
+    first, alike = (_starts(tile, events[0][0], run, shown) if events and tile.path != "descriptor" else None), True
     if first is not None and len(first[0]):
         slot, start = run.slot[first[0]], first[1]
         cut = begins(slot)
         low, high = (f.reduceat(start, cut) for f in (np.minimum, np.maximum))
         again = run.program.block_of[tile.index] in run.program.looping
         near = 0.0 if again else SAME_FORM * max(map(abs, tile.offsets.values()))
-        if (high - low > near).mean() > OTHER_FORM:
+        alike = (high - low > near).mean() <= OTHER_FORM
+        if not alike and tile.kind != "load":
             return None
+        if not alike:
+            tile, shown = replace(tile, offsets=dict.fromkeys(tile.offsets, 0)), {}
     rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head, shown)]
     if not rows:
         return None
@@ -346,7 +364,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
         slot[cut], low, step, np.where(still, 1, total), mean, round_[cut], np.where(still, total, 1)
     )  # fmt: skip
     rest = (slot, start, stride, count, kept, round_, many)
-    return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)))
+    return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)), alike=alike)
 
 
 def _rows(
