@@ -12,14 +12,15 @@ import pytest
 
 import carver
 from carver.compiled import stretches
+from carver.compiled.atomics import queue, turns_at_l2
 from carver.compiled.dealt import lines, passed_on
-from carver.compiled.facts import AccessFacts, _atomic_turns, _queue, footprints
+from carver.compiled.facts import AccessFacts, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
-from carver.compiled.sectors import Sectors, laid_out, let_through, sectors
+from carver.compiled.sectors import Sectors, laid_out, layout, let_through, sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
@@ -431,7 +432,7 @@ def test_a_table_names_no_more_places_than_it_has_entries() -> None:
 def test_lanes_take_turns_on_the_words_that_a_division_gives_them(length: int, turns: float) -> None:
     """Of 32 lanes, `length` in a row add to one word: a sector of 8 words takes as many turns as one of them has."""
     access = replace(tiles(np.arange(0, 4096, 64) // length, (64,), (1,)), kind="atomic", coef=(1 / length,))
-    assert _atomic_turns([access], {}, {})[0] == pytest.approx(turns, rel=0.05)
+    assert turns_at_l2([access], {}, {})[0] == pytest.approx(turns, rel=0.05)
 
 
 @pytest.mark.parametrize(("elements", "turns"), [(4, 0.86), (32, 0.41)])
@@ -439,7 +440,7 @@ def test_lanes_without_an_element_meet_nobody(elements: int, turns: float) -> No
     """Of a warp on 64 counters at random: four lanes meet in 8 (1 - (7/8)^4) of its eight sectors, 0.83 of a sector
     each, and some on one word; 32 lanes work side by side in all."""
     access = replace(tiles(np.full(64, np.nan), (elements,), (np.nan,)), kind="atomic")
-    assert _atomic_turns([access], {"x": 256.0}, {})[0] == pytest.approx(turns, abs=0.03)
+    assert turns_at_l2([access], {"x": 256.0}, {})[0] == pytest.approx(turns, abs=0.03)
 
 
 def test_lanes_of_an_atomic_meet_by_the_elements_that_threads_have() -> None:
@@ -449,7 +450,7 @@ def test_lanes_of_an_atomic_meet_by_the_elements_that_threads_have() -> None:
     for drawn, threads, turns in ((at[0], (1, 32), 1.0), (at[0], (32, 1), 1.0), (at[1], (1, 32), 0.25),
                                   (at[1], (4, 8), 1.0), (at[1], (8, 4), 0.5 + 0.5)):  # fmt: skip
         access = replace(tiles(np.full(1, np.nan), (32, 32), (np.nan, np.nan)), kind="atomic", drawn=drawn.ravel())
-        assert _atomic_turns([access], {}, {"atomic 32x32": [[1, 1], threads, [1, 1]]})[0] == turns
+        assert turns_at_l2([access], {}, {"atomic 32x32": [[1, 1], threads, [1, 1]]})[0] == turns
 
 
 @pytest.mark.parametrize("widest, turns", [(4, 0.5), (8, 0.25), (16, 0.125)])
@@ -458,7 +459,7 @@ def test_an_atomic_takes_of_each_thread_what_its_instruction_is_wide(widest: int
     by pairs four words of a sector meet; by four all eight."""
     at = np.arange(64)[:, None] * 128 + np.arange(128)
     access = replace(tiles(np.full(64, np.nan), (1, 128), (0, 1)), kind="atomic", coef=(np.nan, 1.0), drawn=at.ravel())
-    assert _atomic_turns([access], {}, {"atomic 1x128": [[1, 4], [1, 32], [1, 1]]}, widest)[0] == turns
+    assert turns_at_l2([access], {}, {"atomic 1x128": [[1, 4], [1, 32], [1, 1]]}, widest)[0] == turns
 
 
 @pytest.mark.parametrize("widest, turns", [(4, 0.5), (16, 0.125)])
@@ -467,7 +468,7 @@ def test_rows_that_lie_flat_are_added_as_wide_as_the_code_does(widest: int, turn
     at = np.arange(64)[:, None] * 8192 + np.arange(4).repeat(32) * 512 + np.tile(np.arange(32), 4)
     access = replace(tiles(np.full(64, np.nan), (128,), (np.nan,)), kind="atomic", drawn=at.ravel())
     access = replace(access, pieces=(Piece(32, 1.0),))
-    assert _atomic_turns([access], {}, {"atomic 128": [[4], [32], [1]]}, widest)[0] == turns
+    assert turns_at_l2([access], {}, {"atomic 128": [[4], [32], [1]]}, widest)[0] == turns
 
 
 @pytest.mark.parametrize(("words", "turns"), [(1, 63 / 32), (4, 15 / 32), (32, 4 / 32), (8192, 1.0)])
@@ -476,7 +477,7 @@ def test_sums_of_floats_wait_for_the_one_before_them_in_their_sector(words: int,
     sectors side by side hide it, and words that nobody else adds to wait for nobody."""
     at = np.arange(64)[:, None] * 8192 * 32 + np.arange(32) * words // 32
     access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", drawn=at.ravel())
-    assert _atomic_turns([access], {}, {}, adds=True)[0] == pytest.approx(turns)
+    assert turns_at_l2([access], {}, {}, adds=True)[0] == pytest.approx(turns)
 
 
 def test_lanes_of_an_atomic_that_steps_evenly_have_what_is_dealt_to_them() -> None:
@@ -484,14 +485,14 @@ def test_lanes_of_an_atomic_that_steps_evenly_have_what_is_dealt_to_them() -> No
     four words, eight on each; with one element a thread they are on one."""
     access = replace(tiles(np.arange(0, 4096, 64), (128,), (1,)), kind="atomic", coef=(1 / 32,))
     for size, turns in ((4, 8 / 32), (1, 32 / 32)):
-        assert _atomic_turns([access], {}, {"atomic 128": [[size], [32], [4 // size]]})[0] == turns
+        assert turns_at_l2([access], {}, {"atomic 128": [[size], [32], [4 // size]]})[0] == turns
 
 
 @pytest.mark.parametrize("item_bytes", [4, 8])
 def test_words_of_64_bits_take_the_turns_of_32(item_bytes: int) -> None:
     """An H200 takes as long for either, at random places of a table of as many bytes (8 to 16,384 KiB)."""
     access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", item_bytes=item_bytes)
-    turns = _atomic_turns([access], {"x": 2.0**30}, {})[0]
+    turns = turns_at_l2([access], {"x": 2.0**30}, {})[0]
     assert turns * item_bytes / 4 == pytest.approx(1.0, rel=0.01)
 
 
@@ -500,43 +501,62 @@ def test_counters_of_two_tensors_spread_each_over_its_own_bytes() -> None:
     it; alone, or both of one size, each is even."""
     one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
     sizes = {"x": 4096.0, "y": 2.0**20}
-    turns, room, _ = _atomic_turns([one, other], sizes, {}, 4, sizes)
-    mine, theirs = (_atomic_turns([each], sizes, {}, 4, sizes)[0] for each in (one, other))
+    turns, room, _ = turns_at_l2([one, other], sizes, {}, 4, sizes)
+    mine, theirs = (turns_at_l2([each], sizes, {}, 4, sizes)[0] for each in (one, other))
     assert turns == pytest.approx((mine + theirs) / 2, rel=0.01)
     assert room == pytest.approx(4096 * (mine + theirs) / mine, rel=0.01)
     alike = dict.fromkeys("xy", 4096.0)
-    assert min(_atomic_turns([one, other], alike, {}, 4, alike)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
-    assert _atomic_turns([one], sizes, {}, 4, {"x": 4096.0})[1] == np.inf
+    assert min(turns_at_l2([one, other], alike, {}, 4, alike)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
+    assert turns_at_l2([one], sizes, {}, 4, {"x": 4096.0})[1] == np.inf
 
 
 def test_atomics_that_masks_let_through_seldom_crowd_seldom() -> None:
     """As many on each of two tensors of 4 KiB, but on one by two atomics, each for half of the numbers: it is even."""
     one, other = (replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", argument=name) for name in "xy")
     sizes, half = dict.fromkeys("xy", 4096.0), replace(other, kept=other.kept / 2)
-    assert min(_atomic_turns([one, half, half], sizes, {}, 4, sizes)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
+    assert min(turns_at_l2([one, half, half], sizes, {}, 4, sizes)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
 
 
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512
     access = replace(tiles(at, (16, 512), (0, 1)), kind="atomic", coef=(np.nan, 1.0))
-    assert _atomic_turns([access], {}, {})[1] > 2**20
+    assert turns_at_l2([access], {}, {})[1] > 2**20
 
 
 def test_a_sector_that_half_of_all_lanes_add_to_is_a_crowd() -> None:
     """As the ends of a range at which places that lie beyond it are kept: 16 of 32 lanes at the first word."""
     at = np.where(np.arange(64 * 32) % 2, np.random.default_rng(0).permutation(64 * 32) * 64, 0)
     access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", drawn=at)
-    turns, room, crowd = _atomic_turns([access], {}, {})
+    turns, room, crowd = turns_at_l2([access], {}, {})
     assert turns == pytest.approx(1.0, rel=0.05) and crowd == pytest.approx(0.5, rel=0.05)
     assert room == pytest.approx(2 * 512, rel=0.05)
+
+
+def test_of_small_tiles_of_atomics_more_are_looked_at() -> None:
+    """Each wave needs some that say where it crowds; of loads 32 say how their sectors lie."""
+    at = looked_up(np.arange(1 << 15)[::-1] ** 2 % 1009, Value(np.arange(1024) * 32.0, (1.0,)), (32,))
+    places = [layout(kind, at, None, (32,), 1024, None, 4)[2] for kind in ("atomic", "load")]
+    assert [len(each) for each in places] == [1024 * 32, 32 * 32]
+
+
+def test_each_wave_crowds_where_it_is() -> None:
+    """16 pictures one after another, half of the counts of each in its first run: as many meet there as run together.
+    A wave of which two tiles are looked at is taken with the next."""
+    draw, picture = np.random.default_rng(0), np.repeat(np.arange(16), 16)
+    at = picture[:, None] * 2**20 + np.where(np.arange(128) % 2, draw.integers(0, 128, (256, 128)), 0)
+    at += np.where(np.arange(128) % 2, 0, draw.permutation(256 * 128).reshape(256, 128) * 16)
+    access = replace(tiles(np.full(256, np.nan), (128,), (np.nan,)), kind="atomic", drawn=at.ravel())
+    for waves, times in ((picture, 1), (picture // 4, 4), ([0], 16), (np.arange(128), 1)):
+        room = turns_at_l2([access], {}, {}, waves=waves)[1]
+        assert room == pytest.approx(times * 2 * 512, rel=0.3)
 
 
 def test_rows_of_one_tile_are_no_crowd() -> None:
     """32 tiles of two rows of 256 numbers, each row its own: neighbours in a tile meet in a run, tiles do not."""
     at = np.random.default_rng(0).permutation(4096)[:64, None] * 256 + np.arange(256)
     access = replace(tiles(np.full(32, np.nan), (2, 256), (0, 1)), kind="atomic", coef=(np.nan, 1.0), drawn=at.ravel())
-    assert _atomic_turns([access], {}, {})[1] == np.inf
+    assert turns_at_l2([access], {}, {})[1] == np.inf
 
 
 def test_slices_of_l2_are_kept_busy_by_programs_that_run_together() -> None:
@@ -566,7 +586,7 @@ def test_atomics_of_programs_that_run_together_are_in_one_pass_of_a_loop(apart: 
     at = np.arange(8) * apart + np.random.default_rng(0).integers(0, 1024, (64, 8))
     access = replace(tiles(at.ravel(), (1024,), (np.nan,)), kind="atomic", loop=0)
     access = replace(access, program=np.repeat(np.arange(64.0), 8))
-    asked, found = _queue(Trace((64, 1, 1), 64, ((0, 64),), accesses=[access]), 4, queued)
+    asked, found = queue(Trace((64, 1, 1), 64, ((0, 64),), accesses=[access]), 4, queued)
     assert asked == 8 * 32 and found == pytest.approx(near, rel=0.1)
 
 

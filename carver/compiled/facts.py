@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,12 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
-from .dealt import dealt_as, instructions, lines, passed_on
+from .atomics import WORD_BYTES, met
+from .dealt import dealt_as, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
 from .stretches import (
-    LANES,
     Stretch,
     align_bytes,
     anywhere,
@@ -32,28 +31,11 @@ from .stretches import (
     lanes_bytes,
     merged,
     reached,
-    scattered,
     tile_elements,
 )
 from .trace import Access, LoopTrace, Trace
-from .values import SECTOR_BYTES
 
-SAMPLED, RUN_BYTES, APART, WORD_BYTES, ATOMIC = 2048, 512, 64, 4, "atomic global "
-"""Places of atomics that say how they meet; bytes that one slice of L2 has in a row; elements from one piece of places
-that were loaded to the next, at least a sector."""
-EVEN = 0.999
-"""Share of the bytes of all tensors: no less is a difference."""
-QUEUED = 256
-"""Instructions of warps, of each SM, whose atomics are still on their way to L2 when their programs have ended. Source:
-sums of sorted segments on an H100 (`sparse_sorted` in `forms.jsonl.gz`, tests/data/h100): blocks of 128 to 4,096, of
-which 64 to 384 instructions of an SM are resident, take what meets on the words of 230 to 290 more."""
-RUN_WORDS, FOLLOWS = RUN_BYTES // WORD_BYTES, 2
-"""Turns after which a slice begins the next sum of floating-point numbers in the same sector; it works off meanwhile
-what else the instruction has in a run. Source: an H200. 32 lanes at random words of a sector take 24.7 clocks (10.2 of
-integers), of four sectors side by side 14.4 (14.2; `atomics.jsonl`); pairs of atoms of which 32 in a row have one in
-common take 3.4 clocks a lane (`pair_forces` in `fourteenth.jsonl.gz`)."""
-CROWD = 5
-"""Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance."""
+ATOMIC = "atomic global "
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
@@ -337,147 +319,23 @@ def footprints(
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
     back = touched.returned_bytes
-    turns, busy_bytes, crowd = _atomic_turns(
-        atomics.trace.accesses, atomics.sizes, dealt, widest, atomics.distinct, adds
-    )
-    queued = 0.0 if waited else float(QUEUED * arch.sm_count)
-    asked, near = _queue(atomics.trace, widest, queued / min(slots, math.prod(atomics.trace.grid)))
-    under_way = slots + int(queued / max(asked, 1.0))
-    together, busy_bytes = near * atomics.waves(under_way).live_bytes, near * busy_bytes
-    if anywhere := atomics.anywhere(under_way):  # programs that run together may add to a part of each tensor alone
-        busy_bytes *= max(each / size for _, size, each in anywhere)
-        together = max(together, near * sum(each for *_, each in anywhere))
-    busy_bytes = min(busy_bytes, together)
+    atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, waited)
     return {
         "read_bytes": sum(reads.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes - back, "live_bytes": touched.all.waves(slots).live_bytes,
         "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
-        "atomic_bytes": min(changed, busy_bytes), "atomic_turns": turns, "atomic_crowd": crowd,
+        "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": atomics.anywhere(slots),
     }  # fmt: skip
-
-
-def _queue(trace: Trace, widest: int, queued: float) -> tuple[float, float]:
-    """Instructions of a warp by which a program's atomics reach L2; and of what they work on, the share that those do
-    which are under way together: programs of a wave are in one pass of a loop, and in as many before it as `queued`
-    instructions of each hold. Source: votes for lines on an H200 (`vote_lines` in `ninth.jsonl.gz`), which take as long
-    as the counters of 2 to 6 of 32 or 90 angles explain, the longer the more points programs that run have together."""
-    asked, near = [0.0], [1.0]
-    for a in (each for each in trace.accesses if each.kind == "atomic"):
-        own = max(math.prod(a.shape) * a.item_bytes / widest / LANES, 1.0)
-        asked.append(float((a.count * a.times).sum()) * own / trace.programs)
-        near.append(1.0)
-        passes = np.bincount(a.program.astype(np.int64), minlength=1)
-        if a.loop >= 0 and passes.min() == passes.max() > 1 and (a.count == 1).all() and np.isfinite(a.start).all():
-            at = a.start[np.argsort(a.program, kind="stable")].reshape(-1, passes[0])
-            near[-1] = min((1.0 + queued / own) * float(np.ptp(at, axis=0).mean() / max(np.ptp(at), 1.0)), 1.0)
-    return sum(asked), float(np.average(near, weights=asked)) if sum(asked) else 1.0
 
 
 def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
     """The fields that say which bytes programs of an SM share."""
     *more, (live, read) = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
     return {"sm_bytes": read, "sm_live_bytes": live, "sm_reuse": tuple(more)}
-
-
-def _atomic_turns(
-    accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
-    added: Mapping[str, float] = MappingProxyType({}), adds: bool = False,
-) -> tuple[float, float, float]:
-    """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
-    would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
-    tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
-    as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
-    each program's tile is known, these are taken for all; else all places are alike. `adds`: floating-point numbers."""
-    drawn, means, weights, rooms, crowds = np.random.default_rng(0), [], [], [], []
-    for access in accesses:
-        if access.kind != "atomic":
-            continue
-        lost = scattered(access) or not np.isfinite(access.start).all()
-        places: Any = access.start[np.isfinite(access.start)]
-        if len(places) < SAMPLED and lost:
-            size = sizes.get(access.argument or "", math.inf) / access.item_bytes
-            places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
-        lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
-        run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
-        own = dealt.get(dealt_as(access), ())
-        if len(access.drawn):
-            places, run = access.drawn.astype(np.int64).reshape(-1, math.prod(access.shape)), 1
-            if len(own):
-                places = places[:, np.argsort(instructions(access, own, widest), kind="stable")]
-            lanes_at = places.reshape(-1, lanes)
-        elif lost:
-            places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run, None]
-            lanes_at = (places + np.arange(run)).reshape(len(places), -1)[:, :lanes]
-        else:
-            within = _lanes_at(access, own, widest)[:, :lanes]
-            places = places[: max(SAMPLED // len(within), 1)].astype(np.int64)
-            lanes_at = (places[:, None, None] + within).reshape(-1, lanes)
-        words = lanes_at * int(access.item_bytes) // 4
-        words -= words.min(initial=0) // RUN_WORDS * RUN_WORDS
-        span = (int(words.max(initial=0)) // RUN_WORDS + 1) * RUN_WORDS
-        each, times = np.unique(words + np.arange(len(words))[:, None] * span, return_counts=True)  # each warp its own
-        sector = np.flatnonzero(np.diff(each // 8, prepend=-1))
-        most = np.maximum.reduceat(times, sector)
-        if adds:
-            run_of = np.flatnonzero(np.diff(each[sector] // RUN_WORDS, prepend=-1))
-            most = np.maximum(np.add.reduceat(most, run_of), FOLLOWS * np.maximum.reduceat(most, run_of) - 1)
-        each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
-        means.append(float(most.sum()) / max(words.size * each_words, 1))
-        programs, some = access.count * access.times, access.kept > 0  # those that have any run together
-        kept = float((programs * access.kept).sum()) / max(float(programs[some].sum()), 1e-9)
-        weights.append(float(programs.sum()) * kept * math.prod(access.shape) * each_words)
-        rooms.append(added.get(access.argument or "", math.inf))
-        crowds.append(0.0)
-        if len(lanes_at) * lanes >= SAMPLED and (len(access.drawn) or (lost and np.isfinite(access.start).all())):
-            at_bytes = lanes_at[:, :: run] * int(access.item_bytes)
-            warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
-            tile = np.arange(len(at_bytes)) // warps
-            if share := _busiest(at_bytes // RUN_BYTES, tile):
-                rooms[-1] = min(rooms[-1], RUN_BYTES / share)
-            crowds[-1] = _busiest(at_bytes // SECTOR_BYTES, tile)
-    turns = np.array(means) * weights
-    atomics = [access.argument for access in accesses if access.kind == "atomic"]
-    meet = dict.fromkeys(atomics, 0.0)  # no run is of two tensors
-    for name, met in zip(atomics, turns / np.maximum(rooms, RUN_BYTES), strict=True):
-        meet[name] += float(met)
-    busiest = max(meet.values(), default=0.0)
-    room = float(turns.sum()) / busiest if busiest else math.inf
-    uneven = room < EVEN * (sum(added.values()) or math.inf)
-    crowd = float((turns * crowds).max(initial=0.0) / max(turns.sum(), 1e-9))
-    return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf), crowd
-
-
-def _busiest(places: Any, tile: Any) -> float:
-    """Share of the second half of a sample that is at the busiest place of the first, for how often others meet there
-    is no selection; 0 if few do."""
-    each, times = np.unique(places[tile % 2 == 0], return_counts=True)
-    rest, tile = places[tile % 2 == 1], tile[tile % 2 == 1]
-    met = rest == each[np.argmax(times)]
-    return float(met.mean()) if len(np.unique(tile[met.any(axis=1)])) >= CROWD else 0.0
-
-
-def _lanes_at(access: Access, dealt: Sequence[Sequence[int]] = (), widest: int = WORD_BYTES) -> Any:
-    """Where the lanes of each instruction are, from the first element of a tile on: as elements are dealt out to them,
-    where these step evenly. Else of one, neighbours along the dimension of the least step, several rows of it where
-    they are short. Pieces that places were loaded in are a sector apart."""
-    if len(dealt) and np.isfinite(access.coef).all():
-        order = np.argsort(instructions(access, dealt, widest), kind="stable")
-        every = np.floor(np.tensordot(access.coef, np.indices(access.shape), 1)).ravel()
-        return every[order].reshape(-1, min(len(order), LANES)).astype(np.int64)
-    steps = list[tuple[float, Any]]()
-    for c, n, piece in zip(access.coef, access.shape, access.pieces, strict=True):
-        along: Any = np.arange(min(n, LANES))
-        cut = piece is not None and math.isnan(c)
-        lies = along % piece.length * piece.step + along // piece.length * APART if piece and cut else c * along
-        steps += [(abs(float(lies[1])), lies)] if n > 1 else []
-    at: Any = np.zeros(1)
-    for _, along in sorted(steps, key=lambda each: each[0], reverse=True):
-        at = (at[:, None] + along).ravel()
-    return np.floor(np.resize(at, LANES)).astype(np.int64)[None]
 
 
 def unevenness(work: FloatArray, slots: float) -> float:

@@ -278,7 +278,7 @@ class Footprint:
         program, beside = (np.concatenate([getattr(g, n)[g.anywhere] for g in groups]) for n in ("program", "beside"))
         if not np.isfinite(beside).all():
             return 1.0
-        wave = (self._wave_of(at_once) if together is None else together)[program.astype(np.int64)]
+        wave = (self.wave_of(at_once) if together is None else together)[program.astype(np.int64)]
         columns, which, times = np.unique(beside, return_inverse=True, return_counts=True)
         pairs = np.unique(wave * len(columns) + which)
         (begin, end), all_ = self.trace.ranges[-1], math.prod(self.trace.grid)
@@ -290,7 +290,7 @@ class Footprint:
         part = len(pairs) / len(np.unique(pairs // len(columns))) / every
         return float(max(part, min(at_once / all_, 1.0)))
 
-    def _wave_of(self, at_once: int) -> Any:
+    def wave_of(self, at_once: int) -> Any:
         """Of each program that was evaluated, in which wave it is."""
         wave = np.zeros(self.trace.programs, np.int64)
         for begin, end in self.trace.ranges:

@@ -231,7 +231,8 @@ def layout(
     pieces, loaded = pointer.pieces, kind == "load"
     if not any(pieces):
         pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes)
-    few = min(max(FEW_ELEMENTS // math.prod(extents), FEW_LANES), SAMPLED_LANES) if loaded else SAMPLED_LANES
+    few = FEW_ELEMENTS // math.prod(extents)  # of an atomic more, which say where those that run together meet
+    few = min(max(few, FEW_LANES), SAMPLED_LANES) if loaded else max(few, SAMPLED_LANES)
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
     placed = sectors(tiles, mask, item_bytes, extents) if loaded else Sectors()
     if walked is not None and placed.sector_bytes:
