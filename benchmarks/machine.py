@@ -46,10 +46,11 @@ from carver.cost.models.compiled import (  # noqa: E402
     _beyond_frames,
     price_compiled,
     priors,
+    read_anywhere,
     shape_of,
 )
 from carver.cost.models.l1 import l1_bytes, not_in_l1  # noqa: E402
-from carver.cost.traffic import again_beyond, beyond, different, lost_share, reused_share  # noqa: E402
+from carver.cost.traffic import again_beyond, different, lost_share, reused_share  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
 NEAR, FAR = 0.01, 0.15
@@ -99,7 +100,7 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     usable = float(reused_share(arch, k)) * arch.l2_bytes
     again = facts.again_bytes * lost_share(facts.live_bytes, usable) + again_beyond(facts.reuse, usable)
     even = facts.read_bytes - sum(different(*each) for *each, _ in facts.anywhere) + again
-    dram = max(even, 0.0) + sum(beyond(*each, usable) for each in facts.anywhere)
+    dram = max(even, 0.0) + sum(read_anywhere(facts, arch, k, usable))
     asked = facts.fetched_bytes("load") * grid
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
     frames = _beyond_frames(facts, arch, facts.resident, l1_bytes(facts, arch))  # of the stack, beyond L1

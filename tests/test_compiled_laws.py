@@ -25,6 +25,7 @@ from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, fits, price_compiled
 from carver.cost.models.l1 import answered, not_in_l1
+from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -226,6 +227,23 @@ def test_each_pass_of_the_port_takes_a_clock() -> None:
     busy = span(pipe_clk={"issue": 10.0, "lsu": 10_000.0})
     _, found = price_compiled([facts(grid=(8 * H100.sm_count, 1, 1), straight=busy, resident=4.0, warps=1)], H100)
     assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
+
+
+def test_what_lies_anywhere_shares_l2_with_what_passes() -> None:
+    """Of 80 MB asked of 20 MB at random each is fetched once where 30 MB have room; another such table, or 60 MB that
+    pass, push it out in part; each byte that lies in one half alone takes less room."""
+    table, mib = (80.0 * MIB, 20.0 * MIB, 20.0 * MIB), 30.0 * MIB
+    [alone] = beyond([table], [1.0], 0.0, mib)
+    assert alone == pytest.approx(different(*table[:2]))
+    [passed] = beyond([table], [1.0], 60.0 * MIB, mib)
+    one, other = beyond([table, table], [1.0, 1.0], 0.0, mib)
+    [held] = beyond([table], [0.6], 60.0 * MIB, mib)
+    assert one == other and min(one, passed) > 1.05 * alone and alone <= held < passed
+    # of twice what has room, half of the later looks find nothing: of 640 MB, all that 60 MB were not asked meanwhile
+    [half] = beyond([(640.0 * MIB, 60.0 * MIB, 60.0 * MIB)], [1.0], 0.0, mib)
+    assert half == pytest.approx(320.0 * MIB, rel=0.03)
+    [near] = beyond([(640.0 * MIB, 640.0 * MIB, 4.0 * MIB)], [1.0], 60.0 * MIB, mib)  # looked at bit by bit
+    assert near == pytest.approx(different(640.0, 640.0) * MIB)
 
 
 def test_atomics_behind_the_loops_of_one_wave_follow_them() -> None:

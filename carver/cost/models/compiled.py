@@ -464,11 +464,20 @@ def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, o
     placed = [a for a in loads if not a.anywhere]
     pages = _pages([a for a in loads if a.anywhere], arch, k)
     lost = 0.0
-    for asked, size, live in f.anywhere:  # where all of it fits, pages are read before they are closed
-        found = beyond(asked, size, live, usable_bytes) * pages
-        lost += min(found, size) if live <= usable_bytes else found
     even = max(f.read_bytes - once + again, 0.0)
+    for (asked, size, live), read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
+        first = different(asked, size)  # where all of it fits, pages are read before they are closed
+        lost += (min(first * pages, size) if live <= usable_bytes else first * pages) + (read - first) * pages
     return even * _pages(placed, arch, k) + own * _pages(placed, arch, k, DRAM_BYTES) + lost
+
+
+def read_anywhere(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> list[float]:
+    """Bytes from beyond a cache, of each of `Facts.anywhere`. Where L2 is two halves, both keep what is read, and one
+    what is stored or added to: that takes less of the room for what is read."""
+    once = float(reused_share(arch, k) / reused_share(arch.replace(l2_copies=1), k))
+    copies = [once if each in f.atomics_anywhere else 1.0 for each in f.anywhere]
+    passing = max(f.read_bytes - sum(different(*each) for *each, _ in f.anywhere), 0.0)
+    return beyond(f.anywhere, copies, passing + once * f.written_bytes, usable_bytes)
 
 
 def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
@@ -478,7 +487,8 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     usable = float(reused_share(arch, k)) * arch.l2_bytes
     atomics = [a for a in f.accesses if a.kind == "atomic"]
     once = sum(different(*each) for *each, _ in f.atomics_anywhere)
-    lost = sum(beyond(*each, usable) for each in f.atomics_anywhere)
+    read = dict(zip(f.anywhere, read_anywhere(f, arch, k, usable), strict=True))
+    lost = sum(read.get(each, 0.0) for each in f.atomics_anywhere)
     even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch, usable) + again_beyond(f.rewritten, usable)
     own = even + lost * _pages([a for a in atomics if a.anywhere], arch, k)
     return max(own, min(max(f.read_bytes + f.written_bytes - usable, 0.0), DIRTY * arch.l2_bytes))
