@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -33,6 +34,7 @@ from carver.cost.models.compiled import (
     priors,
     shape_of,
 )
+from carver.ranking.kernel import LOOSE, SETTLED
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -877,6 +879,37 @@ def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
     facts = [replace(counted(256, 2), atomic_bytes=float(size)) for size in (128, *measured)]
     l2 = price_compiled(facts, H100)[1].rows["L2"]
     assert l2[0] / l2[1:] == pytest.approx([*measured.values()], rel=0.23)
+
+
+def test_a_kernel_that_nobody_timed_has_the_band_of_those_that_were() -> None:
+    """Wider where places are not settled, where the device was not measured, and where it is another vendor's."""
+    copied = {"args": {"x_ptr": half(1 << 20), "y_ptr": half(1 << 20), "n": 1 << 20}, "grid": (1 << 10,)}
+    rankings = [carver.rank_kernel(kernels.copy, [{"BLOCK": 1024}], arch=arch, **copied)
+                for arch in ("h200", "gh200_96", "rtx_4090", "mi300x")]  # fmt: skip
+    bands = [(math.log(low / hint.predicted_ms), math.log(high / hint.predicted_ms))
+             for hint in (ranking[0] for ranking in rankings) for low, high in [hint.band_ms]]  # fmt: skip
+    assert bands[0] == pytest.approx(SETTLED)
+    assert [low for low, _ in bands] == sorted((low for low, _ in bands), reverse=True)
+    assert [high for _, high in bands] == sorted(high for _, high in bands)
+    said = [ranking[0].calibrated.partition(":")[0] for ranking in rankings]
+    assert said == ["this kernel not measured", "same family", "this device not measured", "this device not measured"]
+    args = {"x": carver.Tensor("int32", (1 << 20,)), "y": carver.Tensor("int32", (64,))}
+    added = carver.rank_kernel(kernels.counted, [{"BLOCK": 256, "BINS": 64}], args=args, grid=(1 << 12,), arch="h200")
+    low, high = added[0].band_ms
+    assert (low, high) == pytest.approx([added[0].predicted_ms * math.exp(side) for side in LOOSE])
+    assert str(added).count("80 % of measured times within") == 1
+
+
+def test_four_of_five_times_of_other_packages_were_in_the_band() -> None:
+    """All were predicted before they were timed (`packages_third.jsonl.gz`). The band is of those near the best."""
+    held = total = 0
+    with gzip.open(DATA / "h200" / "packages_third.jsonl.gz", "rt") as file:
+        for row in map(json.loads, file):
+            pairs = [(a, b) for a, b in zip(row["predicted_ms"], row["measured_ms"], strict=True) if a and b]
+            near = [math.log(b / a) for a, b in pairs if a <= 1.5 * min(pairs)[0]]
+            held += sum(SETTLED[0] <= error <= SETTLED[1] for error in near)
+            total += len(near)
+    assert total > 600 and 0.75 < held / total < 0.87
 
 
 @pytest.mark.slow
