@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heapreplace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
