@@ -14,9 +14,10 @@ import numpy as np
 
 from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ...base.errors import CompileError
+from ..atomics import SAMPLED
 from ..binary import Binary
 from ..dealt import Lines
-from ..facts import SAMPLED, AccessFacts, Facts, LoopFacts, beyond, footprints, on_sm, unevenness
+from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, on_sm, unevenness
 from ..footprint import Touched
 from ..isa import sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
