@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -21,11 +22,13 @@ from carver.compiled.execution.lanes import Column, distinct, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.program import Program, passing_by
+from carver.compiled.execution.roles import TABLE_CLK
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
+from carver.compiled.isa.rates import width_bytes
 from carver.cost.models.compiled import shape_of
 
 SOURCE = """
@@ -101,6 +104,11 @@ extern "C" __global__ void looked_up(const float* x, const short* at, float* y, 
 extern "C" __global__ void added_at(const int* at, float* y) {
     atomicAdd(y + at[blockIdx.x * 256 + threadIdx.x], 1.0f);
 }
+__constant__ float few[256], many[1024];
+#define WALKS(held, count) float total = threadIdx.x; for (int k = 0; k < count; ++k) total = total * 0.5f + held[k]; \
+    y[blockIdx.x * 256 + threadIdx.x] = total
+extern "C" __global__ void walks_few(float* y) { WALKS(few, 256); }
+extern "C" __global__ void walks_many(float* y) { WALKS(many, 1024); }
 __constant__ int table[64];
 extern "C" __global__ void tabled(float* y, int n) {
     float total = 0;
@@ -972,6 +980,22 @@ def test_a_pointer_through_shared_memory_is_of_a_tensor(cubin: tuple[str, bytes]
     of = executed(cubin, "pointers", 1, 32, *args, names=("table", "at", "y"))
     [access] = [access for access in of.facts().accesses if access.anywhere]
     assert (access.argument, access.program_bytes) == ("table", 128.0)
+
+
+def test_constants_beyond_their_cache_are_fetched_by_each_warp(cubin: tuple[str, bytes]) -> None:
+    """An H200 takes 5.65 ms for points in a polygon of 4,800 bytes (`languages_sixth.jsonl.gz`), 1.6 without that."""
+    def held(name: str, blocks: int) -> float:
+        facts = executed(cubin, name, blocks, 256, f32(256 * blocks)).facts()
+        return sum(loop.trips * loop.span.pipe_clk.get("constants", 0.0) for loop in facts.loops) * facts.warps
+
+    code = codes(cubin[1])["walks_many"].instructions
+    reads = [each for each in code if re.search(r"c\[0x3\]\[UR\d+", each.operands)]
+    sms = load(ARCH[cubin[0]]).sm_count
+    assert held("walks_few", 8 * sms) == 0.0
+    if reads:  # else by registers of lanes
+        every = 8 * TABLE_CLK * 1024 * 4 / width_bytes(reads[0].opcode)
+        assert 0.7 * every < held("walks_many", 8 * sms) < every
+        assert held("walks_many", sms) < 0.25 * every  # a lone block's warps find what others of it just read
 
 
 def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) -> None:

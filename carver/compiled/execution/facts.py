@@ -139,7 +139,11 @@ class Execution:
         rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
         scale, most = self.shares()
         passes = self.detail.passes.mean(axis=1) * scale[:, None]
-        reader = Reader(self.code, self.detail, passes, rate)
+        held = self.code.resources
+        warps, registers = passes.shape[1], max(held.registers, 1)
+        fitting, columns = blocks_that_fit(self.arch, warps, self.shared_bytes, registers), self.detail.tensor_columns
+        resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
+        reader = Reader(self.code, self.detail, passes, rate, min(resident, self.count / self.arch.sm_count))
         roles = reader.roles()
         lead, critical = leading(roles)
         count = len(critical)
@@ -166,10 +170,6 @@ class Execution:
         straight = replace(lead.straight, **reader.demand(reader.straight, 1.0, count))
         spans = [*((loop.trips, loop.span) for loop in loops), *asides, (1.0, straight)]
         flops = sum(t * (count * sum(s.matrix.values()) + sum(s.block_matrix.values())) for t, s in spans)
-        held = self.code.resources
-        warps, registers = reader.warps, max(held.registers, 1)
-        fitting, columns = blocks_that_fit(self.arch, warps, self.shared_bytes, registers), self.detail.tensor_columns
-        resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
         rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
         once = {-1: (1.0, (straight.alone_clk[1] - straight.alone_clk[0]) / rise)}

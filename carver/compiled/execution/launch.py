@@ -87,6 +87,7 @@ class Launch:
         self.unsized: set[int] = set()
         """Addresses of those whose boxes are not known yet."""
         self.banks = dict(kernel.banks)
+        self._tables = sorted(kernel.constants.values())
         if self.sm:
             self._fill(kernel, binary.constants)
 
@@ -181,6 +182,12 @@ class Launch:
     def place_of(self, address: int) -> Place | None:
         """The tensor that an address, or that of a tensor map, belongs to."""
         return self.places.get(self._maps.get(address, address) // SPACE)
+
+    def table_bytes(self, bank: int, offset: int) -> int:
+        """Of the symbol in constant memory to which a place belongs; of bank 0, the launch's own, none."""
+        ends = [start for held, start in self._tables if held == bank]
+        first = max((start for start in ends if start <= offset), default=0)
+        return min((start for start in ends if start > offset), default=len(self.banks.get(bank, b""))) - first
 
     def constant(self, bank: int, offsets: Column) -> Column | None:
         """Words of constant memory at offsets in bytes."""

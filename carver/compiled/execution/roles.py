@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +16,22 @@ from ..isa.rates import Matrix
 from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
 from .lanes import Array
 from .leaps import Event
+from .operands import CONSTANT
 from .run import IN_BLOCK, Run
 
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which roles are compared."""
 OFTEN = 0.5
 """Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
+
+TABLE_BYTES, TABLE_CLK = 2040, 25.0
+"""Of a table in constant memory that warps walk through by uniform registers, more than the cache of an SM holds beside
+the launch's arguments, and clocks of the SM that each read then takes. Source: 2 KiB (arXiv 1804.06826);
+sums of delays on an H100, points in polygons and potentials of atoms (`languages_sixth.jsonl.gz` and `_eighth` in
+tests/data/h200) take 20 to 39 clocks for each read of a table of 2,048 bytes and more, 7.4 for all else at 384."""
+IN_STEP = 4.0
+"""Blocks of an SM whose warps, in step as they began, find part of what others just read of such a table: of all reads,
+two blocks miss two fifths, four two thirds, eight seven in eight. Source: the same."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,10 @@ class Reader:
     """The code of a block, with the passes of each basic block by warp in the mean block of the grid.
 
     passes: (basic blocks, warps)
+    present: blocks that an SM has
     """
 
-    def __init__(self, code: Code, run: Run, passes: Array, rate: Mapping[Matrix, float]) -> None:
+    def __init__(self, code: Code, run: Run, passes: Array, rate: Mapping[Matrix, float], present: float) -> None:
         self.code, self.run, self.passes, self.rate = code, run, passes, rate
         self.table = rates.table(code.isa)
         self.block_of = np.array(run.program.block_of)
@@ -72,6 +84,7 @@ class Reader:
         self._turns = {n for n, each in enumerate(run.blocks) if each.last is not None and each.last.kind == "turns"}
         """Blocks that lanes of a warp go through one by one."""
         self._waits = [event for event in run.log if event.kind == "wait"]
+        self._tables, self._table_clk = set(_walked(code, run)), TABLE_CLK * -math.expm1(-present / IN_STEP)
 
     def roles(self) -> list[Role]:
         pattern = (self.passes > 0).T
@@ -157,6 +170,8 @@ class Reader:
                 numbers[name] += warp * getattr(asked, name)
             numbers["block_factor_bytes"] += block * asked.block_factor_bytes
             numbers["bulk"] += block * sum(asked.bulk.values())
+            if looked_up := len(self._tables.intersection(members)):
+                parts["pipe_clk"]["constants"] += warp * looked_up * self._table_clk
             for name in ("pipe_clk", "bytes"):
                 for key, amount in getattr(asked, name).items():
                     parts[name][key] += warp * amount
@@ -169,6 +184,14 @@ class Reader:
 
 
 PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
+
+
+def _walked(code: Code, run: Run) -> Iterator[int]:
+    """Instructions that read a large table in constant memory at a uniform register."""
+    for i, each in enumerate(code.instructions):
+        found = CONSTANT.match(each.operands.split(", ")[-1]) if each.mnemonic in ("ULDC", "LDCU") else None
+        if found and found[3] and run.launch.table_bytes(int(found[2], 16), int(found[4] or "0", 16)) > TABLE_BYTES:
+            yield i
 
 
 def _places(event: Event) -> set[int]:
