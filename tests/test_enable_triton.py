@@ -198,14 +198,16 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         raise CompileError(f"no {place}")
 
     began = time.monotonic()
-    pool = Forks(build, H100, processes=4, hurry=True)
+    pool = Forks(build, H100, processes=4, hurry=4)
     said = {key: reply["refused"] for key, reply in pool.replies({str(i): pool.request(i) for i in range(4)})}
     assert time.monotonic() - began < 20
     assert said["0"] == "no 0" and "not compiled within" in said["3"]
-    assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=True).filled(4) == [0, 1, 2]
+    assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=4).filled(4) == [0, 1, 2]
+    with Forks(lambda place: time.sleep(4 if place == 3 else 0.01), H100, 4, hurry=40) as part:  # of a long list
+        assert part.filled(4) == [0, 1, 2, 3]
     # a few processes are started within a fifth of the time
-    assert Forks(lambda place: time.sleep(12 if place == 3 else 4), H100, 4, hurry=True).filled(4) == [0, 1, 2]
-    assert Forks(lambda place: time.sleep(5 if place == 3 else 4), H100, 4, hurry=True).filled(4) == [0, 1, 2, 3]
+    assert Forks(lambda place: time.sleep(12 if place == 3 else 4), H100, 4, hurry=4).filled(4) == [0, 1, 2]
+    assert Forks(lambda place: time.sleep(5 if place == 3 else 4), H100, 4, hurry=4).filled(4) == [0, 1, 2, 3]
 
 
 @pytest.mark.slow

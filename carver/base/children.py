@@ -40,11 +40,11 @@ class Crew:
 
     def replies(
         self, jobs: Mapping[str, Mapping[str, Any]], seconds: float, doing: str,
-        bound: Callable[[Sequence[float]], float] = lambda took: float("inf"),
+        bound: Callable[[Sequence[float]], float] = lambda took: float("inf"), took: list[float] | None = None,
     ) -> Iterator[tuple[str, Reply, str]]:  # fmt: skip
         """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
-        times that others took. [s]"""
-        waiting, took = list(jobs)[::-1], list[float]()
+        times that others took, which are added to `took`. [s]"""
+        waiting, took = list(jobs)[::-1], [] if took is None else took
 
         def give() -> None:
             if waiting:

@@ -272,14 +272,14 @@ class Copies:
     """Has each request answered in a copy of this process: by `answer`, in so many at a time. One copy is made of this
     process, whose threads may hold locks that no copy of theirs would release; it has none of them, and makes the
     copies that answer, of which each takes request after request. `beside` does what else is needed, at the same time.
-    With `hurry`, what takes far longer than the rest of the requests is given up.
+    `hurry`: of so many that will be compiled, what takes far longer than half of them is given up.
 
     Within a `with` block all copies stay for the next requests: of a process of a gigabyte each costs a tenth of a
     second.
     """
 
     def __init__(
-        self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: bool = False,
+        self, answer: Callable[[Request], Reply], processes: int | None = None, hurry: int = 0,
         beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.answer = answer
@@ -317,20 +317,20 @@ class Copies:
 
     def _relay(self) -> Handler:
         """In the one copy."""
-        crew = Crew(lambda: Child(self._one), self.processes + (self.beside is not None))
+        more = self.beside is not None
+        crew = Crew(lambda: Child(self._one), self.processes + more)
+        compiled_s, count = list[float](), self.hurry + more
+
+        def bound(took: Sequence[float]) -> float:
+            late = took is compiled_s and self.hurry and 2 * len(took) >= count
+            return max(LATE_S, LATE * sorted(took)[(max(count, len(took)) - 1) // 2]) if late else math.inf
 
         def relayed(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             """Replies of its copies, each as it comes."""
             asked = job["stream"]
-            count = len(asked["requests"])
-
-            def bound(took: Sequence[float]) -> float:
-                done = sorted(took)
-                late = self.hurry and 2 * len(done) >= count
-                return max(LATE_S, LATE * done[(count - 1) // 2]) if late else math.inf
-
             requests = {**({BESIDE: {}} if asked["beside"] else {}), **asked["requests"]}
-            for key, reply, said in crew.replies(requests, asked["seconds"], "compiled", bound):
+            took = None if any("codes" in each for each in requests.values()) else compiled_s
+            for key, reply, said in crew.replies(requests, asked["seconds"], "compiled", bound, took):
                 yield {"key": key, "reply": told(reply, said)}
 
         return relayed
@@ -355,7 +355,7 @@ class Forks(Copies):
     of a place in the list; `beside` does what else a launch needs."""
 
     def __init__(
-        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: bool = False,
+        self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: int = 0,
         beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         target = Target.of(arch)

@@ -24,6 +24,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ConfigError
+from ..base.folders import cores_available
 from ..compiled.triton import (
     Compiled,
     Target,
@@ -276,7 +277,8 @@ def copies(
     def launcher() -> None:
         build_launcher(kernel, target, wanted(configs[0]))
 
-    return Forks(build, arch, hurry=hurry, beside=launcher)
+    count = most_compiled(in_turns(len(configs), cores_available()), len(configs))
+    return Forks(build, arch, hurry=count * hurry, beside=launcher)
 
 
 def _of_kernel(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,6 +128,11 @@ def _ranked(
     )  # fmt: skip
 
 
+FEW = 12
+"""Of so many at least the middle one tells which takes far too long to compile: a batch of a search has fewer, of all
+sizes."""
+
+
 def facts_of(
     make: Callable[[int], Binary], places: Iterable[int], arch: Arch, values: Mapping[str, Any] | None = None, *,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False, hurry: bool = False,
@@ -147,7 +152,7 @@ def facts_of(
 
     requests = {str(place): {"place": place} for place in wanted}
     if sys.platform == "linux":
-        replies = Copies(answer, processes, hurry).replies(requests, seconds)
+        replies = Copies(answer, processes, hurry * max(len(requests), FEW)).replies(requests, seconds)
     else:
         replies = ((key, answer(request)) for key, request in requests.items())
     found: dict[str, Facts | CarverError] = {}
