@@ -17,10 +17,11 @@ import carver
 from carver.arch.devices import load
 from carver.base.errors import CompileError, DeviceError
 from carver.compiled.binary import Binary
-from carver.compiled.execution.facts import Execution, facts_of_binary, overlaps, waited
+from carver.compiled.execution.facts import Execution, facts_of_binary, waited
 from carver.compiled.execution.lanes import Column, distinct, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
+from carver.compiled.execution.overlaps import overlaps, uncovered
 from carver.compiled.execution.program import Program, passing_by
 from carver.compiled.execution.roles import TABLE_CLK
 from carver.compiled.execution.sass import decode, decoded
@@ -619,7 +620,7 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
         asked.append(bits.size)
         return distinct(bits)
 
-    monkeypatch.setattr("carver.compiled.execution.facts.distinct", counted)
+    monkeypatch.setattr("carver.compiled.execution.overlaps.distinct", counted)
     block = np.arange(8)
     zero, one = np.zeros(8, np.int64), np.ones(8, np.int64)
     found = [
@@ -655,6 +656,18 @@ def test_fewer_blocks_tell_of_very_many_walks(cubin: tuple[str, bytes], monkeypa
     some = executed(*given)
     assert (len(every.wide.block_ids), len(some.wide.block_ids)) == (600, 132)
     assert some.facts().read_bytes == pytest.approx(every.facts().read_bytes, rel=0.01)
+
+
+def test_planes_of_a_stencil_count_once() -> None:
+    """Of four planes, those above and below share three with them, those beyond two planes that are new; and none of
+    those that lie at other distances in other blocks."""
+    block, plane = np.arange(8), 1 << 20
+    zero, one = np.zeros(8, np.int64), np.ones(8, np.int64)
+    units = (np.arange(4)[:, None] * plane // 4 + np.arange(64)).ravel()
+    starts = [16 * plane + 256 * block + at * plane for at in (0, -1, 1, 2)] + [16 * plane + 512 * block]
+    found = [(Tile(n, "load", "pointer", None, 1024.0, units=units), Walks(block, start, zero, one, one, zero, one))
+             for n, start in enumerate(starts)]  # fmt: skip
+    assert uncovered(found) == {0: 1.0, 1: 0.25, 2: 0.25, 3: 0.25}
 
 
 def test_an_sm_has_no_more_blocks_than_the_grid_gives_it(cubin: tuple[str, bytes]) -> None:
@@ -701,7 +714,7 @@ def test_lanes_of_known_atomics_meet_as_they_do(cubin: tuple[str, bytes]) -> Non
     facts = executed(cubin, "added_at", 100, 256, *args, names=("at", "y"), values={"at": at}).facts()
     alone = executed(cubin, "added_at", 100, 256, *args, names=("at", "y"), values={"at": 8 * (lane // 2)}).facts()
     assert facts.atomic_turns > 0.9 and facts.atomic_crowd > 0.4
-    assert alone.atomic_crowd == 0.0
+    assert alone.atomic_crowd == 0.0 and alone.atomic_bytes > 2.0**15  # though neighbours are in one run of L2
 
 
 def test_blocks_of_unequal_work_in_a_large_grid(cubin: tuple[str, bytes]) -> None:

@@ -7,7 +7,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,13 @@ from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
-from ..sectors import Sectors, sectors
+from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched
 from ..trace import Access, LoopTrace, Trace, sampled
 from .lanes import Array, Column, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
+from .overlaps import overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
 from .run import Run
@@ -37,8 +37,6 @@ from .sass import decoded
 from .tiles import (
     SECTOR_BYTES,
     WORD_BYTES,
-    Tile,
-    Walks,
     by_instruction,
     fetched_shares,
     placed,
@@ -52,15 +50,12 @@ DETAILED, MEETING = 6, 32
 """Blocks of the grid of which all threads are run: of atomics whose places are known so many as show how they meet."""
 MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
-EVENLY, GOLDEN = 997, (math.sqrt(5.0) - 1.0) / 2.0
+EVENLY = 997
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
 BLOCK_OF = ("SR_CTAID", "SR_CLUSTERID")
 """How special registers begin that say which block of the grid runs."""
 IDLE, MANY = 0.02, 0.1
 """Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
-COVERED, BESIDE, APART, FEW = 0.75, 64, 4, 64
-"""Share of what so many neighbours load that those of an earlier load must cover; blocks that tell what all share;
-places that are looked up before all are."""
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 FILLERS = 128
 """Threads that fill tables in shared memory, with which many blocks are run."""
@@ -354,16 +349,17 @@ class Execution:
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
         shift, joined = overlaps(alike), stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
+        new = uncovered([(tile, lies) for tile, lies in alike if tile.index not in shift])
         scale, _ = self.shares()
         lines = self._lines()
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             executions = tile.executions * float(scale[self.program.block_of[tile.index]])
             asked, stride = executions * tile.tile_bytes * tile.mean, math.nan
-            own = Sectors()
+            given = Sectors(new=new.get(tile.index, 1.0))
             if lies is not None and not lies.alike:
                 address, cut = tile.seen
-                own = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
+                given = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
             width = self.program.ops[tile.index].width_bytes if tile.kind == "atomic" or lies is None else 1
             if lies is not None and tile.place is not None:
                 shape = (max(int(tile.tile_bytes // width), 1),)
@@ -371,7 +367,7 @@ class Execution:
                     tile.kind, tile.path, tile.place.name, loop, shape, float(width), (1.0,), (None,),
                     (lies.start - float(shift.get(tile.index, 0))) / width, lies.stride / width,
                     lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float), lies.times.astype(float),
-                    counted=True, placed=own, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
+                    counted=True, placed=given, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
                 ))  # fmt: skip
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
                 asked *= often[self.program.block_of[tile.index]]
@@ -389,7 +385,7 @@ class Execution:
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             together = joined.get(tile.index, tile.span_bytes)
             span_bytes = together if tile.kind == "load" else tile.span_bytes
-            share = None if lies is None or own.by_chance else fresh.get(tile.index)
+            share = None if lies is None or given.by_chance else fresh.get(tile.index)
             if share is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
@@ -401,7 +397,7 @@ class Execution:
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
-                align_bytes=float(tile.align_bytes), anywhere=lies is None or own.by_chance,
+                align_bytes=float(tile.align_bytes), anywhere=lies is None or given.by_chance,
                 touched=whole, fetched=whole, placed=exact, together_bytes=together,
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
@@ -451,9 +447,11 @@ def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Itera
 
 
 def whole_rows(places: Array, length: int) -> Array:
-    """Those of whole warps that are whole rows of such a length as well."""
+    """Those of whole warps that are whole rows of such a length as well: of blocks that lie far apart by turns, since
+    neighbours may meet as others do not."""
     row = math.lcm(length, LANES)
-    return np.asarray(places[: len(places) // row * row])
+    half = len(places) // (2 * row) * row
+    return np.stack([np.reshape(places[at : at + half], (-1, row)) for at in (0, half)], axis=1).ravel()
 
 
 def work_of(run: Run) -> Array:
@@ -474,51 +472,6 @@ def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> flo
     return max(float(np.where(apart, 1.0, 0.25).sum()), least) / least
 
 
-def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
-    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
-    small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
-    out: dict[int, int] = {}
-    kept: defaultdict[Any, list[tuple[Walks, Any, int | None]]] = defaultdict(list)
-    first: dict[Any, tuple[Array, Array, Array]] = {}
-    met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
-    for tile, lies in found:
-        if lies is None or tile.path != "pointer":
-            continue
-        form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
-        form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
-        start = lies.start[lies.slot < BESIDE]
-        there, units, mine = first.get(form, (start, tile.units, None))
-        move, left = divmod(start - there, tile.unit_bytes)
-        alike = len(move) and not left.any() and (move == move[0]).all() and np.array_equal(units, tile.units)
-        at = int(move[0]) if alike else None  # as far from those of the first instruction everywhere
-        if mine is None or at is None:
-            mine = distinct(distinct(start // tile.unit_bytes)[:, None] + tile.units)
-            first.setdefault(form, (start, tile.units, mine))
-        else:
-            mine = mine + at
-        few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-        for lain, theirs, other in kept[form] if mine.size else ():
-            if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
-                continue
-            between = None if at is None or other is None else at - other
-            if between is None or between not in met[form]:
-                met[form][between] = covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED
-            if met[form][between]:
-                apart = lies.start - lain.start
-                most = int(np.median(apart))
-                if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
-                    out[tile.index] = most
-                break
-        else:
-            kept[form].append((lies, mine, at))
-    return out
-
-
-def covered(places: Array, some: Array) -> float:
-    """Share of some places that is among others, which are sorted."""
-    return np.count_nonzero(places[places[:-1].searchsorted(some)] == some) / len(some)
-
-
 def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:
     """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, the share that
     each load has to fetch, and that of the passes in which any does. Loads that are issued together with one that
@@ -529,27 +482,6 @@ def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> floa
             all_waits += passes * waits
             exposed += passes * max(waits * float(np.mean(fresh)), min(waits, sum(fresh), asking))
     return exposed / all_waits if all_waits else 1.0
-
-
-def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
-    """Bytes of the stretch that a tile is part of, by instruction, where others of its kind go on beside it in the same
-    pass: a sector that they share is fetched once, or filled."""
-    alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
-    first: dict[tuple[object, ...], Walks] = {}
-    for tile, lies, loop in found:
-        if tile.kind == "atomic" or tile.path != "pointer":
-            continue
-        key = tile.kind, id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
-        apart = lies.start - first.setdefault(key, lies).start
-        if (apart == apart[0]).all():
-            alike[key].append((int(apart[0]), tile.index, tile))
-    out: dict[int, float] = {}
-    for members in alike.values():
-        here, span = sorted(members, key=lambda each: each[:2]), members[0][2].span_bytes
-        cuts = [i for i in range(1, len(here)) if here[i][0] > here[i - 1][0] + span]
-        for begin, end in pairwise([0, *cuts, len(here)]):
-            out |= {index: here[end - 1][0] - here[begin][0] + span for _, index, _ in here[begin:end]}
-    return out
 
 
 def leading(roles: Sequence[Role]) -> tuple[Role, tuple[int, ...]]:

@@ -50,7 +50,7 @@ class Tile:
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
     anywhere: the addresses are not known, at most of which tensor they are
-    drawn: of an atomic, known addresses of all lanes of a warp, one warp after the other
+    drawn: of an atomic, known addresses of all lanes of a warp, warp after warp and block after block
     seen: addresses of each block's lanes in the executions that were looked at, sorted, and where each begins
     """
 
@@ -151,8 +151,7 @@ def _box(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launc
     if place is None or place.map is None:
         return lost
     box, size = place.map.box, place.tensor.item_bytes
-    count = math.prod(box) * size
-    run_bytes = box[0] * size
+    count, run_bytes = math.prod(box) * size, box[0] * size
     if box[0] == place.map.dims[0] and len(box) > 1 and not place.map.lower:
         run_bytes *= box[1]
     issued = sum(times(event) * len(begins(run.warp[spread_box(event)])) for event in known)  # by each warp once
@@ -211,12 +210,12 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     end = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
     ends = (0, min(len(threads) // 2 + WARP // 2, end), end)
     picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
-    drawn = [_whole_warps(event, run) for event in events if kind == "atomic" and not event.walks]
+    drawn = _whole_warps([event for event in events if not event.walks], run) if kind == "atomic" else ()
     if kind == "atomic" and lanes_of_exact * width > sizes.sum():  # some meet, as those of counts
         return Tile(
             index, kind, path, place, lanes_of_all * width / executions, run_bytes=width, span_bytes=width,
             align_bytes=width, start=int(address[0]), executions=executions / len(run.block_ids), anywhere=True,
-            drawn=np.concatenate(drawn),
+            drawn=drawn,
         )  # fmt: skip
     # later executions may be of other lanes than those that were looked at
     mean = float(sizes.mean()) / size * (lanes_of_all / executions) / (lanes_of_exact / len(sizes))
@@ -228,14 +227,16 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         units=units, unit_bytes=unit,
         moved=SECTOR_BYTES * touched / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
-        seen=(every_address, cut), drawn=np.concatenate(drawn) if drawn else (),
+        seen=(every_address, cut), drawn=drawn,
     )  # fmt: skip
 
 
-def _whole_warps(event: Event, run: Run) -> Array:
-    """Addresses of the warps of which all lanes take part."""
-    lanes, address = spread(event)
-    return np.asarray(address[np.bincount(run.warp[lanes], minlength=1)[run.warp[lanes]] == run.warp_size])
+def _whole_warps(events: Sequence[Event], run: Run) -> Array:
+    """Addresses of the warps of which all lanes take part, block by block."""
+    lanes, address = (np.concatenate(each) for each in zip(*map(spread, events), strict=True))
+    warp = np.concatenate([n * len(run.slot) + run.warp[spread(event)[0]] for n, event in enumerate(events)])
+    whole = np.bincount(warp)[warp] == run.warp_size
+    return address[whole][np.argsort(run.slot[lanes[whole]], kind="stable")]
 
 
 def _shares(events: Sequence[Event], picks: Mapping[int, int], run: Run) -> tuple[float, float]:
@@ -283,8 +284,7 @@ def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
 def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile:
     """A tile at addresses that are not known. What its lanes ask for is in as many runs as lanes differ in what is not
     known: with 0 for that, these lie at one place. Where that tells nothing, it is together in each warp."""
-    (path, width), lanes, executions = _form(index, events, run), 0, 0
-    place, row = None, 0.0
+    (path, width), lanes, executions, place, row = _form(index, events, run), 0, 0, None, 0.0
     for event in events:
         here = spread_box(event)
         lanes += times(event) * len(here)

@@ -1,0 +1,105 @@
+"""What the tiles of several instructions have in common: those that cover each other, and those that lie side by side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..sectors import GOLDEN
+from .lanes import Array, distinct
+from .launch import SPACE
+from .tiles import Tile, Walks
+
+COVERED, BESIDE, FEW = 0.75, 64, 64
+"""Share of what so many neighbours load that those of an earlier load must cover; places that are looked up before all
+are."""
+
+
+def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
+    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
+    small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
+    out: dict[int, int] = {}
+    kept: defaultdict[Any, list[tuple[Walks, Any, int | None]]] = defaultdict(list)
+    first: dict[Any, tuple[Array, Array, Array]] = {}
+    met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
+    for tile, lies in found:
+        if lies is None or tile.path != "pointer":
+            continue
+        form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
+        form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
+        start = lies.start[lies.slot < BESIDE]
+        there, units, mine = first.get(form, (start, tile.units, None))
+        move, left = divmod(start - there, tile.unit_bytes)
+        alike = len(move) and not left.any() and (move == move[0]).all() and np.array_equal(units, tile.units)
+        at = int(move[0]) if alike else None  # as far from those of the first instruction everywhere
+        if mine is None or at is None:
+            mine = distinct(distinct(start // tile.unit_bytes)[:, None] + tile.units)
+            first.setdefault(form, (start, tile.units, mine))
+        else:
+            mine = mine + at
+        few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
+        for lain, theirs, other in kept[form] if mine.size else ():
+            if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
+                continue
+            between = None if at is None or other is None else at - other
+            if between is None or between not in met[form]:
+                met[form][between] = covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED
+            if met[form][between]:
+                apart = lies.start - lain.start
+                most = int(np.median(apart))
+                if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
+                    out[tile.index] = most
+                break
+        else:
+            kept[form].append((lies, mine, at))
+    return out
+
+
+def uncovered(found: Sequence[tuple[Tile, Walks]]) -> dict[int, float]:
+    """Share of the tile of a load that no earlier load of its block covers, where both lie equally far from each other
+    in all blocks, as the planes of a stencil do."""
+    out: dict[int, float] = {}
+    first: dict[Any, tuple[Array, Array]] = {}
+    for tile, lies in found:
+        if (tile.kind, tile.path) != ("load", "pointer"):
+            continue
+        key = id(tile.place), tile.unit_bytes, *(each.tobytes() for each in (lies.slot, lies.stride, lies.count))
+        there, before = first.get(key, (lies.start, np.array([-SPACE])))
+        move, left = divmod(lies.start - there, tile.unit_bytes)
+        if left.any() or (move != move[0]).any():
+            continue
+        mine = tile.units + int(move[0])
+        out[tile.index] = 1.0 - covered(before, mine)
+        first[key] = there, distinct(np.concatenate([before, mine]))
+    return out
+
+
+def covered(places: Array, some: Array) -> float:
+    """Share of some places that is among others, which are sorted."""
+    return np.count_nonzero(places[places[:-1].searchsorted(some)] == some) / len(some)
+
+
+def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
+    """Bytes of the stretch that a tile is part of, by instruction, where others of its kind go on beside it in the same
+    pass: a sector that they share is fetched once, or filled."""
+    alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
+    first: dict[tuple[object, ...], Walks] = {}
+    for tile, lies, loop in found:
+        if tile.kind == "atomic" or tile.path != "pointer":
+            continue
+        key = tile.kind, id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
+        apart = lies.start - first.setdefault(key, lies).start
+        if (apart == apart[0]).all():
+            alike[key].append((int(apart[0]), tile.index, tile))
+    out: dict[int, float] = {}
+    for members in alike.values():
+        here, span = sorted(members, key=lambda each: each[:2]), members[0][2].span_bytes
+        cuts = [i for i in range(1, len(here)) if here[i][0] > here[i - 1][0] + span]
+        for begin, end in pairwise([0, *cuts, len(here)]):
+            out |= {index: here[end - 1][0] - here[begin][0] + span for _, index, _ in here[begin:end]}
+    return out
