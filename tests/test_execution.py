@@ -102,6 +102,10 @@ extern "C" __global__ void looked_up(const float* x, const short* at, float* y, 
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[at[i] & mask];
 }
+extern "C" __global__ void of_own_row(const float* x, const short* at, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[i * 32 + (at[i] & 31)];
+}
 extern "C" __global__ void added_at(const int* at, float* y) {
     atomicAdd(y + at[blockIdx.x * 256 + threadIdx.x], 1.0f);
 }
@@ -703,6 +707,15 @@ def test_a_small_table_at_unknown_places_is_in_l1(cubin: tuple[str, bytes]) -> N
                      i32(127)).facts()  # fmt: skip
     asked = facts.fetched_bytes("load") * facts.programs
     assert asked > 30 * count and facts.sm_reuse[1][1] < 5 * count
+
+
+def test_rows_that_are_known_tell_what_blocks_choose_among(cubin: tuple[str, bytes]) -> None:
+    """One number of 32 in each row of its own, whichever it is: blocks that run together choose among their rows."""
+    blocks = 64 * load(ARCH[cubin[0]]).sm_count
+    args = f32(blocks * 256 * 32), carver.Tensor("int16", (blocks * 256,)), f32(blocks * 256)
+    facts = executed(cubin, "of_own_row", blocks, 256, *args).facts()
+    [(_, size, near)] = facts.anywhere
+    assert near / size == pytest.approx(facts.resident / 64, rel=0.3)
 
 
 def test_lanes_of_known_atomics_meet_as_they_do(cubin: tuple[str, bytes]) -> None:

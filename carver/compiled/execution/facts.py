@@ -376,11 +376,12 @@ class Execution:
             if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
                 unknown = np.full(blocks, math.nan)
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
-                drawn = whole_rows(tile.drawn, several * run) // width
+                drawn, beside = whole_rows(tile.drawn, several * run) // width, self._beside(events.get(tile.index, []))
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, (several, run), float(width), (math.nan, 1.0),
                     (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True, drawn=drawn,
+                    beside=beside / width,
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             together = joined.get(tile.index, tile.span_bytes)
@@ -403,6 +404,15 @@ class Execution:
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
+
+    def _beside(self, events: Sequence[tuple[Event, Array | None]]) -> Array:
+        """By block of the wide run, what is known of the least address of a tile when it is first met: 0 counts for the
+        rest."""
+        least = np.full(len(self.wide.block_ids), math.inf)
+        for event, _ in events[:1]:
+            lanes, address = spread(event._replace(values=(event.values[0] and Column(event.values[0].bits),)))
+            np.minimum.at(least, self.wide.slot[lanes], address)
+        return np.where(np.isfinite(least), least, math.nan)
 
     def _notes(self, reader: Reader, roles: Sequence[Role]) -> Iterator[str]:
         if len(roles) > 1:
