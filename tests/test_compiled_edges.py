@@ -20,7 +20,7 @@ from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
-from carver.compiled.sectors import Sectors, laid_out, layout, let_through, sectors
+from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
@@ -531,6 +531,19 @@ def test_a_sector_that_half_of_all_lanes_add_to_is_a_crowd() -> None:
     turns, room, crowd = turns_at_l2([access], {}, {})
     assert turns == pytest.approx(1.0, rel=0.05) and crowd == pytest.approx(0.5, rel=0.05)
     assert room == pytest.approx(2 * 512, rel=0.05)
+
+
+def test_an_own_place_that_a_loaded_number_moves_is_near() -> None:
+    """Of a plane's columns, as a flow or a wind moves them; not of taps around a place that was loaded, nor of places
+    that all programs count from one."""
+    moved, own = unknown(1, frozenset("u")), Value(np.arange(4) * 64.0, (1.0,))
+    for op, a, b in (("addf", own, moved), ("addf", moved, own), ("subf", own, moved)):
+        found = arithmetic(op, a, b, (64,))
+        assert found.base is not None and found.coef == (1.0,)
+    taps = binary("remsi", own, known(9, 1), (64,))
+    for op, a, b in (("addf", moved, taps), ("addf", Value(np.zeros(1), (1.0,)), moved), ("subf", moved, own),
+                     ("addf", own, unknown(1))):  # fmt: skip
+        assert arithmetic(op, a, b, (64,)).base is None
 
 
 def test_of_small_tiles_of_atomics_more_are_looked_at() -> None:
