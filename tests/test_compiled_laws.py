@@ -343,6 +343,18 @@ def test_what_is_left_of_an_unrolled_loop_is_done_behind_it(trips: int, behind: 
     assert [float(n[0]) for n in passes.asides] == behind
 
 
+@pytest.mark.parametrize(("kept", "rate"), [(1, 1 / 64), (60, 1.0)])
+def test_code_behind_a_branch_runs_in_as_many_programs_as_load_what_it_does(kept: int, rate: float) -> None:
+    """The last of 64 programs loads what all left; if most do so, other code that a branch may pass by could be meant.
+    Code that loads far more than any branch of the program runs as the rest does."""
+    names, one = ("start", "stride", "count", "times", "kept", "round"), load(-1, 1.0)
+    some = replace(one, program=np.arange(64.0)[-kept:], **{n: np.resize(getattr(one, n), kept) for n in names})
+    trace = Trace((64, 1, 1), 64, ((0, 64),), [], [some])
+    asides = tuple(Aside(-1, -1, span(**moving(n))) for n in (1, 8))
+    passes = matched(Machine(32, 0, span(), (), asides), trace, 1)
+    assert [float(n.mean()) for n in passes.asides] == [pytest.approx(rate), 1.0]
+
+
 def test_of_two_loops_the_shorter_is_there_where_the_code_does_what_it_does() -> None:
     """One of 48 iterations with a load and a store was unrolled away; the code has the one of 16 with four loads."""
     stores = [replace(load(n, count), kind="store", argument="y") for n, count in ((0, 48.0), (1, 16.0))]

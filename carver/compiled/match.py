@@ -19,8 +19,8 @@ LANES = 32
 ALIKE = 0.25
 """By which what two copies of one iteration move may differ, over what they move: masks and addresses that one of them
 does not need."""
-MOST_CHOICES = 100
-"""Choices among the program's loops that are compared."""
+MOST_CHOICES, SELDOM = 100, 0.5
+"""Choices among the program's loops that are compared; share of programs, of which fewer do not tell the usual way."""
 MOVES = {"load": ("load global", "copy global"), "store": ("store global",), "atomic": ("atomic global",)}
 """What the machine has for the program's accesses through pointers."""
 
@@ -127,8 +127,25 @@ def matched(machine: Machine, trace: Trace, warps: int, rolled: Sequence[int] = 
             return trace.loops[whose[parent]].entries if whose[parent] >= 0 else none
         return passes[parent]
 
+    behind_branches = {n: share * trace.working for n, aside in enumerate(machine.asides)
+                       if aside.parent < 0 and (share := _seldom(aside.span, trace, warps)) < 1.0}  # fmt: skip
+    asides = behind_branches | asides
     beside = [asides.get(n, usual(aside.parent)) for n, aside in enumerate(machine.asides)]
     return Passes(whose, passes, beside, trace.working)
+
+
+def _seldom(aside: Span, trace: Trace, warps: int) -> float:
+    """Share of the programs in which code behind a branch runs: that of those which load as much there, outside of
+    loops, if most do not; 1 where none of the program's branches is like it. Source: a norm for which the last of
+    16,384 programs adds up what all left (`sum_by_last` in `fifteenth.jsonl.gz`); if all did, it would take twice as
+    long."""
+    moved, by_share = warps * sum(aside.bytes.get(kind, 0.0) for kind in MOVES["load"]), dict[float, float]()
+    for a in trace.accesses:
+        if a.kind == "load" and a.loop < 0:
+            share = float((a.count * a.times).sum()) / max(float(trace.working.sum()), 1.0)
+            by_share[share] = by_share.get(share, 0.0) + math.prod(a.shape) * a.item_bytes
+    alike = [share for share, bytes_ in by_share.items() if share < SELDOM and moved / 2 <= bytes_ <= 2 * moved]
+    return min(alike, default=1.0) if moved else 1.0
 
 
 def _aligned(
