@@ -92,37 +92,8 @@ def graph_args(p: Problem) -> dict[str, Any]:
             "y_ptr": Tensor("float32", (nodes, heads, width))}  # fmt: skip
 
 
-def embedding_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y = torch.zeros(p["rows"], p["width"], dtype=torch.float64, device=t["g_ptr"].device)
-    return y.index_add_(0, t["id_ptr"].long(), t["g_ptr"].double())
 
 
-def tiles_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, side = t["x_ptr"].long(), p["side"]
-    r, c = (torch.arange(n, device=x.device) // side for n in x.shape)
-    tile = r[:, None] * cdiv(p["wide"], side) + c
-    return (tile * 256 + x).flatten().bincount(minlength=cdiv(p["high"], side) * cdiv(p["wide"], side) * 256)
-
-
-def push_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    channel, order = t["channel_ptr"].long().sort(stable=True)
-    count = channel.bincount(minlength=p["channels"])
-    place = torch.arange(p["n"], device=channel.device) - (count.cumsum(0) - count)[channel]
-    y = t["event_ptr"].new_zeros(p["channels"], p["deep"])
-    y[channel, place] = t["event_ptr"][order]
-    return y.sort(1).values, count
-
-
-def link_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.arange(p["n"] + p["cells"] ** 3, device=t["x_ptr"].device).sub(p["cells"] ** 3 - 1).clamp(0)
 
 
 def linked(t: Arrays) -> Any:
@@ -132,289 +103,138 @@ def linked(t: Arrays) -> Any:
     return torch.cat([t["head_ptr"], t["next_ptr"]]).sort().values
 
 
-def best_want(p: Problem, t: Arrays) -> Any:
-    score = t["score_ptr"].abs()
-    return score.new_zeros(p["groups"]).scatter_reduce(0, t["group_ptr"].long(), score, "amax")
 
 
-def locked_want(p: Problem, t: Arrays) -> Any:
-    g, x, w = t["g_ptr"].double(), t["x_ptr"].double(), t["w_ptr"].double()
-    rstd = t["rstd_ptr"].double()[:, None]
-    x = (x - t["mean_ptr"].double()[:, None]) * rstd
-    gw = g * w
-    return (gw - x * (x * gw).mean(1, keepdim=True) - gw.mean(1, keepdim=True)) * rstd, (g * x).sum(0)
 
 
-def sketch_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y = torch.zeros(p["rows"], p["width"], dtype=torch.float64, device=t["x_ptr"].device)
-    for row in range(p["rows"]):
-        hashed = (t["id_ptr"].long() + row * 40503) * 2654435769 % 2**32
-        hashed = (hashed ^ (hashed >> 15)) * 2246822519 % 2**32
-        y[row].index_add_(0, (hashed >> 8) % p["width"], torch.where(hashed < 2**31, 1, -1) * t["x_ptr"].double())
-    return y
 
 
-def orientations_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, cell, bins = t["x_ptr"], p["cell"], p["bins"]
-    high, wide = p["high"] // cell, p["wide"] // cell
-    u, v = torch.zeros_like(x), torch.zeros_like(x)
-    u[1:-1, 1:-1], v[1:-1, 1:-1] = x[1:-1, 2:] - x[1:-1, :-2], x[2:, 1:-1] - x[:-2, 1:-1]
-    u, v = u[: high * cell, : wide * cell], v[: high * cell, : wide * cell]
-    a, b = u.abs(), v.abs()
-    ratio = torch.minimum(a, b) / torch.maximum(a, b).clamp(1e-12)
-    turn = torch.where(b > a, 1 - ratio / 2, ratio / 2)
-    turn = torch.where((u < 0) != (v < 0), 2 - turn, turn) * (bins / 2)
-    r, c = (torch.arange(n, device=x.device) // cell for n in u.shape)
-    at = (r[:, None] * wide + c) * bins + turn.int().clamp(max=bins - 1)
-    y = x.new_zeros(high * wide * bins).index_add_(0, at.flatten(), (u * u + v * v).sqrt().flatten()).view(-1, bins)
-    return y.sum(0), y.sum(1)
 
 
-def scores_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y = torch.zeros(p["seqs"], p["most"], device=t["q_ptr"].device)
-    keys = t["k_ptr"].float().view(-1, p["page"], p["width"])
-    for i, length in enumerate(t["length_ptr"].tolist()):
-        k = keys[t["page_ptr"][i].long()].flatten(0, 1)[:length]
-        y[i, :length] = t["w_ptr"][i] @ (t["q_ptr"][i].float() @ k.T).relu()
-    return y
 
 
-def pooled_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    each = torch.arange(p["tables"] * p["bags"], device=t["w_ptr"].device).repeat_interleave(t["start_ptr"].diff())
-    rows = t["table_ptr"][each // p["bags"], t["id_ptr"]].double() * t["w_ptr"].double()[:, None]
-    y = rows.new_zeros(p["tables"] * p["bags"], p["width"]).index_add_(0, each, rows)
-    return y.view(p["tables"], p["bags"], -1).transpose(0, 1)
 
 
-def sliced_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, col, size = t["start_ptr"].long(), t["col_ptr"].long(), p["slice"]
-    part = torch.repeat_interleave(torch.arange(len(start) - 1, device=col.device), start.diff())
-    row = part * size + torch.arange(len(col), device=col.device) % size
-    value = torch.where(col >= 0, t["v_ptr"].double() * t["x_ptr"].double()[col.clamp(0)], 0)
-    return value.new_zeros((len(start) - 1) * size).index_add_(0, row, value)[: p["rows"]]
 
 
-def features_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    names = ("day", "shop", "item")
-    return torch.cat([t["dense_ptr"].abs().add(1).log(), *(t[f"{n}s_ptr"][t[f"{n}_ptr"].long()] for n in names)], 1)
 
 
-def codes_want(p: Problem, t: Arrays) -> Any:
-    w = sum(book[code.long()] for book, code in zip(t["book_ptr"].float(), t["code_ptr"], strict=True))
-    return w.flatten(1) @ t["x_ptr"].float() * t["scale_ptr"].float()
-
-
-def march_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, side = t["volume_ptr"].float(), p["cells"]
-    light, total = x.new_ones(p["n"]), x.new_zeros(p["n"])
-    for i in range(p["steps"]):
-        at = t["origin_ptr"] + i * p["step"] * t["way_ptr"]
-        inside = ((at >= 0) & (at.floor() < side - 1)).all(1)
-        found = torch.nn.functional.grid_sample(
-            x[None, None], at[None, None, None] * (2 / (side - 1)) - 1, align_corners=True)  # fmt: skip
-        alpha = 1 - torch.exp(-p["step"] * torch.where(inside, found.flatten(), 0.0).clamp(0))
-        total += light * alpha * (i * p["step"])
-        light *= 1 - alpha
-    return total
-
-
-def attend_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    to, nodes = t["to_ptr"].long(), p["nodes"]
-    own = torch.repeat_interleave(torch.arange(nodes, device=to.device), t["start_ptr"].long().diff())
-    share = torch.nn.functional.leaky_relu(t["own_ptr"].double()[own] + t["other_ptr"].double()[to], 0.2).exp()
-    below = share.new_zeros(nodes, p["heads"]).index_add_(0, own, share)
-    x = t["x_ptr"].double()[to] * share[:, :, None]
-    return x.new_zeros(nodes, p["heads"], p["width"]).index_add_(0, own, x) / below.clamp(1e-12)[:, :, None]
-
-
-def ngrams_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    hashed, parts = t["word_ptr"], []
-    for k in range(p["ngrams"]):
-        hashed = hashed * 1000003 ^ torch.nn.functional.pad(t["word_ptr"], [k + 1, 0])[: p["tokens"]]
-        parts.append(t["table_ptr"][k][(hashed & 0x7FFFFFFFFFFF) % p["rows"]])
-    return torch.stack(parts, 1)
-
-
-def life_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].int()
-    count = sum(x.roll((i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)) - x
-    return ((count == 3) | (count == 2) & (x != 0)).int()
-
-
-def polyphase_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = torch.nn.functional.pad(t["x_ptr"], [p["taps"] - 1, 0])[:, None]
-    return torch.nn.functional.conv1d(x, t["w_ptr"].flip(1)[:, None]).transpose(1, 2).flatten(1)
-
-
-def advect_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    high, wide, x = p["high"], p["wide"], t["x_ptr"]
-    c, r = (torch.arange(n, device=x.device, dtype=torch.float32) for n in (wide, high))
-    u, v = c - p["step"] * t["u_ptr"], r[:, None] - p["step"] * t["v_ptr"]
-    at = torch.stack([u / (wide - 1), v / (high - 1)], 2) * 2 - 1
-    return torch.nn.functional.grid_sample(x[None, None], at[None], padding_mode="border", align_corners=True)[0, 0]
-
-
-def motion_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, y, reach = t["x_ptr"].float(), t["y_ptr"].float(), p["reach"]
-    padded = torch.nn.functional.pad(y[None, None], [reach] * 4, mode="replicate")[0, 0]
-    every = []
-    for move in range((2 * reach + 1) ** 2):
-        r, c = divmod(move, 2 * reach + 1)
-        away = (x - padded[r : r + p["high"], c : c + p["wide"]]).square()
-        every.append(torch.nn.functional.avg_pool2d(away[None, None], 8, divisor_override=1)[0, 0])
-    return torch.stack(every).argmin(0)
-
-
-def forward_want(p: Problem, t: Arrays) -> Any:
-    hidden = (t["x_ptr"].float() @ t["up_ptr"].float()).relu().square()
-    return hidden.to(t["x_ptr"].dtype).float() @ t["down_ptr"].float()
-
-
-def quantised_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float()
-    x = x * (x.square().mean(1, keepdim=True) + 1e-6).rsqrt() * t["w_ptr"].float()
-    scale = x.abs().amax(1).clamp(1e-5) / 127
-    return (x / scale[:, None]).round(), scale
 
 
 SUBJECTS = [
     subject("atomics", zoo.embedding_grad, shapes("tokens rows width skew dtype", (16_384, 50_000, 1024, 1.5,
         "bfloat16"), (60_000, 200, 256, 1.0, "float16")), TOKENS,
         "g: dtype[tokens, width]; id: int32[tokens]; y: dtype[rows, width]; tokens width",
-        "cdiv(tokens, BLOCK_T), cdiv(width, BLOCK_C)", want=embedding_want, tolerance=0.05,
+        "cdiv(tokens, BLOCK_T), cdiv(width, BLOCK_C)", tolerance=0.05,
         values=lambda p: {"id_ptr": picked(499, "rows", "tokens", skew=p["skew"])(p)}),
     subject("atomics", zoo.tile_histograms, shapes("high wide side dark", (2160, 3840, 240, 1.0),
         (3000, 4000, 64, 4.0)), LINES, "x: uint8[high, wide]; "
         "y: int32[cdiv(high, side) * cdiv(wide, side) * 256]; high wide",
-        "cdiv(side ** 2, BLOCK), cdiv(high, side), cdiv(wide, side)", want=tiles_want, constants="side",
+        "cdiv(side ** 2, BLOCK), cdiv(high, side), cdiv(wide, side)", constants="side",
         tolerance=0.0, values=drawn_bytes),
     subject("atomics", zoo.weight_grad_split, shapes("tokens outs ins", (16_384, 512, 768), (50_000, 256, 200)),
         "BLOCK_M=32..128 BLOCK_N=32..128 BLOCK_K=32,64 SPLIT=1,4,16,64 num_warps=4,8 num_stages=2,3,4",
         "g: float16[tokens, outs]; x: float16[tokens, ins]; y: float32[outs, ins]; tokens outs ins",
-        "cdiv(outs, BLOCK_M), cdiv(ins, BLOCK_N), SPLIT", want=lambda p, t: t["g_ptr"].float().T @ t["x_ptr"].float(),
+        "cdiv(outs, BLOCK_M), cdiv(ins, BLOCK_N), SPLIT",
         keep="per_thread(c, BLOCK_M * BLOCK_N, 128) and stages(c, 2 * BLOCK_K * (BLOCK_M + BLOCK_N))"),
     subject("atomics", zoo.sum_by_last, shapes("n dtype", (1 << 26, "float32"), (20_000_000, "bfloat16")),
         "BLOCK=256..4096 EACH=2..64 num_warps=1..8",
         "x: dtype[n]; part: float32[16384]; count: int32[1]; y: float32[1]; n", "cdiv(n, BLOCK * EACH)",
-        want=lambda p, t: t["x_ptr"].double().norm()[None], constants="PARTS = 16384",
+        constants="PARTS = 16384",
         output="y_ptr part_ptr count_ptr", got=lambda p, c, t: t["y_ptr"],
         keep="cdiv(n, BLOCK * EACH) <= 16384 and elements(c, BLOCK, 16)"),
     subject("atomics", zoo.push, shapes("n channels deep", (1 << 23, 4096, 4096), (2_000_000, 1 << 18, 64)), LINES,
-        "event channel: int32[n]; count: int32[channels]; y: int32[channels, deep]; n", line, want=push_want,
+        "event channel: int32[n]; count: int32[channels]; y: int32[channels, deep]; n", line,
         constants="deep", output="count_ptr y_ptr", tolerance=0.0,
         got=lambda p, c, t: (t["y_ptr"].sort(1).values, t["count_ptr"]),
         values=lambda p: {"channel_ptr": picked(509, "channels", "n")(p),
                           "event_ptr": 1 + picked(521, "most", "n")({**p, "most": 1 << 20})}),
     subject("atomics", zoo.link_cells, shapes("n cells size", (1 << 22, 64, 64.0), (1_000_000, 12, 12.0)), LINES,
-        "x: float32[n, 3]; head: int32[cells ** 3]; next: int32[n]; n cells size", line, want=link_want,
+        "x: float32[n, 3]; head: int32[cells ** 3]; next: int32[n]; n cells size", line,
         output="head_ptr next_ptr", tolerance=0.0,
         got=lambda p, c, t: linked(t),
         values=lambda p: {"x_ptr": drawn(523).random((p["n"], 3), np.float32)}),
     subject("atomics", zoo.best_of_group, shapes("n groups skew", (1 << 23, 2000, 1.0), (3_000_000, 1 << 19, 2.0)),
-        LINE, "score: float32[n]; group: int32[n]; y: int64[groups]; n", line, want=best_want, tolerance=0.0,
+        LINE, "score: float32[n]; group: int32[n]; y: int64[groups]; n", line, tolerance=0.0,
         got=lambda p, c, t: (t["y_ptr"] >> 32).int().view(t["score_ptr"].dtype),
         values=lambda p: {"group_ptr": picked(541, "groups", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.norm_backward_locked, shapes("rows width", (8192, 4096), (20_000, 768)),
         "GROUPS=16..256 num_warps=1..16",
         "g x: bfloat16[rows, width]; w: bfloat16[width]; mean rstd: float32[rows]; lock: int32[256]; "
-        "dx: bfloat16[rows, width]; dw: float32[256, width]; width", "rows", want=locked_want,
+        "dx: bfloat16[rows, width]; dw: float32[256, width]; width", "rows",
         constants="PADDED = pow2_up(width)", output="dx_ptr dw_ptr lock_ptr",
         got=lambda p, c, t: (t["dx_ptr"], t["dw_ptr"].sum(0)), keep="2 <= pow2_up(width) / num_warps / 32 <= 64"),
     subject("atomics", zoo.count_sketch, shapes("n rows width most skew", (1 << 22, 5, 1 << 14, 1_000_000, 1.0),
         (1 << 20, 3, 1 << 20, 50_000_000, 4.0)), LINES, "id: int32[n]; x: float32[n]; y: float32[rows, width]; n",
-        line, want=sketch_want, constants="rows width",
+        line, constants="rows width",
         values=lambda p: {"id_ptr": picked(587, "most", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.unscale, shapes("n scale dtype", (1 << 26, 0.5, "float32"), (9_000_001, 0.5, "float16")),
-        LINE, "x: dtype[n]; found: int32[1]; n scale", line, want=lambda p, t: t["x_ptr"].float() * p["scale"],
+        LINE, "x: dtype[n]; found: int32[1]; n scale", line,
         output="found_ptr", got=lambda p, c, t: t["x_ptr"].float() + t["found_ptr"], in_place=("x_ptr",)),
     subject("atomics", zoo.orientations, shapes("high wide cell bins", (2160, 3840, 8, 9), (1500, 2000, 16, 18)), WIDE,
         "x: float32[high, wide]; y: float32[high // cell, wide // cell, bins]; high wide", over(),
-        want=orientations_want, constants="cell bins",
+        constants="cell bins",
         got=lambda p, c, t: (t["y_ptr"].sum((0, 1)), t["y_ptr"].sum(2).flatten())),
     subject("gathers", zoo.index_scores, shapes("seqs most heads width page", (32, 8192, 64, 128, 64),
         (8, 30_000, 32, 128, 16)), "BLOCK_T=32..256 num_warps=2..8",
         "q: bfloat16[seqs, heads, width]; w: float32[seqs, heads]; k: bfloat16[seqs * cdiv(most, page) * page, width]; "
         "page: int32[seqs, cdiv(most, page)]; length: int32[seqs]; y: float32[seqs, most]; pages = cdiv(most, page); "
-        "most", "cdiv(most, BLOCK_T), seqs", want=scores_want, constants="heads width page",
+        "most", "cdiv(most, BLOCK_T), seqs", constants="heads width page",
         keep="elements(c, heads * BLOCK_T, 128)", values=paged),
     subject("gathers", zoo.pooled_tables, shapes("tables bags rows width most skew", (8, 4096, 200_000, 64, 60, 1.0),
         (3, 20_000, 1_000_000, 32, 12, 3.0)), "BLOCK_L=1..64 num_warps=1..8", bags_args, "bags, tables",
-        want=pooled_want, constants="width", keep="1 <= BLOCK_L * width / num_warps / 32 <= 32", values=bags),
+        constants="width", keep="1 <= BLOCK_L * width / num_warps / 32 <= 32", values=bags),
     subject("gathers", zoo.sliced_ell, shapes("rows most slice apart", (1 << 20, 20, 32, 1 << 20),
         (150_000, 150, 64, 3000)), "BLOCK_S=1..32 num_warps=1..8", sliced_args, "cdiv(rows, slice * BLOCK_S)",
-        want=sliced_want, constants="slice", keep="1 <= BLOCK_S * slice / num_warps / 32 <= 16", values=sliced),
+        constants="slice", keep="1 <= BLOCK_S * slice / num_warps / 32 <= 16", values=sliced),
     subject("gathers", zoo.features, shapes("n dense days shops items", (1 << 20, 16, 7, 5000, 2_000_000),
         (300_000, 8, 31, 400, 100_000)), "BLOCK_R=1..64 num_warps=1..8",
         "dense: float32[n, dense]; day: uint8[n]; shop: int32[n]; item: int64[n]; days: float32[days, 8]; "
         "shops: float32[shops, 16]; items: float32[items, 32]; y: float32[n, dense + 56]; n", "cdiv(n, BLOCK_R)",
-        want=features_want, constants="dense", keep="1 <= BLOCK_R / num_warps <= 32",
+        constants="dense", keep="1 <= BLOCK_R / num_warps <= 32",
         values=lambda p: {"day_ptr": picked(593, "days", "n", dtype=np.uint8)(p),
                           "shop_ptr": picked(599, "shops", "n", skew=2.0)(p),
                           "item_ptr": picked(601, "items", "n", skew=3.0, dtype=np.int64)(p)}),
     subject("gathers", zoo.codes_gemv, shapes("outs groups books", (14_336, 512, 2), (4096, 1376, 1)),
         "BLOCK_M=1..32 BLOCK_G=16..128 num_warps=1..8",
         "code: uint8[books, outs, groups]; book: float16[books, 256, 8]; scale: float16[outs]; x: float16[groups * 8]; "
-        "y: float32[outs]; outs", "cdiv(outs, BLOCK_M)", want=codes_want, constants="groups books",
+        "y: float32[outs]; outs", "cdiv(outs, BLOCK_M)", constants="groups books",
         keep="elements(c, BLOCK_M * BLOCK_G * 8, 64)",
         values=lambda p: {"code_ptr": drawn(607).integers(0, 256, (p["books"], p["outs"], p["groups"]), np.uint8)}),
     subject("gathers", zoo.march, shapes("n cells steps step anywhere dtype", (1 << 18, 128, 160, 1.0, 0, "float16"),
         (60_000, 64, 100, 0.5, 1, "float32")), LINES,
         "volume: dtype[cells, cells, cells]; origin way: float32[n, 3]; y: float32[n]; n steps step", line,
-        want=march_want, constants="SIDE = cells", most=8, values=rays),
+        constants="SIDE = cells", most=8, values=rays),
     subject("gathers", zoo.attend_neighbours, shapes("nodes most heads width skew", (60_000, 40, 4, 64, 1.0),
-        (10_000, 300, 8, 16, 2.0)), "BLOCK_E=1..32 num_warps=1..8", graph_args, "nodes", want=attend_want,
+        (10_000, 300, 8, 16, 2.0)), "BLOCK_E=1..32 num_warps=1..8", graph_args, "nodes",
         constants="heads width", keep="1 <= BLOCK_E * heads * width / num_warps / 32 <= 64", values=graph),
     subject("gathers", zoo.embed_ngrams, shapes("tokens rows ngrams width words", (65_536, 200_003, 3, 256, 30_000),
         (50_000, 5003, 2, 64, 1000)), "BLOCK_T=1..32 num_warps=1..8",
         "word: int64[tokens]; table: bfloat16[ngrams, rows, width]; y: bfloat16[tokens, ngrams, width]; "
         "tokens rows", "cdiv(tokens, BLOCK_T)",
-        want=ngrams_want, constants="ngrams width", keep="1 <= BLOCK_T * width / num_warps / 32 <= 64",
+        constants="ngrams width", keep="1 <= BLOCK_T * width / num_warps / 32 <= 64",
         tolerance=0.0, values=lambda p: {"word_ptr": picked(613, "words", "tokens", skew=3.0, dtype=np.int64)(p)}),
     subject("windows", zoo.life, shapes("high wide", (4320, 7680), (1000, 1501)), WIDE,
-        "x y: uint8[high, wide]; high wide", over(), want=life_want, tolerance=0.0, most=16,
+        "x y: uint8[high, wide]; high wide", over(), tolerance=0.0, most=16,
         values=lambda p: {"x_ptr": drawn(617).integers(0, 2, (p["high"], p["wide"]), np.uint8)}),
     subject("windows", zoo.polyphase, shapes("sounds n up taps", (16, 480_000, 4, 12), (100, 48_000, 3, 32)), LINE,
         "x: float32[sounds, n]; w: float32[up, taps]; y: float32[sounds, n * up]; n", "cdiv(n * up, BLOCK), sounds",
-        want=polyphase_want, constants="up taps", most=16),
+        constants="up taps", most=16),
     subject("windows", zoo.advect, shapes("high wide step", (4096, 4096, 4.0), (1080, 1920, 0.5)), WIDE,
-        "x u v y: float32[high, wide]; high wide step", over(), want=advect_want, most=16),
+        "x u v y: float32[high, wide]; high wide step", over(), most=16),
     subject("windows", zoo.motion, shapes("high wide reach", (1080, 1920, 3), (480, 640, 7)),
         "BLOCK_R=8..32 BLOCK_C=16..128 num_warps=1..8",
         "x y: uint8[high, wide]; out: int32[high // 8, wide // 8]; high wide",
-        "cdiv(wide, BLOCK_C), cdiv(high, BLOCK_R)", want=motion_want, constants="reach", output="out_ptr",
+        "cdiv(wide, BLOCK_C), cdiv(high, BLOCK_R)", constants="reach", output="out_ptr",
         tolerance=0.0),
     subject("spills", zoo.feed_forward, shapes("tokens inner width", (16_384, 2048, 256), (5000, 1024, 128)),
         "BLOCK_M=32..128 BLOCK_N=32..128 num_warps=4,8 num_stages=1,2,3",
         "x: bfloat16[tokens, width]; up: bfloat16[width, inner]; down: bfloat16[inner, width]; "
-        "y: bfloat16[tokens, width]; tokens inner", "cdiv(tokens, BLOCK_M)", want=forward_want, constants="width",
+        "y: bfloat16[tokens, width]; tokens inner", "cdiv(tokens, BLOCK_M)", constants="width",
         keep="stages(c, 4 * width * BLOCK_N, 2 * BLOCK_M * (width + BLOCK_N))"),
     subject("persistent", zoo.walk_norm_quantise, shapes("rows width", (32_768, 4096), (100_000, 1000)),
         "EACH=1..16 num_warps=1..16",
         "x: bfloat16[rows, width]; w: bfloat16[width]; y: int8[rows, width]; scale: float32[rows]; rows width",
-        "SMS * EACH", want=quantised_want, constants="PADDED = pow2_up(width)", output="y_ptr scale_ptr",
+        "SMS * EACH", constants="PADDED = pow2_up(width)", output="y_ptr scale_ptr",
         keep="2 <= pow2_up(width) / num_warps / 32 <= 64"),
 ]  # fmt: skip
