@@ -220,7 +220,8 @@ def different(asked_bytes: float, size_bytes: float) -> float:
 
 
 def beyond(
-    anywhere: Sequence[tuple[float, float, float]], copies: Sequence[float], passing_bytes: float, usable_bytes: float
+    anywhere: Sequence[tuple[float, float, float]], copies: Sequence[float], passing_bytes: float, usable_bytes: float,
+    room_for: float = 1.0,
 ) -> list[float]:
     """Of bytes at random places of each tensor, those that are not in a cache. Of each: bytes that are asked for, bytes
     of the tensor, and those among which programs look meanwhile; and how much room each byte takes. `passing_bytes` go
@@ -231,7 +232,8 @@ def beyond(
     (`two_levels` in `forms.jsonl.gz`)."""
 
     def room(part: float) -> float:
-        each = (n * different(part * asked, live) for n, (asked, _, live) in zip(copies, anywhere, strict=True))
+        fetched = room_for * part
+        each = (n * different(fetched * asked, live) for n, (asked, _, live) in zip(copies, anywhere, strict=True))
         return PASSING * part * passing_bytes + sum(each)
 
     low, high = 0.0, 1.0

@@ -400,6 +400,7 @@ class Execution:
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None or given.by_chance,
                 touched=whole, fetched=whole, placed=exact, together_bytes=together,
+                size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
