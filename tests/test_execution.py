@@ -1028,6 +1028,9 @@ def test_words_of_a_table_that_lanes_have_loaded_meet_in_banks(
     loads = [i for i, each in enumerate(code.instructions) if each.mnemonic == "LDS"]
     met = [code.conflicts[i] for i in loads if i in code.conflicts]
     assert bool(met) == (passes > 1.0) and all(each == pytest.approx(passes, abs=0.2) for each in met)
+    code = executed(cubin, "looked_up", 64, 256, f32(256), carver.Tensor("int16", (64 * 256,)), f32(64 * 256),
+                    i32(255)).code  # fmt: skip
+    assert max(code.conflicts.values()) == pytest.approx(3.3, abs=0.2)  # of L1, which has the same banks
 
 
 def test_constants_beyond_their_cache_are_fetched_by_each_warp(cubin: tuple[str, bytes]) -> None:

@@ -59,6 +59,7 @@ IDLE, MANY = 0.02, 0.1
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 FILLERS = 128
 """Threads that fill tables in shared memory, with which many blocks are run."""
+LOOKS_UP = ("shared", "load"), ("shared", "store"), ("global", "load")
 LANES, LOOKED_AT, DRAWN = 32, 2, 64
 """Lanes of a warp; executions of an access of which the banks are looked at; warps of places that are drawn."""
 SHARING = 8
@@ -249,12 +250,12 @@ class Execution:
         return found | (self._drawn(code) if self.arch.vendor == "nvidia" else {})
 
     def _drawn(self, code: Code) -> dict[int, float]:
-        """The same of shared memory whose places lanes have loaded, each its own, and of which nothing else is known:
-        as those of words that are drawn at random, 3.4 for 32 of 256. Source: a cipher's tables in shared memory take
-        3.4 clocks for each of a warp's look-ups (`languages_eighth.jsonl.gz` in tests/data/h200)."""
+        """The same of places that lanes have loaded, each its own, and of which nothing else is known: as those of
+        words that are drawn at random, 3.4 for 32 of 256. Source: a cipher's tables in shared memory, or L1, take 3.4
+        clocks for each of a warp's look-ups (`languages_eighth.jsonl.gz` in tests/data/h200)."""
         run, ops, own = self.detail, self.program.ops, set[int]()
         firsts = {i: events[0] for i, events in by_instruction(run, ("shared", "global")).items()}
-        lost = [i for i, event in firsts.items() if ops[i].kind == "shared" and ops[i].access in ("load", "store")
+        lost = [i for i, event in firsts.items() if (ops[i].kind, ops[i].access) in LOOKS_UP
                 and event.values[0] and not told(event.values[0]) and len(event.values[0].bits) == 1]  # fmt: skip
         for i, event in firsts.items() if lost else ():
             if event.values[0] and len(bits := event.values[0].bits) > 1:  # else all lanes load the same
@@ -263,7 +264,10 @@ class Execution:
         warp, lane = np.divmod(np.arange(DRAWN * LANES), LANES)
         for i in self.program.loaded(lost, own) if lost else ():
             width = width_bytes(code.instructions[i].opcode)
-            place = np.random.default_rng(0).integers(0, max(self.shared_bytes // width, 1), len(lane))
+            known = firsts[i].values[0]
+            where = self.launch.place_of(int(known.bits[0])) if known and ops[i].kind == "global" else None
+            size_bytes = where.tensor.nbytes if where else self.shared_bytes
+            place = np.random.default_rng(0).integers(0, max(size_bytes // width, 1), len(lane))
             found[i] = self._mean_passes(code.instructions[i], warp, lane, width * place, DRAWN)
         return found
 
