@@ -315,6 +315,8 @@ class Op:
     """load, store, copy, atomic."""
     loads: Sequence[str] = ()
     """Registers that get words of global memory."""
+    signed_bits: int = 0
+    """Of a number with a sign that is shorter than the register which it goes to."""
     stored: Sequence[Callable[[Any], Value]] = ()
     """Words that go to shared memory, and in `stored_names` their registers."""
     stored_names: frozenset[str] = frozenset()

@@ -23,7 +23,7 @@ from .gcn_operands import EXEC
 from .lanes import UNKNOWN, WORD, Array, Column, number
 from .program import Program
 
-KNOWN = ("int32", "int64", "uint32", "uint64", "float32", "float64")
+KNOWN = ("int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "uint64", "float32", "float64")
 """Types of tensors whose contents are followed."""
 SPACE = 1 << 40
 """Tensors are so many bytes apart: no address of one is taken for another's."""
@@ -153,7 +153,8 @@ class Launch:
             if place.tensor.dtype in KNOWN:
                 kind = np.dtype(place.tensor.dtype)
                 full = np.broadcast_to(held, place.tensor.shape) if held.ndim == 0 else held
-                self._contents[address // SPACE] = np.ascontiguousarray(full, kind).reshape(-1).view(np.uint32)
+                raw = np.ascontiguousarray(full, kind).tobytes()
+                self._contents[address // SPACE] = np.frombuffer(raw.ljust(-(-len(raw) // 4) * 4, b"\0"), "<u4")
         return address
 
     @property
@@ -223,10 +224,10 @@ class Launch:
         return Column(bits, None if known.all() else known)
 
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
-        """Words that a load of global memory gives, known where the contents of its tensor are. What is not known
-        counts as 0, so that an address that it is part of still tells its tensor."""
+        """Words that a load of global memory gives, or part of one, known where the contents of its tensor are. What is
+        not known counts as 0, so that an address that it is part of still tells its tensor."""
         words, lost = max(width_bytes // 4, 1), self.lost
-        if width_bytes < 4 or not self._contents:
+        if not self._contents or (width_bytes < 4 and not self.sm):
             return [lost] * words
         out: list[Column | None] = []
         space = address.bits // SPACE
@@ -238,6 +239,8 @@ class Launch:
                 bits[here], known[here] = held[at[here]], True
             if address.known is not None:
                 known &= address.known
+            if width_bytes < 4:
+                bits = bits >> 8 * (address.bits % 4) & (1 << 8 * width_bytes) - 1
             out.append(Column(bits, None if known.all() else known) if known.any() else lost)
         return out
 

@@ -272,6 +272,7 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
         access=(GLOBAL | SHARED | LOCAL)[kind], loads=o.parts[1:2] if deals else registers_, stored=stored,
         deals=o.get(o.parts[-1]) if deals else None, strong=outside and ".STRONG" in each.opcode,
         stored_names=frozenset(held.reads),
+        signed_bits=next((bits for bits in (8, 16) if f".S{bits}" in each.opcode), 0),
         matrices=matrices if kind in ("LDSM", "STSM") else 0,
     )  # fmt: skip
 

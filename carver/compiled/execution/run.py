@@ -340,7 +340,10 @@ class Run:
             return {}
         if op.deals is not None:
             return {op.loads[0]: self._dealt(op, fiber, at, active, guard)}
-        return dict(zip(op.loads, self.launch.loaded(at, op.width_bytes), strict=False))
+        found = self.launch.loaded(at, op.width_bytes)
+        if top := op.signed_bits:
+            found = [word and Column(word.bits - (word.bits >> top - 1 << top) & WORD, word.known) for word in found]
+        return dict(zip(op.loads, found, strict=False))
 
     def _dealt(self, op: Op, fiber: Fiber, at: Column, active: Array, guard: Column | None) -> Value:
         """What a counter gives that all blocks share, where one thread of each adds to it: it is assumed that they come
