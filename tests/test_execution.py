@@ -1047,6 +1047,13 @@ def test_words_of_a_table_that_lanes_have_loaded_meet_in_banks(
     assert max(code.conflicts.values()) == pytest.approx(3.3, abs=0.2)  # of L1, which has the same banks
 
 
+def test_blocks_read_no_less_than_nothing(cubin: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sum of delays, what was looked at said more for each block than all read: its time was no number."""
+    monkeypatch.setattr("carver.compiled.footprint.Footprint.touched_by", lambda self, group: 1e15)
+    facts = executed(cubin, "one_table", 264, 128, f32(4096), f32(264 * 512), i32(4096)).facts()
+    assert facts.sm_bytes >= 0.0 and facts.near_bytes >= 0.0 and all(read >= 0.0 for _, read in facts.sm_reuse)
+
+
 def test_constants_beyond_their_cache_are_fetched_by_each_warp(cubin: tuple[str, bytes]) -> None:
     """An H200 takes 5.65 ms for points in a polygon of 4,800 bytes (`languages_sixth.jsonl.gz`), 1.6 without that."""
     def held(name: str, blocks: int) -> float:

@@ -181,7 +181,8 @@ class Execution:
         known = replace(trace, accesses=[access for access in trace.accesses if not anywhere(access)])
         loads = replace(touched.loads, trace=known, _waves={})
         alone = loads.touched_by(np.arange(len(self.wide.block_ids))) * loads.scale
-        grown = 1.0 + (exact - alone) / max(near["sm_reuse"][0][1], 1.0)
+        every = max(float(near["sm_reuse"][0][1]), 1.0)
+        grown = (exact + max(every - alone, 0.0)) / every
         most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
         near |= {
             "near_bytes": min(near["near_bytes"] * grown, moved), "sm_bytes": min(near["sm_bytes"] * grown, moved),
