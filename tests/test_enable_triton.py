@@ -280,7 +280,7 @@ def test_only_tritons_own_timer_is_shortened(launches: Timed) -> None:
         assert kernel.do_bench is kernel._do_bench
     kernel._do_bench, kernel.do_bench = None, do_bench
     with _timed_shortly(kernel):
-        assert kernel.do_bench.keywords == {"warmup": 2, "rep": 8}
+        assert kernel.do_bench.keywords == {"warmup": 1, "rep": 2}
     assert kernel.do_bench is do_bench
     with _timed_shortly(kernel, "graph"):
         assert kernel.do_bench.func is do_bench_cudagraph

@@ -52,8 +52,10 @@ MOST_VALUES = 1 << 20
 """Elements of the largest integer tensor that is copied to the host, where a loop's bound is loaded from it."""
 MOST_FLOATS = 16
 """The same for floating point, where a branch depends on a value: a gradient of 1 that need not be multiplied by."""
-WARMUP_MS, TIMED_MS = 2, 8
-"""Warm-up and timing of one configuration in one round by Triton's timer, which by itself takes 25 and 100."""
+WARMUP_MS, TIMED_MS = 1, 2
+"""Warm-up and timing of one configuration in one round by Triton's timer, which by itself takes 25 and 100. Source:
+first calls of five operators on an H200 take 0.86 of what they took with 2 and 8, and later ones as long
+(`enable_rounds.jsonl` in tests/data)."""
 TIMING_S, OWN_TIMING_S = 0.02, 0.2
 """Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
 timer of the kernel's own."""
@@ -301,7 +303,7 @@ def _timed_shortly(tuner: Any, timer: str = "events") -> Iterator[None]:
         return
     tuner.do_bench = {
         "events": functools.partial(do_bench, warmup=WARMUP_MS, rep=TIMED_MS), "cupti": by_stamps,
-        "graph": functools.partial(do_bench_cudagraph, rep=TIMED_MS // 10),  # which it replays ten times
+        "graph": functools.partial(do_bench_cudagraph, rep=TIMED_MS / 10),  # which it replays ten times
     }[timer]  # fmt: skip
     try:
         yield
