@@ -45,6 +45,21 @@ extern "C" __global__ void one_table(const float* x, float* y, int n) {
     for (int i = threadIdx.x; i < n; i += 128) total += x[i];
     y[blockIdx.x * 128 + threadIdx.x] = total;
 }
+#define LOOKED_UP(name, at) extern "C" __global__ void name(const unsigned* x, const unsigned* table, unsigned* y) { \\
+    __shared__ unsigned held[256]; \\
+    held[threadIdx.x] = table[threadIdx.x]; \\
+    __syncthreads(); \\
+    unsigned mine = x[threadIdx.x], ours = x[blockIdx.x]; \\
+    y[threadIdx.x] = held[at] + mine + ours; \\
+}
+LOOKED_UP(anywhere_in_a_table, mine & 255)
+LOOKED_UP(where_a_table_says, held[mine & 255] & 255)
+LOOKED_UP(in_a_row_of_banks, mine & 31)
+LOOKED_UP(in_a_bank_of_each_lane, (mine & 7) * 32 + threadIdx.x % 32)
+LOOKED_UP(at_one_place, ours & 255)
+extern "C" __global__ void in_a_table_in_l1(const unsigned* x, const unsigned* table, unsigned* y) {
+    y[threadIdx.x] = table[x[threadIdx.x] & 255];
+}
 extern "C" __global__ void divided(const float* x, float* y, int height, int width) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     int row = at / width, column = at % width;
@@ -530,6 +545,20 @@ def test_loads_pass_over_the_banks_of_l1(cubin: tuple[str, bytes], entry: str, p
     """Words 16 bytes apart meet four to a bank. A row that begins inside a sector has five; L1 gives four a clock."""
     of = executed(cubin, entry, 1, 64, f32(512), f32(64))
     assert list(of.code.conflicts.values()) == [passes]
+
+
+@pytest.mark.parametrize(("entry", "accesses"), [
+    ("anywhere_in_a_table", 1), ("where_a_table_says", 2), ("in_a_table_in_l1", 1), ("in_a_row_of_banks", 0),
+    ("in_a_bank_of_each_lane", 0), ("at_one_place", 0),
+])  # fmt: skip
+def test_lanes_that_loaded_numbers_send_anywhere_meet_in_banks(
+    cubin: tuple[str, bytes], entry: str, accesses: int
+) -> None:
+    """As balls do in bins, of which the fullest counts; not where the code gives each lane, or word, its own bank."""
+    words = [np.unique(row) % 32 for row in np.random.default_rng(0).integers(0, 256, (1000, 32))]
+    fullest = np.mean([np.bincount(row).max() for row in words])
+    of = executed(cubin, entry, 4, 256, i32_(256), i32_(256), i32_(256))
+    assert list(of.code.conflicts.values()) == pytest.approx([fullest] * accesses, rel=0.15)
 
 
 def test_a_warp_of_few_lanes_takes_few_passes() -> None:
@@ -1041,10 +1070,10 @@ def test_words_of_a_table_that_lanes_have_loaded_meet_in_banks(
     code = executed(cubin, "looks_up", 64, 256, i32_(64 * 256 * 16), f32(64 * 256), i32(rows)).code
     loads = [i for i, each in enumerate(code.instructions) if each.mnemonic == "LDS"]
     met = [code.conflicts[i] for i in loads if i in code.conflicts]
-    assert bool(met) == (passes > 1.0) and all(each == pytest.approx(passes, abs=0.2) for each in met)
+    assert bool(met) == (passes > 1.0) and (not met or np.mean(met) == pytest.approx(passes, abs=0.2))
     code = executed(cubin, "looked_up", 64, 256, f32(256), carver.Tensor("int16", (64 * 256,)), f32(64 * 256),
                     i32(255)).code  # fmt: skip
-    assert max(code.conflicts.values()) == pytest.approx(3.3, abs=0.2)  # of L1, which has the same banks
+    assert max(code.conflicts.values()) == pytest.approx(3.3, abs=0.4)  # of L1, which has the same banks
 
 
 def test_blocks_read_no_less_than_nothing(cubin: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:

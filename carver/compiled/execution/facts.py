@@ -26,13 +26,13 @@ from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched
 from ..trace import Access, LoopTrace, Trace, sampled
-from .lanes import Array, Column, distinct, told, uncollected, wide
+from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .overlaps import overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
-from .run import Run
+from .run import Drawn, Run
 from .sass import decoded
 from .tiles import (
     SECTOR_BYTES,
@@ -59,9 +59,10 @@ IDLE, MANY = 0.02, 0.1
 PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 FILLERS = 128
 """Threads that fill tables in shared memory, with which many blocks are run."""
-LOOKS_UP = ("shared", "load"), ("shared", "store"), ("global", "load")
-LANES, LOOKED_AT, DRAWN = 32, 2, 64
-"""Lanes of a warp; executions of an access of which the banks are looked at; warps of places that are drawn."""
+LANES, LOOKED_AT = 32, 2
+"""Lanes of a warp; executions of an access of which the banks are looked at."""
+TABLE_BYTES = 4096.0
+"""Of tables in L1 those in whose banks lanes meet: of larger ones the look-ups of lines take longer."""
 SHARING = 8
 """Lanes whose words on the stack share a sector."""
 
@@ -240,41 +241,52 @@ class Execution:
     def _conflicts(self, code: Code) -> dict[int, float]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
         the warps of a block. On AMD those of shared memory, and of GCN and CDNA what its address unit takes."""
-        found = {}
+        found, lost = {}, dict[int, Event]()
         kinds = ("shared",) if code.isa.startswith("gfx1") else ("shared", "global")
         for index, events in by_instruction(self.detail, kinds).items():
-            each, access = code.instructions[index], self.program.ops[index].access
-            if access != "atomic":
-                ratios = [self._passes(each, access, event) for event in events[:LOOKED_AT] if told(event.values[0])]
+            each, op = code.instructions[index], self.program.ops[index]
+            if op.access != "atomic":
+                known = [event for event in events[:LOOKED_AT] if told(event.values[0])]
+                ratios = [self._passes(each, op.access, event, self.detail) for event in known]
                 if ratios and (mean := float(np.mean(ratios))) != 1.0:
                     found[index] = mean
-        return found | (self._drawn(code) if self.arch.vendor == "nvidia" else {})
+                if not ratios and self.arch.vendor == "nvidia" and self._table(op, events[0])[1] <= TABLE_BYTES:
+                    lost[index] = events[0]
+        return found | (self._drawn_passes(code, lost) if lost else {})
 
-    def _drawn(self, code: Code) -> dict[int, float]:
-        """The same of places that lanes have loaded, each its own, and of which nothing else is known: as those of
-        words that are drawn at random, 3.4 for 32 of 256. Source: a cipher's tables in shared memory, or L1, take 3.4
-        clocks for each of a warp's look-ups (`languages_eighth.jsonl.gz` in tests/data/h200)."""
-        run, ops, own = self.detail, self.program.ops, set[int]()
-        firsts = {i: events[0] for i, events in by_instruction(run, ("shared", "global")).items()}
-        lost = [i for i, event in firsts.items() if (ops[i].kind, ops[i].access) in LOOKS_UP
-                and event.values[0] and not told(event.values[0]) and len(event.values[0].bits) == 1]  # fmt: skip
-        for i, event in firsts.items() if lost else ():
-            if event.values[0] and len(bits := event.values[0].bits) > 1:  # else all lanes load the same
-                own |= {i} if np.ptp(bits[run.warp[event.lanes] == run.warp[event.lanes[0]]]) else set()
-        found = dict[int, float]()
-        warp, lane = np.divmod(np.arange(DRAWN * LANES), LANES)
-        for i in self.program.loaded(lost, own) if lost else ():
-            width = width_bytes(code.instructions[i].opcode)
-            known = firsts[i].values[0]
-            where = self.launch.place_of(int(known.bits[0])) if known and ops[i].kind == "global" else None
-            size_bytes = where.tensor.nbytes if where else self.shared_bytes
-            place = np.random.default_rng(0).integers(0, max(size_bytes // width, 1), len(lane))
-            found[i] = self._mean_passes(code.instructions[i], warp, lane, width * place, DRAWN)
+    def _drawn_passes(self, code: Code, lost: Mapping[int, Event]) -> dict[int, float]:
+        """The same of accesses at places that loaded words choose, with words as if drawn at random. `lost`: one of
+        another execution, by instruction. Source: a cipher by tables of 1 and 4 KiB on an H200 (`cuda_tables` in
+        `languages_eighth.jsonl.gz`, tests/data/h200) takes as long as that says, and 1.7 times as long as if lanes did
+        not meet in banks."""
+        kinds, found = tuple({self.program.ops[index].kind for index in lost}), {}
+        run = Drawn(self.detail, kinds)
+        for index, events in by_instruction(run, kinds).items():
+            if index not in lost:
+                continue
+            each, op = code.instructions[index], self.program.ops[index]
+            first, held = self._table(op, lost[index])
+            lines, aligned = -(-int(held or self.shared_bytes or 1) // LINE_BYTES), -max(op.width_bytes, WORD_BYTES)
+            ratios = []
+            for event in events[:LOOKED_AT]:
+                if (value := event.values[0]) is not None:
+                    inside = Column((value.bits - first) % (lines * LINE_BYTES) & aligned)
+                    ratios.append(self._passes(each, op.access, event._replace(values=(inside,)), run))
+            if ratios and (mean := float(np.mean(ratios))) > 1.0:
+                found[index] = mean
         return found
 
-    def _passes(self, each: Instruction, access: str, event: Event) -> float:
+    def _table(self, op: Op, event: Event) -> tuple[int, float]:
+        """The first address of what an access at an unknown place looks words up in, and its bytes in L1."""
+        if op.kind == "shared":
+            return 0, 0.0
+        start = event.values[0]  # with 0 for what is not known it may lie before its tensor
+        first = (int(start.bits[0]) + SPACE // 2) // SPACE * SPACE if start else 0
+        place = self.launch.place_of(first)
+        return first, float(place.tensor.nbytes) if place else math.inf
+
+    def _passes(self, each: Instruction, access: str, event: Event, run: Run) -> float:
         """Of one execution by the first block."""
-        run = self.detail
         lanes, address = spread(event)
         first = run.slot[event.lanes[0]]
         warps = len(distinct(run.warp[event.lanes[run.slot[event.lanes] == first]]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -244,10 +244,10 @@ class Program:
                         queued[m] = True
         return self._found.setdefault(key, (needed, live))
 
-    def loaded(self, asked: Sequence[int], by: Set[int] | None = None) -> set[int]:
-        """Those of some instructions that read what depends on loads; `by`: on these."""
+    def loaded(self, asked: Sequence[int]) -> set[int]:
+        """Those of some instructions that read what depends on loads."""
         _, bits, reads_of, writes_of = self._masks
-        loads = [op.access in ("load", "copy") and (by is None or i in by) for i, op in enumerate(self.ops)]
+        loads = [op.access in ("load", "copy") for op in self.ops]
         guard_of = [1 << bits[op.guard.lstrip("!")] if op.guard else 0 for op in self.ops]
         come, found, marked = [0] * len(self.ranges), set[int](), set(asked)
         work = list(range(len(self.ranges)))  # a heap

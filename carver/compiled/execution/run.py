@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from .lanes import (
     FALSE,
     HERE,
     TRUE,
+    UNKNOWN,
     WORD,
     ZERO,
     Array,
@@ -117,9 +118,12 @@ class Run:
 
     passes: of each basic block, by warp of each block of the grid that runs: (basic blocks, blocks of the grid, warps)
     log: what happened, in order
+    enough: events after which it may stop
     assumed: addresses of branches on what is not known
     unknown: opcodes whose results are not known for want of a rule, and how often each was met
     """
+
+    enough = inf
 
     def __init__(
         self,
@@ -192,7 +196,7 @@ class Run:
     def _go(self) -> None:
         fibers = [Fiber(self, np.arange(len(self.slot)), 0, self.launch.registers(self._special))]
         steps, behind, rank, leaper = 0, self.program.behind, self.program.rank, Leaper(self)
-        while fibers:
+        while fibers and len(self.log) < self.enough:
             lead = min(fibers, key=lambda fiber: (-fiber.depth, fiber.block in behind, rank[fiber.block]))
             first = lead.block
             here = [fiber for fiber in fibers if (fiber.block, fiber.depth) == (first, lead.depth)]
@@ -403,6 +407,35 @@ class Run:
         """What is stored is not known any more."""
         for memory in self.kept.values():
             memory.forget()
+
+
+class Drawn(Run):
+    """The first block of another run, in which words that loads give have bits as if drawn at random where they are not
+    known, the same from the same place: addresses differ between lanes as far as the code lets what is loaded choose.
+    Such bits keep loops from leaps, so that it gives up when it has done as much as the other one."""
+
+    def __init__(self, other: Run, kinds: Collection[str]) -> None:
+        self.enough = len(other.log)
+        super().__init__(
+            other.program, other.launch, other.block_ids[:1], other.threads, kinds=kinds, warp=other.warp_size
+        )
+
+    def _touch(self, op: Op, fiber: Fiber, guard: Column | None) -> dict[str, Value]:
+        out, at = super()._touch(op, fiber, guard), op.at(fiber) if op.access == "load" else None
+        for word, name in enumerate(op.loads if at is not None else ()):
+            held = out.get(name) or UNKNOWN
+            if at is not None and held.known is not None:
+                bits = _drawn(at.bits + 4 * word) & (1 << 8 * min(op.width_bytes, 4)) - 1
+                out[name] = Column(np.where(held.known, held.bits, bits), held.known)
+        return out
+
+
+def _drawn(places: Array) -> Array:
+    """A number for each place: the finalizer of MurmurHash3."""
+    bits = places.astype(np.uint64)
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits = (bits ^ bits >> np.uint64(33)) * np.uint64(factor)
+    return (bits >> np.uint64(32)).astype(np.int64)
 
 
 class Fiber:
