@@ -137,8 +137,8 @@ def turns_at_l2(
     turns = np.array(means) * weights
     atomics = [access.argument for access in accesses if access.kind == "atomic"]
     meet = dict.fromkeys(atomics, 0.0)  # no run is of two tensors
-    for name, met in zip(atomics, turns / np.maximum(rooms, RUN_BYTES), strict=True):
-        meet[name] += float(met)
+    for name, there in zip(atomics, turns / np.maximum(rooms, RUN_BYTES), strict=True):
+        meet[name] += float(there)
     busiest = max(meet.values(), default=0.0)
     room = float(turns.sum()) / busiest if busiest else math.inf
     uneven = room < EVEN * (sum(added.values()) or math.inf)

@@ -61,7 +61,7 @@ FILLERS = 128
 """Threads that fill tables in shared memory, with which many blocks are run."""
 LANES, LOOKED_AT = 32, 2
 """Lanes of a warp; executions of an access of which the banks are looked at."""
-TABLE_BYTES = 4096.0
+BANKED_BYTES = 4096.0
 """Of tables in L1 those in whose banks lanes meet: of larger ones the look-ups of lines take longer."""
 SHARING = 8
 """Lanes whose words on the stack share a sector."""
@@ -250,15 +250,15 @@ class Execution:
                 ratios = [self._passes(each, op.access, event, self.detail) for event in known]
                 if ratios and (mean := float(np.mean(ratios))) != 1.0:
                     found[index] = mean
-                if not ratios and self.arch.vendor == "nvidia" and self._table(op, events[0])[1] <= TABLE_BYTES:
+                if not ratios and self.arch.vendor == "nvidia" and self._table(op, events[0])[1] <= BANKED_BYTES:
                     lost[index] = events[0]
         return found | (self._drawn_passes(code, lost) if lost else {})
 
     def _drawn_passes(self, code: Code, lost: Mapping[int, Event]) -> dict[int, float]:
-        """The same of accesses at places that loaded words choose, with words as if drawn at random. `lost`: one of
-        another execution, by instruction. Source: a cipher by tables of 1 and 4 KiB on an H200 (`cuda_tables` in
-        `languages_eighth.jsonl.gz`, tests/data/h200) takes as long as that says, and 1.7 times as long as if lanes did
-        not meet in banks."""
+        """The same of accesses at places that loaded words choose, with words as if drawn at random. `lost`: an event
+        of each, of the detailed execution, by instruction. Source: a cipher by tables of 1 and 4 KiB on an H200
+        (`cuda_tables` in `languages_eighth.jsonl.gz`, tests/data/h200) takes as long as that says, and 1.7 times as
+        long as if lanes did not meet in banks."""
         kinds, found = tuple({self.program.ops[index].kind for index in lost}), {}
         run = Drawn(self.detail, kinds)
         for index, events in by_instruction(run, kinds).items():
