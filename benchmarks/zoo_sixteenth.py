@@ -345,7 +345,7 @@ SUBJECTS = [
     subject("atomics", zoo.log_sums, shapes("n groups skew", (1 << 20, 1 << 18, 1.0), (400_000, 20_000, 2.0)), LINES,
         "x: float32[n]; group: int32[n]; y: int32[groups]; n", line, want=log_want,
         got=lambda p, c, t: t["y_ptr"].view(t["x_ptr"].dtype), most=8,
-        values=lambda p: {"group_ptr": picked(769, "groups", "n", skew=p["skew"])(p)}),
+        values=lambda p: {"group_ptr": picked(769, "groups", "n", skew=p["skew"])(p), "y_ptr": 0}),
     subject("atomics", zoo.boosting, shapes("n features leaves", (100_000, 64, 4), (200_000, 28, 1)),
         "BLOCK_R=1..64 BLOCK_F=16..64 num_warps=1..8",
         "x: uint8[n, features]; g h: float32[n]; leaf: uint8[n]; y: float32[leaves, features, 256, 2]; n features",

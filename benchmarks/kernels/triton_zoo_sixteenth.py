@@ -84,8 +84,8 @@ def log_sums(x_ptr, group_ptr, y_ptr, n, BLOCK: tl.constexpr):
     those that are in compare with what is never there."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n, other=0.0)
-    sums = y_ptr + tl.load(group_ptr + at, mask=at < n, other=0)
-    waits = at < n
+    group = tl.load(group_ptr + at, mask=at < n, other=-1)
+    sums, waits = y_ptr + tl.maximum(group, 0), group >= 0
     old = tl.load(sums)
     while tl.max(waits.to(tl.int32), 0) > 0:
         had = old.to(tl.float32, bitcast=True)
@@ -229,10 +229,10 @@ def octree(place_ptr, child_ptr, value_ptr, y_ptr, n, DEPTH: tl.constexpr, BLOCK
 def probe(key_ptr, table_ptr, value_ptr, y_ptr, n, SIZE: tl.constexpr, BLOCK: tl.constexpr):
     """A join by a hashed table with open addresses: each key goes on to the next place until it or a gap is there."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    key = tl.load(key_ptr + at, mask=at < n, other=0)
+    key = tl.load(key_ptr + at, mask=at < n, other=-1)
     hashed = key.to(tl.uint32) * 2654435769
     place = (hashed ^ (hashed >> 15)).to(tl.int32) & (SIZE - 1)
-    found, looks = tl.zeros((BLOCK,), tl.int32) - 1, at < n
+    found, looks = tl.full((BLOCK,), -1, tl.int32), key >= 0
     while tl.max(looks.to(tl.int32), 0) > 0:
         there = tl.load(table_ptr + place, mask=looks, other=-1)
         found = tl.where(looks & (there == key), place, found)
