@@ -226,14 +226,14 @@ def octree(place_ptr, child_ptr, value_ptr, y_ptr, n, DEPTH: tl.constexpr, BLOCK
 
 
 @triton.jit
-def probe(key_ptr, table_ptr, value_ptr, y_ptr, n, SIZE: tl.constexpr, BLOCK: tl.constexpr):
-    """A join by a hashed table with open addresses: each key goes on to the next place until it or a gap is there."""
+def probe(key_ptr, table_ptr, value_ptr, y_ptr, n, most, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    """A join by a hashed table with open addresses: each key goes on until it or a gap is there."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     key = tl.load(key_ptr + at, mask=at < n, other=-1)
     hashed = key.to(tl.uint32) * 2654435769
     place = (hashed ^ (hashed >> 15)).to(tl.int32) & (SIZE - 1)
     found, looks = tl.full((BLOCK,), -1, tl.int32), key >= 0
-    while tl.max(looks.to(tl.int32), 0) > 0:
+    for _ in range(most):
         there = tl.load(table_ptr + place, mask=looks, other=-1)
         found = tl.where(looks & (there == key), place, found)
         looks &= (there != key) & (there >= 0)
