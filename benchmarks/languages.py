@@ -36,6 +36,7 @@ from kernels.language_problems_eighth import eighth_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
+from kernels.language_problems_ninth import ninth_problems  # noqa: E402
 from kernels.language_problems_seventh import seventh_problems  # noqa: E402
 from kernels.language_problems_sixth import sixth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
@@ -54,6 +55,7 @@ def problems() -> list[Problem]:
         *sixth_problems(),
         *seventh_problems(),
         *eighth_problems(),
+        *ninth_problems(),
     ]
 
 
@@ -140,10 +142,11 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
 def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, block: Any, arch: Any) -> Any:
     from importlib import import_module
 
-    from kernels import languages, languages_third
+    from kernels import languages, languages_ninth, languages_third
 
     front = import_module(f"carver.integrations.{problem.language}")
-    made = getattr(languages, problem.made, None) or getattr(languages_third, problem.made)
+    files = (languages, languages_third, languages_ninth)
+    made = next(getattr(file, problem.made) for file in files if hasattr(file, problem.made))
     if problem.language == "tilelang":
         return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
     kernel = made(**problem.defines, **config)
@@ -189,7 +192,21 @@ def contents(spec: dict[str, Any], seed: int) -> Any:
         return np.concatenate([[0], np.cumsum(lengths * (NZ / lengths.sum())).astype(np.int64)]).astype(np.int32)
     if init == "pages":
         return rng.permutation(count).astype(np.int32)
+    kind, _, number = init.partition(":")
+    if kind == "cells":  # where each begins of so many that have `number` things together, by chance
+        return np.concatenate([[0], np.cumsum(occupied(int(number), count - 1))]).astype(np.int32)
+    if kind == "cell_of":
+        return np.repeat(np.arange(int(number)), occupied(count, int(number))).astype(np.int32)
+    if kind == "below":
+        return rng.integers(0, int(number), count).astype(np.int32)
     return rng.integers(0, ROWS if init == "cols" else 100_000, count).astype(np.int32)
+
+
+def occupied(things: int, cells: int) -> Any:
+    """Of each cell, how many things are there."""
+    import numpy as np
+
+    return np.random.default_rng(9).multinomial(things, [1 / cells] * cells)
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
