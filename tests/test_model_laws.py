@@ -36,6 +36,19 @@ def tile(arch: str | Arch, m: int, n: int, k: int, **config: Any) -> tuple[Tile,
 # ---- time
 
 
+def test_a_dot_product_of_halves_is_one_instruction() -> None:
+    """Triton 3.6 multiplies two pairs of halves by one v_dot2c_f32_f16 for gfx1030, and by two v_fmac_f32 for gfx1010,
+    which lacks it: on a card that is bound by issue, matmul and attention take longer."""
+    one = carver.load_arch("rx_6800")
+    other = one.replace(isa="gfx1010")
+    for op, least in (
+        (carver.MatmulTemplate(4096, 4096, 4096, in_dtype="float16"), 1.4),
+        (carver.FlashAttentionTemplate(batch=1, heads=32, seq=4096, head_dim=64, in_dtype="float16"), 1.1),
+    ):
+        few, many = (op.with_arch(a).recommend_hints(1, "triton")[0].predicted_ms for a in (one, other))
+        assert many > least * few
+
+
 def test_half_of_what_a_store_takes_beyond_the_loop_shows_where_other_warps_multiply() -> None:
     """TileLang's persistent kernels on an H200: one group of warps stores a tile while another multiplies the next.
     Of two later waves, 2 x (store - loop) / 2 is seen."""

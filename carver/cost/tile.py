@@ -229,6 +229,11 @@ def _peak(problem: Problem, arch: Arch, kind: int) -> float:
     return unit.flops_per_clk_per_sm * arch.highest_of(unit) / arch.clock_hz
 
 
+def products_an_instruction(problem: Problem, arch: Arch) -> float:
+    """Products of a lane that one instruction of the vector units makes: two on packed halves, or of a dot product."""
+    return max(1.0, peak(problem, arch, VECTOR) / (2 * arch.lanes_per_sm))
+
+
 def peaks(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
     """`peak` for the instruction kind of each candidate."""
     return np.choose(np.asarray(kind, np.int64), _peaks(problem.sizeless, arch))

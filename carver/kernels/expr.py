@@ -505,8 +505,13 @@ def vector_dtype(problem: Problem, arch: Arch) -> str:
     AMD's dot instructions instead multiply pairs of halves and add them to a float32.
     """
     dtype = multiply_dtype(problem)
-    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and arch.vendor != "amd"
+    dots = arch.vendor == "amd" and arch.isa not in WITHOUT_DOTS
+    widened = dtype in ("float16", "bfloat16") and problem.accumulate == "float32" and not dots
     return "float32" if widened else dtype
+
+
+WITHOUT_DOTS = ("gfx803", "gfx900", "gfx1010")
+"""ISAs that lack v_dot2_f32_f16 (LLVM's AMDGPU target, dot10-insts; Triton 3.6 compiles v_fmac_f32 for gfx1010)."""
 
 
 WIDEN_INSTR = {"float8_e4m3": 27.0, "float8_e5m2": 1.6, "float8_e4m3fnuz": 27.0, "float8_e5m2fnuz": 12.0}

@@ -21,7 +21,16 @@ from ...kernels.space import Space
 from ...problem.problem import Problem
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
 from ..model import Model, Part, column, given, read_columns, table
-from ..tile import SPILL_READS, Extent, held_back, instruction_rows, issue_per_clk, peaks, spill_slowdown
+from ..tile import (
+    SPILL_READS,
+    Extent,
+    held_back,
+    instruction_rows,
+    issue_per_clk,
+    peaks,
+    products_an_instruction,
+    spill_slowdown,
+)
 from ..traffic import reused_share, sector_waste
 from .contraction import CONTRACTED, contraction
 from .stream import EXCHANGE_CLK
@@ -206,7 +215,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     # instruction issue
     lanes = warps * arch.warp_size
     copies = tile_kv / COPY_BYTES / lanes
-    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size, 0.0)
+    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size / products_an_instruction(problem, arch), 0.0)
     instructions = (
         warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)

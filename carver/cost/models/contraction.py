@@ -33,8 +33,8 @@ from ..tile import (
     instruction_rows,
     issue_per_clk,
     merged_reads,
-    peak,
     peaks,
+    products_an_instruction,
     spill_slowdown,
 )
 from ..traffic import sector_waste, traffic
@@ -128,7 +128,8 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     chain_clk = chain(t, k, math_clk, lane_clk)
     fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
     smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
-    fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size, 0.0)
+    packed = products_an_instruction(space.problem, arch)
+    fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size / packed, 0.0)
     instr = instructions(t, k, fragments) + lane_reads + fma
     if arch.matrix_on_vector:
         math_clk = math_clk + np.where(t.instruction == MMA, instr / slots, 0.0)
@@ -136,11 +137,10 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
         delivered = delivery(t, own, k, resident)
-        # idle lanes take as long as the others; one instruction on packed halves makes two products
+        # idle lanes take as long as the others
         filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
-        packed = peak(space.problem, arch, VECTOR) / (2 * arch.lanes_per_sm)
         smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
-        instr = delivered.instructions + fma * filled / max(1.0, packed)
+        instr = delivered.instructions + fma * filled
         math_clk = np.maximum(math_clk * filled * k["math_efficiency"], instr / slots) / k["vector_efficiency"]
         wait_clk = delivered.exposed * arch.l2_latency_s * arch.clock_hz
         waits, fill_m, fill_n = delivered.waits, delivered.fill_m, delivered.fill_n
