@@ -20,7 +20,7 @@ from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
-from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, sectors
+from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
@@ -544,6 +544,25 @@ def test_an_own_place_that_a_loaded_number_moves_is_near() -> None:
     for op, a, b in (("addf", moved, taps), ("addf", Value(np.zeros(1), (1.0,)), moved), ("subf", moved, own),
                      ("addf", own, unknown(1))):  # fmt: skip
         assert arithmetic(op, a, b, (64,)).base is None
+
+
+def test_bins_that_untold_numbers_choose_are_near_their_cell() -> None:
+    """Those of a histogram of each cell, as if drawn, apart from others that are; they decide nothing that a program
+    does. Many bins, one number, and what only divides are not drawn."""
+    untold, cells = unknown(1, frozenset("x")), Value(np.arange(4) * 900.0, (0.0,))
+    for op, by, count in (("minsi", 8, 9), ("andi", 7, 8), ("remui", 9, 9)):
+        bins = arithmetic(op, untold, known(by, 1), (4096,), "%7")
+        at = arithmetic("addi", cells, bins, (4096,), "%9")
+        tile = elements(at, 2, (4096,))
+        assert np.bincount(tile.astype(int) - 1800).tolist() == pytest.approx([4096 / count] * count, rel=0.2)
+        assert at.base is not None and at.base[2] == 1800
+        other = elements(arithmetic(op, untold, known(by, 1), (4096,), "%8"), 2, (4096,))
+        assert np.mean(other + 1800 == tile) < 0.2
+        assert reduced(at, 0, (4096,), {"maxsi"}, 4).base is None
+    scalar, eight = unknown(0, frozenset("x")), known(8, 1)
+    for op, a, b in (("remsi", eight, untold), ("minsi", untold, cells), ("minsi", untold, known(1 << 20, 1)),
+                     ("andi", untold, eight), ("minsi", unknown(1), eight), ("minsi", scalar, known(8))):  # fmt: skip
+        assert elements(arithmetic(op, a, b, (64,) * len(a.coef), "%7"), 0, (64,)) is None
 
 
 def test_of_small_tiles_of_atomics_more_are_looked_at() -> None:

@@ -398,7 +398,7 @@ class _Evaluator:
                 return both(given[0], given[1], out.shape) if name == "andi" else unknown(rank)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
-            return arithmetic(name, given[0], given[1], out.shape)
+            return arithmetic(name, given[0], given[1], out.shape, op.results[0])
         match name:
             case "constant":
                 return constant(op.text, rank)

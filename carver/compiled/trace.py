@@ -17,7 +17,7 @@ from ..base.types import FloatArray
 from . import ttir
 from .sectors import Sectors
 from .ttir import Block, Function, Op
-from .values import NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, merged, unknown
+from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, merged, unknown
 
 MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
@@ -335,8 +335,8 @@ def undecided(what: str, value: Value, said: Mapping[str, Any]) -> ProblemError:
     if not sayable(value):
         whose = "multiplies" if value.loads else "computes from its tensors"
         return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
-    names = ", ".join(repr(n) for n in sorted(value.loads))
-    missing = sorted(name for name in value.loads if name not in said)
+    names = ", ".join(repr(n) for n in sorted(value.loads - DRAWN))
+    missing = sorted(name for name in value.loads - DRAWN if name not in said)
     if not missing:
         return ProblemError(f"{what} depends on what the kernel computes from {names}: it cannot be followed")
     first = missing[0]

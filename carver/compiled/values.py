@@ -26,8 +26,8 @@ Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 SECTOR_BYTES = 32
 """What caches fetch at least."""
 NOWHERE: frozenset[str] = frozenset()
-PRODUCTS = frozenset(["products of matrices"])
-"""In place of tensors that a value was loaded from: no contents of tensors would tell it."""
+PRODUCTS, DRAWN = frozenset(["products of matrices"]), frozenset(["drawn numbers"])
+"""In place of tensors that a value was loaded from: none would tell it. Beside them: it is drawn, decides nothing."""
 
 
 class Piece(NamedTuple):
@@ -157,7 +157,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
     exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
-    loads = loads if base is None else NOWHERE
+    loads = loads if base is None else loads & DRAWN
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
 
