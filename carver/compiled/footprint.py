@@ -27,8 +27,6 @@ MOST_PARTS = 16
 FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
-MOST_PLACES = 2.0**52
-"""Up to which whole numbers are exact."""
 ROOM = 32
 """Places for each that is taken, up to which marks tell the different ones."""
 UNKNOWN = 1024.0
@@ -75,7 +73,7 @@ class _Walks:
         """Distinct tiles of each loop of each program, of as many loops."""
         if (found := self._loops.get(loops)) is None:
             group = self.program.astype(np.int64) * loops + self.loop.astype(np.int64)
-            found = self._loops[loops] = _distinct_by(self, group)
+            found = self._loops[loops] = self.distinct_by(group)
         return found
 
     def bytes_by(self, group: Any, times: float = 1.0, among: float = 1.0) -> FloatArray:
@@ -112,7 +110,7 @@ class _Walks:
         if self.overlapping is not None and not self.anywhere.any():
             found = self.overlapping.touched(group) * self.item_bytes
             return np.concatenate([found, np.zeros(count - len(found))])
-        out = self.tile_bytes * _distinct_by(self, group, count)
+        out = self.tile_bytes * self.distinct_by(group, count)
         return out if self.anywhere.any() else np.minimum(out, self._range_bytes(group, count) + self.reach_bytes)
 
     def _range_bytes(self, group: Any, count: int) -> Any:
@@ -124,6 +122,56 @@ class _Walks:
         np.minimum.at(low, group, self.start)
         np.maximum.at(high, group, self.start + self.stride * (self.count - 1))
         return np.maximum(high - low, 0.0) * self.item_bytes
+
+    def distinct_by(self, group: Any, least: int = 0) -> FloatArray:
+        """Distinct tiles of each group of walks, but for those that lie anywhere, for `least` groups, which are whole
+        numbers from 0 on."""
+        count = max(int(group.max(initial=0)) + 1, least)
+        tiles: FloatArray = np.zeros(count)
+        which, rank, places = self._still
+        place = group[which] * places + rank
+        if count * places <= ROOM * len(which):  # close enough that marking them takes less than sorting
+            marks = np.zeros(count * places, bool)
+            marks[place] = True
+            tiles += np.count_nonzero(marks.reshape(count, -1), axis=1)
+        else:
+            place.sort()
+            fresh = np.flatnonzero(np.diff(place, prepend=-1))
+            tiles += np.bincount(place[fresh] // places, minlength=count)
+        which, line, low, high = self._moving
+        if not len(which):
+            return tiles
+        group = group[which].astype(np.min_scalar_type(count))  # of two bytes it is sorted in a tenth of the time
+        order = np.argsort(group, kind="stable")
+        group, line, low, high = (column[order] for column in (group, line, low, high))
+        new = np.diff(line, prepend=-1).astype(bool) | np.diff(group, prepend=group[:1]).astype(bool)
+        apart = np.cumsum(new) * float(high.max() + 1.0)
+        reached = np.maximum.accumulate(high + apart)
+        before = np.concatenate([[-np.inf], reached[:-1]])
+        tiles += np.bincount(group, np.maximum(high + apart - np.maximum(low + apart, before), 0.0), minlength=count)
+        return tiles
+
+    @cached_property
+    def _still(self) -> tuple[Any, Any, int]:
+        """Walks at one known place: which they are, of each the rank of its place, and the number of places."""
+        which = np.flatnonzero(((self.count <= 1) | (self.stride == 0)) & ~self.anywhere)
+        places, rank = np.unique(self.start[which].astype(np.int64), return_inverse=True)
+        return which, rank, len(places)
+
+    @cached_property
+    def _moving(self) -> tuple[Any, Any, FloatArray, FloatArray]:
+        """Walks over several known places, line by line: which they are, of each its line, and from where to where on
+        it. Walks of one stride whose starts differ by a multiple of it lie on one line."""
+        which = np.flatnonzero((self.count > 1) & (self.stride != 0) & ~self.anywhere)
+        start, stride, count = (column[which] for column in (self.start, self.stride, self.count))
+        start, stride = np.where(stride < 0, start + stride * (count - 1), start), np.abs(stride)
+        across = np.mod(start, stride)
+        along = (start - across) / stride
+        order = np.lexsort((along, across, stride))
+        stride, across, along = stride[order], across[order], along[order]
+        line = np.cumsum(np.diff(stride, prepend=-1.0).astype(bool) | np.diff(across, prepend=-1.0).astype(bool))
+        low = along - along.min(initial=0.0)
+        return which[order], line, low, low + count[order]
 
     @cached_property
     def place(self) -> Any:
@@ -484,7 +532,7 @@ def _alike_again(groups: Sequence[_Walks]) -> float:
     for g in groups:
         program, loops = g.program.astype(np.int64), int(g.loop.max(initial=0)) + 1
         if loops > 1:
-            total += g.tile_bytes * float(g.by_loop(loops).sum() - _distinct_by(g, program).sum())
+            total += g.tile_bytes * float(g.by_loop(loops).sum() - g.distinct_by(program).sum())
     return total
 
 
@@ -543,57 +591,3 @@ def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: F
     first[1:] = ~first[1:]
     first[0] = True
     return float(np.average(kept[first], weights=count[first]))
-
-
-def _distinct_by(walks: _Walks, group: Any, least: int = 0) -> FloatArray:
-    """Distinct tiles of each group of walks, but for those that lie anywhere, for `least` groups, which are whole
-    numbers from 0 on. Walks of one stride whose starts differ by a multiple of it lie on one line, where they are
-    intervals: their union."""
-    count = max(int(group.max(initial=0)) + 1, least)
-    moving = (walks.count > 1) & (walks.stride != 0) & ~walks.anywhere
-    tiles: FloatArray = np.zeros(count)
-    if len(still := np.flatnonzero(~moving & ~walks.anywhere)):
-        place = walks.start[still].astype(np.int64)
-        place -= place.min()
-        span = int(place.max()) + 1
-        place += group[still] * span
-        if count * span <= ROOM * len(still):  # close enough that marking them takes less than sorting
-            marks = np.zeros(count * span, bool)
-            marks[place] = True
-            tiles += np.count_nonzero(marks.reshape(count, span), axis=1)
-        else:
-            place.sort()
-            fresh = np.flatnonzero(np.diff(place, prepend=-1))
-            tiles += np.bincount(place[fresh] // span, minlength=count)
-    if not moving.any():
-        return tiles
-    start, stride, n, g = (column[moving] for column in (walks.start, walks.stride, walks.count, group))
-    start, stride = np.where(stride < 0, start + stride * (n - 1), start), np.abs(stride)
-    f = np.mod(start, stride)
-    p = (start - f) / stride
-    order, line = _lines(g, stride, f, p)
-    g, p, n = (column[order] for column in (g, p, n))
-    reach = float((p + n).max() - p.min()) + 1.0
-    low, high = p - p.min() + line * reach, p - p.min() + n + line * reach
-    reached = np.maximum.accumulate(high)
-    before = np.concatenate([[-np.inf], reached[:-1]])
-    tiles += np.bincount(g, np.maximum(high - np.maximum(low, before), 0.0), minlength=count)
-    return tiles
-
-
-def _lines(group: Any, stride: FloatArray, f: FloatArray, p: FloatArray) -> tuple[Any, Any]:
-    """Places in the order of lines and along them, and of each of these its line, from 0 on."""
-    if stride.min() == stride.max():  # one number tells all, which is sorted in a fifth of the time
-        across, along = f - f.min(), p - p.min()
-        room, reach = float(across.max()) + 1.0, float(along.max()) + 1.0
-        place = (group * room + across) * reach + along
-        if place.max() < MOST_PLACES and (place == np.floor(place)).all():
-            whole = place.astype(np.int64)
-            order = np.argsort(whole)
-            return order, np.cumsum(np.diff(whole[order] // int(reach), prepend=-1) != 0) - 1
-    order = np.lexsort((p, f, stride, group))
-    begins = np.zeros(len(order), bool)
-    begins[0] = True
-    for column in (group, stride, f):
-        begins[1:] |= column[order[1:]] != column[order[:-1]]
-    return order, np.cumsum(begins) - 1

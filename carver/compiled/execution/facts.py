@@ -67,6 +67,7 @@ SHARING = 8
 """Lanes whose words on the stack share a sector."""
 
 
+@uncollected()
 def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
     """What is known of a launch on a device, without running it.
 
