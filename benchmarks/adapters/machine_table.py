@@ -61,6 +61,12 @@ def argument(given: dict[str, Any], tensors: dict[str, carver.Tensor]) -> Any:
     return None
 
 
+def _named(given: dict[str, Any]) -> str:
+    """The tensor that an argument is, or the only one that a struct has the address of."""
+    pointers = given["struct"]["ptrs"] if "struct" in given else []
+    return str(pointers[0][1]) if len(pointers) == 1 else str(given.get("t") or "")
+
+
 def content(given: dict[str, Any]) -> np.ndarray[Any, Any]:
     """Of a tensor that stands in constant memory: delays that grow with the square of the channel, cosines and sines
     of a whole turn, else random numbers."""
@@ -78,7 +84,7 @@ def binary(problem: dict[str, Any], config: dict[str, Any], code: bytes) -> carv
         code, config["symbol"], tuple(argument(each, tensors) for each in config["args"]), tuple(config["grid"]),
         tuple(config["block"]), config["shared_dynamic"],
         constants={symbol: content(problem["tensors"][name]) for symbol, name in problem["constants"].items()},
-        names=tuple(each.get("t") or str(place) for place, each in enumerate(config["args"])),
+        names=tuple(_named(each) or str(place) for place, each in enumerate(config["args"])),
     )  # fmt: skip
 
 
