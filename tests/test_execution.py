@@ -580,6 +580,16 @@ def test_division_by_an_argument_and_ragged_edges(cubin: tuple[str, bytes]) -> N
     assert moved(of) == {("load", "arg0"): 4 * taps, ("store", "arg1"): 4 * height * width}
 
 
+@pytest.mark.parametrize("grid", [(4, 50, 19), (4, 950), (5, 760), (3, 1267)])
+def test_blocks_of_which_all_threads_run_lie_evenly_across_the_grid(
+    cubin: tuple[str, bytes], grid: tuple[int, ...]
+) -> None:
+    """Else all of them may lie at its ragged edge."""
+    columns = 32 * grid[0] - 28
+    of = executed(cubin, "turned", grid, (32, 8), f32(4096, columns), f32(columns, 4096), i32(4096), i32(columns))
+    assert {*of.detail.block_ids % grid[0]} == {*range(grid[0])}
+
+
 def test_conflicts_of_banks(cubin: tuple[str, bytes]) -> None:
     rows, columns = 64, 96
     of = executed(cubin, "turned", (3, 2), (32, 8), f32(rows, columns), f32(columns, rows), i32(rows), i32(columns))

@@ -101,7 +101,8 @@ class Execution:
         meet = launch.told and any(op.kind == "global" and op.access == "atomic" for op in program.ops)
         detailed = max(MEETING, -(-SAMPLED // threads)) if meet else DETAILED
         sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
-        places = sample[np.unique(np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2])]
+        across = sample[np.argsort(sample % launch.grid[0], kind="stable")]  # evenly along x, then along the others
+        places = np.unique(across[np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2]])
         self.even = self._evenly(code)
         if self.even is not None:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
