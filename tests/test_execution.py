@@ -21,6 +21,7 @@ from carver.compiled.execution.facts import Execution, facts_of_binary, waited
 from carver.compiled.execution.lanes import Column, distinct, number
 from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
+from carver.compiled.execution.maps import shared_out
 from carver.compiled.execution.overlaps import overlaps, uncovered
 from carver.compiled.execution.program import Program, passing_by
 from carver.compiled.execution.roles import TABLE_CLK
@@ -588,6 +589,14 @@ def test_blocks_of_which_all_threads_run_lie_evenly_across_the_grid(
     columns = 32 * grid[0] - 28
     of = executed(cubin, "turned", grid, (32, 8), f32(4096, columns), f32(columns, 4096), i32(4096), i32(columns))
     assert {*of.detail.block_ids % grid[0]} == {*range(grid[0])}
+
+
+def test_a_tensor_may_have_maps_of_several_boxes() -> None:
+    load, store = "UTMALDG", "UTMASTG"
+    assert shared_out([(2, load), (1, load), (2, store)], [2, 1, 2]) == [0, 1, 2]
+    assert shared_out([(2, load), (2, load), (1, load), (2, store)], [2, 1, 2]) == [0, 0, 1, 2]
+    assert shared_out([(2, load), (2, load), (2, store), None], [2, 2]) == [0, 0, 1, 1]
+    assert shared_out([(2, load), (1, load)], [2, 2]) == []
 
 
 def test_conflicts_of_banks(cubin: tuple[str, bytes]) -> None:

@@ -29,6 +29,7 @@ from ..trace import Access, LoopTrace, Trace, sampled
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
+from .maps import placed, sized
 from .overlaps import overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role
@@ -39,8 +40,6 @@ from .tiles import (
     WORD_BYTES,
     by_instruction,
     fetched_shares,
-    placed,
-    sized,
     spread,
     tiles,
     walks,
@@ -86,7 +85,6 @@ def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = Non
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = sass.read(binary.code, binary.entry)
     launch = Launch(binary, sass.kernels(binary.code)[binary.entry], values or {})
-    placed(launch, code)
     return Execution(code, passing_by(decoded(code)), launch, arch, binary.shared_bytes)
 
 
@@ -110,6 +108,7 @@ class Execution:
         chosen = np.arange(self.count) if self.count <= detailed else places
         every = (*ACCESSES, *KEPT)
         self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
+        placed(launch, code, self.detail)
         sized(launch, program, self.detail)
         self.tiles = tiles(self.detail, launch)
         picks = {thread for tile in self.tiles for thread in tile.offsets}
