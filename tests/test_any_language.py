@@ -14,6 +14,7 @@ import pytest
 
 import carver
 from carver.base.errors import ConfigError, DeviceError, NoCandidates
+from carver.compiled.isa import sass
 from carver.compiled.isa.sass import tool
 from carver.export.kernel_tuner import restriction
 from carver.integrations.enable import TOOLS, Enabled
@@ -101,6 +102,27 @@ def test_binaries_keep_their_places() -> None:
     assert carver.rank_kernel(fast, arch="h100")[0].predicted_ms == pytest.approx(ranking[0].predicted_ms)
     with pytest.raises(ConfigError, match="2 binaries, but 1"):
         carver.rank_kernel([slow, fast], [{}], arch="h100")
+
+
+def test_binaries_are_disassembled_in_one_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A disassembler takes as long to start as a binary to be evaluated. One that cannot be read refuses no other."""
+    from carver.integrations.kernels import Made, evaluated
+
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
+    arch, listings = carver.load_arch("h100"), list[bytes]()
+    make = Made(carver.Kernel(SCALE, "scale"), ARGS, blocks, lambda config: config["BX"], arch).binary
+    some = [make({"BX": width, "WORK": 1}) for width in (64, 128, 256)]
+    broken = carver.Binary(some[0].code[:64], "scale", some[0].args, some[0].grid, some[0].block)
+    ranking = carver.rank_kernel([*some, broken, some[1]], arch="h100", processes=1)
+    assert sorted(hint.index for hint in ranking) == [0, 1, 2]
+    assert len(ranking.reasons) == 1 and "3" in str(ranking.reasons)
+    read = sass.disassemble
+    monkeypatch.setattr(sass, "disassemble", lambda code, sm: listings.append(code) or read(code, sm))
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "empty"))
+    together = evaluated(some, arch)
+    assert len(listings) == 1
+    assert [hint.facts for hint in sorted(ranking, key=lambda hint: hint.index)] == together
+    assert evaluated(some, arch) == together and len(listings) == 1  # they are kept
 
 
 @pytest.mark.slow

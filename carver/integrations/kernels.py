@@ -28,7 +28,7 @@ from ..base.table import is_watched, progress_bars
 from ..compiled import inspect as compiled
 from ..compiled import pool
 from ..compiled.binary import Binary, Struct, Tensor, TensorMap
-from ..compiled.execution.facts import facts_of_binary
+from ..compiled.execution.facts import codes, facts_of_binary
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, candidate
 from ..compiled.inspect import facts_of as triton_facts
@@ -104,9 +104,10 @@ def rank_kernel(
         made = Made(kernel, args, grid, block, device, constants, values)
         make = lambda place: made.binary(every[place])  # noqa: E731
         name, backend, source, known = made.name, made.backend, made.source, made.arguments
+    together = TOGETHER if backend == "binary" else 1
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
     watched = is_watched() if progress is None else progress
-    bounds: dict[str, Any] = {"processes": processes, "seconds": seconds, "progress": watched}
+    bounds: dict[str, Any] = {"processes": processes, "seconds": seconds, "progress": watched, "together": together}
     return _ranked(
         name, device, every, places, compile, lambda some: facts_of(make, some, device, values, **bounds),
         backend=backend, source=source, arguments=known, profile=profile, launch=launch,
@@ -128,6 +129,9 @@ def _ranked(
     )  # fmt: skip
 
 
+TOGETHER = 12
+"""Binaries whose codes a process disassembles in one go, at most: a disassembler takes as long to start as a binary
+to be evaluated. What is compiled first takes longer than both, and may not end."""
 FEW = 12
 """Of so many at least the middle one tells which takes far too long to compile: a batch of a search has fewer, of all
 sizes."""
@@ -136,32 +140,44 @@ sizes."""
 def facts_of(
     make: Callable[[int], Binary], places: Iterable[int], arch: Arch, values: Mapping[str, Any] | None = None, *,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False, hurry: bool = False,
+    together: int = 1,
 ) -> list[Facts | CarverError]:  # fmt: skip
     """Facts of the machine code that `make` gives for each place, or why there are none.
 
     Each is made and evaluated in a copy of this process, several at a time; where there are no copies (other systems
-    than Linux), one after another here. Raises ConfigError for what fits no configuration.
+    than Linux), one after another here. A copy takes up to `together` in one go; where one of them fails, each by
+    itself. Raises ConfigError for what fits no configuration.
     """
-    wanted = list(places)
+    wanted, found = list(places), dict[int, Facts | CarverError]()
 
     def answer(asked: Mapping[str, Any]) -> Reply:
         try:
-            return {"facts": pool.plain_facts(evaluated(make(asked["place"]), arch, values))}
+            facts = evaluated([make(place) for place in asked["places"]], arch, values)
         except ProblemError as lost:
             return {"lost": str(lost)}
+        return {"facts": [pool.plain_facts(each) for each in facts]}
 
-    requests = {str(place): {"place": place} for place in wanted}
-    if sys.platform == "linux":
-        replies = Copies(answer, processes, hurry * max(len(requests), FEW)).replies(requests, seconds)
-    else:
-        replies = ((key, answer(request)) for key, request in requests.items())
-    found: dict[str, Facts | CarverError] = {}
+    size = max(min(together, -(-len(wanted) // (processes or cores_available()))), 1)
+    batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
     with progress_bars(progress and bool(wanted), transient=True) as bars:
         step = bars.bar("compiling", len(wanted))
-        for key, reply in replies:
-            found[key] = _told(reply)
-            step()
-    return [found[str(place)] for place in wanted]
+        while batches:
+            requests = {str(number): {"places": batch} for number, batch in enumerate(batches)}
+            if sys.platform == "linux":
+                replies = Copies(answer, processes, hurry * max(len(requests), FEW)).replies(requests, size * seconds)
+            else:
+                replies = ((key, answer(request)) for key, request in requests.items())
+            alone, size = list[list[int]](), 1
+            for key, reply in replies:
+                batch = batches[int(key)]
+                if len(batch) > 1 and "facts" not in reply:
+                    alone += [[place] for place in batch]
+                    continue
+                for place, facts in zip(batch, _told(reply), strict=True):
+                    found[place] = facts
+                    step()
+            batches = alone
+    return [found[place] for place in wanted]
 
 
 class Made:
@@ -225,27 +241,30 @@ def rank_made(
     )  # fmt: skip
 
 
-def evaluated(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
-    """`facts_of_binary`. Raises ProblemError where not one access to the kernel's tensors could be followed, as through
-    tensor maps that a kernel makes itself: what is known then is no basis for a ranking. Facts are kept: a launch is
-    followed once, until its code, its arguments or what tensors hold change."""
-    key, used = pool.binary_key(binary, arch), pool.Used(values or {})
-    facts = pool.load_facts([key], used).get(key)
-    if facts is None:
-        facts = facts_of_binary(binary, arch, used)
-        pool.save_facts(key, facts, used)
-    tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
-    if tensors and not facts.read_bytes and not facts.written_bytes:
-        raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
-    return facts
+def evaluated(binaries: Sequence[Binary], arch: Arch, values: Mapping[str, Any] | None = None) -> list[Facts]:
+    """`facts_of_binary` of each, disassembled in one go. Raises ProblemError where not one access to a kernel's tensors
+    could be followed, as through tensor maps that a kernel makes itself: what is known then is no basis for a ranking.
+    Facts are kept: a launch is followed once, until its code, its arguments or what tensors hold change."""
+    keys = [pool.binary_key(binary, arch) for binary in binaries]
+    kept = pool.load_facts(keys, pool.Used(values or {}))
+    missing = {key: binary for key, binary in zip(keys, binaries, strict=True) if key not in kept}
+    for (key, binary), code in zip(missing.items(), codes([*missing.values()], arch), strict=True):
+        used = pool.Used(values or {})
+        kept[key] = facts_of_binary(binary, arch, used, code)
+        pool.save_facts(key, kept[key], used)
+    for key, binary in zip(keys, binaries, strict=True):
+        tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
+        if tensors and not kept[key].read_bytes and not kept[key].written_bytes:
+            raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
+    return [kept[key] for key in keys]
 
 
-def _told(reply: Reply) -> Facts | CarverError:
+def _told(reply: Reply) -> list[Facts | CarverError]:
     if "error" in reply:
         raise ConfigError(reply["error"])
     if "refused" in reply:
-        return CompileError(reply["refused"])
-    return ProblemError(reply["lost"]) if "lost" in reply else pool.facts_from(reply["facts"])
+        return [CompileError(reply["refused"])]
+    return [ProblemError(reply["lost"])] if "lost" in reply else [pool.facts_from(each) for each in reply["facts"]]
 
 
 @takes(ConfigError, besides="^(kernel|config|args|grid|block)$")
@@ -269,7 +288,7 @@ def inspect(
         how: dict[str, Any] = {"args": args or {}, "config": config or {}, "constants": constants, "values": values}
         return compiled.inspect(kernel, arch=device, grid=(1,) if grid is None else grid, **how)
     made = Made(kernel, {} if args is None else args, grid, block, device, constants)
-    return evaluated(made.binary(plain_config(config or {})), device, values)
+    return evaluated([made.binary(plain_config(config or {}))], device, values)[0]
 
 
 def inner_of(kernel: Any) -> Any:

@@ -67,23 +67,36 @@ SHARING = 8
 
 
 @uncollected()
-def facts_of_binary(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Facts:
+def facts_of_binary(
+    binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None, code: Code | None = None
+) -> Facts:
     """What is known of a launch on a device, without running it.
 
-    `values`: contents of integer tensors by the name of the argument, where loops or branches depend on them. Raises
-    CompileError for code that cannot be read or followed, ConfigError for arguments that are not the kernel's.
+    `values`: contents of integer tensors by the name of the argument, where loops or branches depend on them. `code`:
+    what `codes` read. Raises CompileError for code that cannot be read or followed, ConfigError for arguments that are
+    not the kernel's.
     """
-    return execution(binary, arch, values).facts()
+    return execution(binary, arch, values, code).facts()
+
+
+def codes(binaries: Sequence[Binary], arch: Arch) -> Sequence[Code | None]:
+    """The code of each, for NVIDIA's GPUs in one go: their disassembler takes longer to start than to read. Raises as
+    `facts_of_binary` does."""
+    if arch.vendor != "nvidia" or not binaries:
+        return [None] * len(binaries)
+    return sass.read_many([binary.code for binary in binaries], [binary.entry for binary in binaries])
 
 
 @uncollected()
-def execution(binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None) -> Execution:
+def execution(
+    binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None, code: Code | None = None
+) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
     if arch.vendor == "amd":
         return Execution(*dispatched(binary, arch.isa, values or {}), arch, binary.shared_bytes)
     if arch.vendor != "nvidia":
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
-    code = sass.read(binary.code, binary.entry)
+    code = code or sass.read(binary.code, binary.entry)
     launch = Launch(binary, sass.kernels(binary.code)[binary.entry], values or {})
     return Execution(code, passing_by(decoded(code)), launch, arch, binary.shared_bytes)
 
