@@ -234,6 +234,18 @@ def test_bits_of_places_tell_how_neighbours_lie(op: str, number: int, length: in
     assert np.isnan(hashed.coef[0]) and not any(hashed.pieces)
 
 
+def test_products_that_wrap_around_stay_whole_numbers() -> None:
+    """A chain of pseudo-random numbers of 64 bits, which overflow floats: all places were one. An H200 reads 67 million
+    sectors of 16 MB at such places in 0.434 ms; predicted were 0.117, now 0.433."""
+    factor, step = 6364136223846793005, 1442695040888963407
+    value, wanted = Value(np.arange(4) * 256, (1.0,)), np.arange(768, 1024)
+    for _ in range(32):
+        value = binary("addi", binary("muli", value, known(factor, 1), (256,)), known(step, 1), (256,))
+        wanted = wanted * factor + step
+    assert np.isnan(value.coef[0])
+    assert np.array_equal(elements(value, 3, (256,)), wanted)
+
+
 def test_a_walk_of_known_places_fetches_a_sector_once() -> None:
     """Means over windows of eight of places that are 16 apart: each step but the first is in the sectors of that."""
     text = LOOKED_UP.replace(

@@ -356,9 +356,10 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
                 return tuple(x - y for x, y in zip(a.coef, b.coef, strict=True))
             case "muli" | "shli" | "mulf" if b.uniform and b.base is not None:
                 factor = _scalar(1 << np.clip(b.base, 0, 62) if op == "shli" else b.base)
-                return tuple(x * factor for x in a.coef)
+                by_n = zip((x * factor for x in a.coef), extents, strict=True)  # a product wraps around, as of a hash
+                return tuple(np.nan if np.any(np.abs(x) * n >= 2.0**53) else x for x, n in by_n)
             case "muli" | "mulf" if a.uniform and a.base is not None:
-                return tuple(x * _scalar(a.base) for x in b.coef)
+                return _coefficients(op, b, a, extents)
             case "divsi" | "divui" | "shrsi" | "shrui" | "divf" if b.uniform and b.base is not None:
                 by = _scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
                 once = [op != "divf" and np.all(np.abs(x) * n <= by) for x, n in zip(a.coef, extents, strict=True)]
@@ -382,8 +383,7 @@ def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
     cut = tuple(p or q for p, q in zip(own, same, strict=True))
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
-    cut = cut if any(cut) else ()
-    root = v.root and ("rounded", v.root)
+    root, cut = v.root and ("rounded", v.root), cut if any(cut) else ()
     return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v.exact, by), root=root)
 
 
