@@ -13,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
-from carver.compiled.dealt import lines, passed_on
+from carver.compiled.dealt import awake, lines, passed_on
 from carver.compiled.facts import AccessFacts, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
@@ -179,6 +179,26 @@ def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: in
     assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
 
 
+@pytest.mark.parametrize(("size", "passes"), [(1, 1.0), (4, 2.0)])
+def test_neighbours_that_want_a_third_each_may_meet_in_a_bank(size: int, passes: float) -> None:
+    """32 lanes want 11 words in a row, or 32 of 43 where each lane's first element is four after its neighbour's."""
+    third = replace(tiles(np.zeros(1), (128,), (1,)), coef=(1 / 3,), pieces=(Piece(3, 0.0),))
+    assert lines(third, [[size], [32], [1]]).banks == passes
+    assert lines(replace(third, coef=(1.0,), pieces=(None,)), [[size], [32], [1]]).banks == 0.0  # as the code tells
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept", "share"),
+    [((128,), 0.5, 0.5), ((128,), 0.3, 0.5), ((128,), 0.0, 0.0), ((4, 16), 0.5, 1.0), ((4, 64), 0.75, 1.0),
+     ((4, 64), 0.5, 0.5)],
+)  # fmt: skip
+def test_masks_that_end_rows_put_whole_instructions_to_sleep(
+    shape: tuple[int, ...], kept: float, share: float
+) -> None:
+    access = tiles(np.zeros(1), shape, (4096, 1)[-len(shape) :])
+    assert awake(replace(access, kept=np.full(1, kept))) == share
+
+
 def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:
     """Rows of 1,024 numbers, turned by a right angle: each of 32 lanes along a row is in a line of its own, each down
     a column beside the next."""
@@ -316,6 +336,9 @@ def places(access: Access) -> set[int]:
 
 ROWS, PITCH = np.arange(6) * 4, 1024
 GRID = np.array([8 * PITCH + r * PITCH + c for r in ROWS for c in range(64, 576, 64)])
+HALVED = np.array([(8 + 2 * r) * PITCH + c for r in ROWS for c in range(64, 832, 128)])
+POOLED = np.array([r * 3584 + c * 64 for r in range(6) for c in range(0, 24, 8)])
+"""Every second pixel of every second row of 56 pixels that have 32 channels each."""
 
 
 @pytest.mark.parametrize(
@@ -329,8 +352,12 @@ GRID = np.array([8 * PITCH + r * PITCH + c for r in ROWS for c in range(64, 576,
         [tiles(GRID, (4, 64), (PITCH, 1), count=3, step=PITCH)],
         [tiles(GRID, (4, 64), (PITCH, 1)), tiles(GRID - 1, (4, 64), (PITCH, 1), count=3, step=1)],
         [tiles(GRID + 1, (2, 4, 16), (16 * PITCH, PITCH, 1)), tiles(GRID, (2, 4, 16), (16 * PITCH, PITCH, 1))],
+        [tiles(HALVED + PITCH * i + j, (4, 64), (2 * PITCH, 2)) for i in (-1, 0, 1) for j in (-1, 0, 1)],
+        [tiles(POOLED + 1792 * i + 32 * j, (8, 32), (64, 1)) for i in range(3) for j in range(3)],
+        [tiles(POOLED + 1792 * i + 32 * j, (8, 16), (64, 1)) for i in range(3) for j in range(3)],
     ],
-    ids=["shifted", "walked", "windows", "box", "cross", "rows", "taps of a loop", "planes"],
+    ids=["shifted", "walked", "windows", "box", "cross", "rows", "taps of a loop", "planes", "every second",
+         "every second of channels", "every second of half the channels"],
 )
 def test_tiles_that_overlap_are_united(accesses: list[Access]) -> None:
     found = rectangles(accesses, 8.0, 1.0)

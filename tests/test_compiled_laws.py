@@ -24,7 +24,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, fits, price_compiled
-from carver.cost.models.l1 import answered, not_in_l1, tables
+from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
 from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
@@ -227,6 +227,18 @@ def test_each_pass_of_the_port_takes_a_clock() -> None:
     busy = span(pipe_clk={"issue": 10.0, "lsu": 10_000.0})
     _, found = price_compiled([facts(grid=(8 * H100.sm_count, 1, 1), straight=busy, resident=4.0, warps=1)], H100)
     assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
+
+
+def test_loads_of_warps_that_masks_hold_back_take_no_pass() -> None:
+    """Of a block of 4 warps, each of which loads 8 times 128 bytes and stores twice 512, masks leave out half."""
+    code = span(bytes={"load global": 8 * 128.0, "store global": 2 * 512.0},
+                accesses={"load global 4": 8.0, "store global 16": 2.0})  # fmt: skip
+    each = [AccessFacts(kind, "pointer", "x", -1, size / 2, math.nan, 4.0, 4096.0, 1.0, 1.0, 128.0, awake=0.5)
+            for kind, size in (("load", 4096.0), ("store", 4096.0))]  # fmt: skip
+    assert asleep(facts(accesses=tuple(each), straight=code), code, "nvidia") == 4 * (8 + 2 * 4) / 2
+    assert asleep(facts(accesses=(replace(each[0], awake=1.0),), straight=code), code, "nvidia") == 0.0
+    twice = span(bytes={"load global": 16 * 128.0}, accesses={"load global 4": 16.0})  # a word for all lanes with each
+    assert asleep(facts(accesses=(each[0],), straight=twice), twice, "nvidia") == 4 * 8 / 2
 
 
 def test_what_lies_anywhere_shares_l2_with_what_passes() -> None:

@@ -51,9 +51,11 @@ class Lines(NamedTuple):
 
 
 def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) -> Lines:
-    """Of a load whose elements are known, though not affine; `placed`: of others too, as where the code does not tell
-    the places of lanes."""
-    known = access.kind == "load" and (len(access.drawn) or access.turned)
+    """Of a load whose elements are known, though not affine, or where neighbours want one by a division: their words
+    may lie further apart than there are banks. `placed`: of others too, as where the code does not tell the places of
+    lanes."""
+    divided = any(p is not None and p.step == 0 and 0 < c < 1 for p, c in zip(access.pieces, access.coef, strict=False))
+    known = access.kind == "load" and (len(access.drawn) or access.turned or divided)
     affine = placed and access.kind != "atomic" and np.isfinite(access.coef).all() and np.isfinite(access.start).any()
     if not (known or affine) or not len(dealt):
         return Lines()
@@ -78,6 +80,15 @@ def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) 
     asked = LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0)
     issued = len(np.unique(own[known])) * asked
     return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked, issued)
+
+
+def awake(access: Access) -> float:
+    """Share of the instructions of an access of which masks let some lane through: what they hold back are ends of
+    rows, so that all instructions but one of a row have either all lanes or none."""
+    steps = [(abs(c), n) for c, n in zip(access.coef, access.shape, strict=True) if c != 0 and n > 1]
+    each = max(min(steps)[1] / LINE_WORDS, 1.0) if steps and not np.isnan(access.coef).any() else 1.0
+    kept, often = np.ceil(np.round(access.kept * each, 6)) / each, access.count * access.times
+    return float((kept * often).sum() / max(often.sum(), 1e-9)) if len(kept) else 1.0
 
 
 def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:

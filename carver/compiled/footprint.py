@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .stretches import LINE_BYTES, Rectangles, Stretch, fetched, held_bytes, rectangles, scattered, tile_elements
+from .rectangles import Rectangles
+from .stretches import LINE_BYTES, Stretch, fetched, held_bytes, rectangles, scattered, tile_elements
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
 

@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..base.types import FloatArray
+from .rectangles import Part, Rectangles, folded, joined
 from .trace import Access
 from .values import SECTOR_BYTES, Floor, Piece
 
@@ -26,60 +27,6 @@ matrix are as long as powers of two."""
 MOST_GAPS, MOST_KEPT = 6.0, 0.9
 """Times as many elements as a tile has may lie between those of neighbours that a division cuts into pieces; share that
 a mask may let through of rows that would overlap without it."""
-
-
-class Part(NamedTuple):
-    """A rectangle, from the place of its tile on. [rows, elements]"""
-
-    top: float
-    left: float
-    height: float
-    width: float
-
-
-@dataclass(frozen=True)
-class Rectangles:
-    """What walks touch, in memory as rows of `pitch` elements. One row if there is no pitch."""
-
-    walk: Any
-    """Whose each rectangle is."""
-    top: FloatArray
-    left: FloatArray
-    height: FloatArray
-    width: FloatArray
-    sector: float
-    """Elements that are fetched at once."""
-    kept: float
-    """Share that masks let through; 1 where rectangles end where their masks do. Of a sample as many as it stands for.
-    """
-
-    def touched(self, group: Any, sector: float = 0.0) -> FloatArray:
-        """Elements of whole sectors, or of pieces of so many elements, that the walks of each group touch together;
-        groups are whole numbers from 0 on. Rows are cut where a rectangle begins or ends. Within a strip of rows each
-        is an interval, and a union of intervals is what they add in order, each beyond those before it."""
-        strips, rows, which = _strips(self.top, self.height)
-        sector = sector or self.sector
-        low: Any = np.floor(self.left / sector)[which]
-        high: Any = np.ceil((self.left + self.width) / sector)[which]
-        mine = group[self.walk][which]
-        reach = float(high.max() - low.min()) + 1.0
-        apart = (mine * (int(strips.max()) + 1) + strips) * reach - float(low.min())
-        order: Any = np.argsort(low + apart)
-        low, high = (low + apart)[order], (high + apart)[order]
-        before = np.concatenate([[-np.inf], np.maximum.accumulate(high)[:-1]])
-        fresh = np.maximum(high - np.maximum(low, before), 0.0) * rows[order]
-        count = int(group.max(initial=0)) + 1
-        return np.asarray(np.bincount(mine[order], fresh * sector * self.kept, count), np.float64)
-
-
-def _strips(top: FloatArray, height: FloatArray) -> tuple[Any, FloatArray, Any]:
-    """Of each piece of a rectangle: the strip that it is in, the rows of that, and its rectangle."""
-    edges = np.unique(np.concatenate([top, top + height]))
-    first, last = np.searchsorted(edges, top), np.searchsorted(edges, top + height)
-    n = last - first
-    which = np.repeat(np.arange(len(top)), n)
-    strips = np.arange(len(which)) - np.repeat(np.cumsum(n) - n - first, n)
-    return strips, np.diff(edges)[strips], which
 
 
 def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectangles | None:
@@ -132,7 +79,7 @@ def _rectangles(
     left: FloatArray = start[walk] % pitch if pitch else start[walk]
     if not parts or not (among or _overlap(parts, top, left)):
         return None
-    parts = list(_joined(parts))
+    parts = list(joined(folded(parts, pitch)))
     n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
     joint = np.where(times > n, times, 1.0)  # steps that make one row
     lost = whole * joint * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
@@ -316,30 +263,6 @@ def _overlap(parts: Sequence[Part], top: FloatArray, left: FloatArray) -> bool:
         if (np.diff(np.unique(places)) < extent).any():
             return True
     return False
-
-
-def _joined(parts: Sequence[Part]) -> Iterator[Part]:
-    """The same elements as rectangles that do not overlap."""
-    top, left, height, width = (np.array(column) for column in zip(*parts, strict=True))
-    strips, _, which = _strips(top, height)
-    edges = np.unique(np.concatenate([top, top + height]))
-    open_: dict[tuple[float, float], Part] = {}
-    for strip in range(len(edges) - 1):
-        inside = which[strips == strip]
-        found: dict[tuple[float, float], Part] = {}
-        ends = -np.inf
-        spans: list[list[float]] = []
-        for n in inside[np.argsort(left[inside])]:
-            if left[n] > ends:
-                spans.append([left[n], left[n] + width[n]])
-            spans[-1][1] = ends = max(spans[-1][1], left[n] + width[n])
-        for low, high in spans:
-            above = open_.pop((low, high), None)
-            begins = above.top if above else float(edges[strip])
-            found[low, high] = Part(begins, low, float(edges[strip + 1]) - begins, high - low)
-        yield from open_.values()
-        open_ = found
-    yield from open_.values()
 
 
 ALIGN_LIMIT = LINE_BYTES = 128

@@ -20,7 +20,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import LINE_BYTES, answered, cached_share, l1_bytes, not_in_l1, passes
+from .l1 import LINE_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -211,7 +211,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         steps=max(facts.steps, 1.0), total=total, loops=loops, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
         issue_clk=issue, pipes_clk=float(np.linalg.norm([*pipes(ARITHMETIC), max(vmem, looked_up)], 8)),
-        port_clk=sum(pipes(PORT)) + factors, between_clk=between,
+        port_clk=sum(pipes(PORT)) - asleep(facts, total, arch.vendor) + factors, between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
         atomic_sectors=sectors, partial_lines=_partial_lines(facts, total, arch),
