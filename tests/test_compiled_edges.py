@@ -13,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
-from carver.compiled.dealt import awake, lines, passed_on
+from carver.compiled.dealt import awake, goes_on, lines, passed_on
 from carver.compiled.facts import AccessFacts, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
@@ -197,6 +197,20 @@ def test_masks_that_end_rows_put_whole_instructions_to_sleep(
 ) -> None:
     access = tiles(np.zeros(1), shape, (4096, 1)[-len(shape) :])
     assert awake(replace(access, kept=np.full(1, kept))) == share
+
+
+@pytest.mark.parametrize(
+    ("shape", "coef", "starts", "goes"),
+    [((64,), (1,), np.arange(9) * 64, True),  # one row
+     ((4, 64), (1000, 1), np.arange(9) // 3 * 4000 + np.arange(9) % 3 * 64, True),  # three tiles to a row
+     ((4, 64), (64, 1), np.arange(9) * 4096, True),  # rows that follow one another
+     ((64, 4), (1, 1000), np.arange(9) * 4000, False),  # as of a transpose: the next one's rows are others
+     ((4, 64), (1000, 1), np.arange(9) % 3 * 4000 + np.arange(9) // 3 * 64, False)],
+)  # fmt: skip
+def test_a_row_of_a_store_goes_on_in_the_next_program(
+    shape: tuple[int, ...], coef: tuple[int, ...], starts: np.ndarray, goes: bool
+) -> None:
+    assert goes_on(tiles(starts, shape, coef)) is goes
 
 
 def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:

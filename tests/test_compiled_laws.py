@@ -232,13 +232,23 @@ def test_each_pass_of_the_port_takes_a_clock() -> None:
 def test_loads_of_warps_that_masks_hold_back_take_no_pass() -> None:
     """Of a block of 4 warps, each of which loads 8 times 128 bytes and stores twice 512, masks leave out half."""
     code = span(bytes={"load global": 8 * 128.0, "store global": 2 * 512.0},
-                accesses={"load global 4": 8.0, "store global 16": 2.0})  # fmt: skip
+                accesses={"load global 4": 8.0, "store global 16": 2.0}, pipe_clk={"lsu": 16.0})  # fmt: skip
     each = [AccessFacts(kind, "pointer", "x", -1, size / 2, math.nan, 4.0, 4096.0, 1.0, 1.0, 128.0, awake=0.5)
             for kind, size in (("load", 4096.0), ("store", 4096.0))]  # fmt: skip
     assert asleep(facts(accesses=tuple(each), straight=code), code, "nvidia") == 4 * (8 + 2 * 4) / 2
     assert asleep(facts(accesses=(replace(each[0], awake=1.0),), straight=code), code, "nvidia") == 0.0
-    twice = span(bytes={"load global": 16 * 128.0}, accesses={"load global 4": 16.0})  # a word for all lanes with each
+    twice = span(bytes={"load global": 16 * 128.0}, accesses={"load global 4": 16.0}, pipe_clk={"lsu": 16.0})
     assert asleep(facts(accesses=(each[0],), straight=twice), twice, "nvidia") == 4 * 8 / 2
+
+
+def test_the_next_program_fills_the_sectors_that_a_store_leaves_out() -> None:
+    """Rows of 128 bytes that begin anywhere: what is written beyond L2 is what is stored where the next goes on."""
+    store = AccessFacts("store", "pointer", "y", -1, 4096.0, math.nan, 128.0, 128.0, 1.0, 1.0, 4.0)
+    written = []
+    for each in (replace(store, goes_on=True), store):
+        [moved] = price_compiled([facts(accesses=(each,), written_bytes=1024 * MIB)], H100)[0].facts["dram_bytes"]
+        written.append(moved / MIB / 1024)
+    assert written[0] == pytest.approx(1.0, rel=0.01) and written[1] > 1.5
 
 
 def test_what_lies_anywhere_shares_l2_with_what_passes() -> None:

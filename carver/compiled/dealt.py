@@ -91,6 +91,20 @@ def awake(access: Access) -> float:
     return float((kept * often).sum() / max(often.sum(), 1e-9)) if len(kept) else 1.0
 
 
+def goes_on(access: Access) -> bool:
+    """Whether what follows a row of its tiles is another row, or most often a row of the next program's."""
+    covered = access.covered or (1.0,) * len(access.shape)
+    dimensions = zip(map(abs, access.coef), access.shape, covered, strict=True)
+    steps = sorted((c, round(n * part)) for c, n, part in dimensions if c != 0 and n > 1)
+    if not steps or np.isnan([c for c, _ in steps]).any():
+        return False
+    (step, n), *rows = steps
+    order = np.argsort(access.program, kind="stable")
+    next_ = np.diff(access.program[order]) == 1
+    along = np.diff(access.start[order])[next_] == step * n
+    return any(c == step * n for c, _ in rows) or bool(len(along) and along.mean() >= 0.5)
+
+
 def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:
     """Share of the sectors of a store that L1 passes on for it. Of stores one right behind another to the same sectors,
     as of the fields of a struct, it passes on one, as long as the lanes of a warp are in FEW_LINES of memory. `behind`:

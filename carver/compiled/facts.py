@@ -16,7 +16,7 @@ from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met
-from .dealt import awake, dealt_as, lines, passed_on
+from .dealt import awake, dealt_as, goes_on, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -132,6 +132,8 @@ class AccessFacts:
     were not looked at."""
     awake: float = 1.0
     """Share of its instructions of which masks let some lane through."""
+    goes_on: bool = False
+    """The next program's tile begins where rows of this one's end, or rows follow one another."""
 
 
 @dataclass(frozen=True)
@@ -379,6 +381,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0), awake=awake(access),
+        goes_on=goes_on(access),
         **lines(access, own, arch.vendor == "amd")._asdict(),
     )  # fmt: skip
 

@@ -517,13 +517,15 @@ def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> 
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
     keeps `usable_bytes`, gives these up before others store the rest; a store that goes on in the next pass where it
-    ended, or those beside it did, stores the rest itself. Sources: features of a hashed grid, 8 bytes of each sector at
-    a time, of which an H200 wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100); the softmax of
-    rows of 50,257 floats on an RTX 4060 laptop moves 4.93 GB where 4.94 are wanted (karpathy/llm.c 841).
-    """
+    ended, or those beside it did, stores the rest itself, and soon enough does the next program. Sources: fields whose
+    rows begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); features of a hashed
+    grid, 8 bytes of each sector at a time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in
+    tests/data/h100); the softmax of rows of 50,257 floats on an RTX 4060 laptop moves 4.93 GB where 4.94 are wanted
+    (karpathy/llm.c 841)."""
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
-    apart = [a for a in stores if not (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes))]
+    on = (a.goes_on or (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes)) for a in stores)
+    apart = [a for a, there in zip(stores, on, strict=True) if not there]
     waste = (
         float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
         for a, span in ((a, a.span_bytes * max(a.filled, 1.0)) for a in apart)

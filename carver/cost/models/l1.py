@@ -55,15 +55,16 @@ def asleep(f: Facts, total: Span, vendor: str) -> float:
     """Passes that the code has and a block does not make, since masks hold back whole warps: their instructions are
     issued, and none reaches the port. Those of which one lane is let through take a pass as others do. Source: loads of
     an H200 whose masks leave out every other program, warp, half warp or lane (`masks.jsonl` in tests/data/h200)."""
+    made = {name: n * max(int(name.split()[-1]) * WARP_LANES / LINE_BYTES, 1.0)
+            for name, n in total.accesses.items() if "constant" not in name}  # fmt: skip
     spared = 0.0
-    for kind in ("load", "store"):
+    for kind in ("load", "store") if vendor == "nvidia" else ():
         every = [a for a in f.accesses if (a.kind, a.path) == (kind, "pointer") and a.awake]
         asked, whole = sum(a.program_bytes for a in every), sum(a.program_bytes / a.awake for a in every)
         coded = max(whole, total.bytes.get(f"{kind} global", 0.0) * f.warps)
-        widths = {name: int(name.split()[-1]) for name in total.accesses if name.startswith(f"{kind} global ")}
-        made = sum(total.accesses[name] * max(n * WARP_LANES / LINE_BYTES, 1.0) for name, n in widths.items())
-        spared += made * f.warps * (whole - asked) / coded if coded else 0.0
-    return spared if vendor == "nvidia" else 0.0
+        own = sum(n for name, n in made.items() if name.startswith(f"{kind} global "))
+        spared += own * (whole - asked) / coded if coded else 0.0
+    return total.pipe_clk.get("lsu", 0.0) * f.warps * spared / sum(made.values()) if spared else 0.0
 
 
 def lines_at_once(access: AccessFacts, arch: Arch) -> float:
