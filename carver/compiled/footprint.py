@@ -28,8 +28,6 @@ MOST_PARTS = 16
 FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
-ROOM = 32
-"""Places for each that is taken, up to which marks tell the different ones."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -129,35 +127,25 @@ class _Walks:
         numbers from 0 on."""
         count = max(int(group.max(initial=0)) + 1, least)
         tiles: FloatArray = np.zeros(count)
-        which, rank, places = self._still
-        place = group[which] * places + rank
-        if count * places <= ROOM * len(which):  # close enough that marking them takes less than sorting
-            marks = np.zeros(count * places, bool)
-            marks[place] = True
-            tiles += np.count_nonzero(marks.reshape(count, -1), axis=1)
-        else:
-            place.sort()
-            fresh = np.flatnonzero(np.diff(place, prepend=-1))
-            tiles += np.bincount(place[fresh] // places, minlength=count)
-        which, line, low, high = self._moving
-        if not len(which):
+        group = group.astype(np.min_scalar_type(count))  # of two bytes it is sorted in a quarter of the time
+        own, (place,) = _grouped(group, *self._still)
+        tiles += np.bincount(own[_changes(own, place)], minlength=count)
+        own, (line, low, high) = _grouped(group, *self._moving)
+        if not len(own):
             return tiles
-        group = group[which].astype(np.min_scalar_type(count))  # of two bytes it is sorted in a tenth of the time
-        order = np.argsort(group, kind="stable")
-        group, line, low, high = (column[order] for column in (group, line, low, high))
-        new = np.diff(line, prepend=-1).astype(bool) | np.diff(group, prepend=group[:1]).astype(bool)
+        new = _changes(own, line)
         apart = np.cumsum(new) * float(high.max() + 1.0)
         reached = np.maximum.accumulate(high + apart)
         before = np.concatenate([[-np.inf], reached[:-1]])
-        tiles += np.bincount(group, np.maximum(high + apart - np.maximum(low + apart, before), 0.0), minlength=count)
+        tiles += np.bincount(own, np.maximum(high + apart - np.maximum(low + apart, before), 0.0), minlength=count)
         return tiles
 
     @cached_property
-    def _still(self) -> tuple[Any, Any, int]:
-        """Walks at one known place: which they are, of each the rank of its place, and the number of places."""
+    def _still(self) -> tuple[Any, FloatArray]:
+        """Walks at one known place: which they are, and their places, in order."""
         which = np.flatnonzero(((self.count <= 1) | (self.stride == 0)) & ~self.anywhere)
-        places, rank = np.unique(self.start[which].astype(np.int64), return_inverse=True)
-        return which, rank, len(places)
+        which = which[np.argsort(self.start[which])]
+        return which, np.floor(self.start[which])
 
     @cached_property
     def _moving(self) -> tuple[Any, Any, FloatArray, FloatArray]:
@@ -170,7 +158,7 @@ class _Walks:
         along = (start - across) / stride
         order = np.lexsort((along, across, stride))
         stride, across, along = stride[order], across[order], along[order]
-        line = np.cumsum(np.diff(stride, prepend=-1.0).astype(bool) | np.diff(across, prepend=-1.0).astype(bool))
+        line = np.cumsum(_changes(stride, across))
         low = along - along.min(initial=0.0)
         return which[order], line, low, low + count[order]
 
@@ -586,9 +574,19 @@ def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: F
         return float(kept[0])
     order = np.lexsort((-kept, count, stride, start))
     start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
-    first = np.ones(len(start), bool)
-    for column in (start, stride, count):
-        first[1:] &= column[1:] == column[:-1]
-    first[1:] = ~first[1:]
-    first[0] = True
+    first = _changes(start, stride, count)
     return float(np.average(kept[first], weights=count[first]))
+
+
+def _grouped(group: Any, which: Any, *columns: Any) -> tuple[Any, list[Any]]:
+    """The group of each of some walks, and columns of these, group by group; their order is kept in each."""
+    own = group[which]
+    order = np.argsort(own, kind="stable")
+    return own[order], [column[order] for column in columns]
+
+
+def _changes(*columns: Any) -> Any:
+    """Whether a row differs from the one before it."""
+    found = np.ones(len(columns[0]), bool)
+    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return found
