@@ -31,6 +31,7 @@ from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
 from carver.compiled.isa.rates import width_bytes
+from carver.compiled.trace import sampled
 from carver.cost.models.compiled import shape_of
 
 SOURCE = """
@@ -591,6 +592,14 @@ def test_blocks_of_which_all_threads_run_lie_evenly_across_the_grid(
     assert {*of.detail.block_ids % grid[0]} == {*range(grid[0])}
 
 
+@pytest.mark.parametrize(("width", "height"), [(2048, 8), (512, 16), (64, 512)])
+def test_runs_of_neighbours_have_different_columns(width: int, height: int) -> None:
+    blocks, ranges = sampled(width * height, True, 264, inside=True)
+    first = np.array([blocks[start] for start, _ in ranges])
+    assert len({*first % width}) == len(first)
+    assert ({*first * len(first) // (width * height)}) == {*range(len(first))}  # one in each part
+
+
 def test_a_tensor_may_have_maps_of_several_boxes() -> None:
     load, store = "UTMALDG", "UTMASTG"
     assert shared_out([(2, load), (1, load), (2, store)], [2, 1, 2]) == [0, 1, 2]
@@ -1013,7 +1022,8 @@ def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:
     count = 1 << 20
     of = executed(cubin, "hashed", count // 256, 256, f32(count), f32(count), np.uint32(count - 1))
     [load] = [access for access in of.facts().accesses if access.kind == "load"]
-    assert (load.anywhere, load.run_bytes, load.program_bytes, load.fetched) == (True, 4.0, 1024.0, 8.0)
+    assert (load.anywhere, load.run_bytes, load.program_bytes) == (True, 4.0, 1024.0)
+    assert load.fetched == pytest.approx(8.0, rel=1e-2)  # two lanes of the blocks that are looked at may share a sector
 
 
 def test_a_check_that_stops_the_kernel_holds(cubin: tuple[str, bytes]) -> None:

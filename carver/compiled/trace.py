@@ -15,7 +15,7 @@ import numpy as np
 from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from . import ttir
-from .sectors import Sectors
+from .sectors import GOLDEN, Sectors
 from .ttir import Block, Function, Op
 from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, merged, unknown
 
@@ -30,8 +30,9 @@ def sampled(
     count: int, loops: bool = True, least: int = 0, inside: bool = False
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
-    consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: the runs lie in the
-    middle of equal parts of the grid, where the edges of what it covers have no more than their share."""
+    consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: the runs lie within
+    equal parts of the grid, where the edges of what it covers have no more than their share, in the middle half of what
+    each leaves free: at equal distances all would have the same columns of a grid 2,048 wide and 8 high."""
     most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
     most = min(most, least) if least else most
     if count <= most:
@@ -39,7 +40,8 @@ def sampled(
     run = most // RUNS
     starts = np.linspace(0, count - run, RUNS).astype(np.int64)
     if inside:
-        starts = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS) - run // 2
+        part, within = count / RUNS, 0.25 + (np.arange(RUNS) + 0.5) * GOLDEN % 1.0 / 2.0
+        starts = (np.arange(RUNS) * part + within * (part - run)).astype(np.int64)
     ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
     return np.concatenate([np.arange(s, s + run) for s in starts]), ranges
 
