@@ -237,7 +237,7 @@ class _Evaluator:
         iv, *bounds = op.operands[:4]
         carried = list(zip(op.operands[4::2], op.operands[5::2], strict=True))
         low, high, step = (frame.get(n) for n in bounds)
-        what = f"how often the loop over {iv.lstrip('%')} runs"
+        what = f"how often the loop over {iv.lstrip('%')}{op.where and f' ({op.where})'} runs"
         for bound in (low, high, step):
             if bound.base is None:
                 raise undecided(what, bound, self.values)
