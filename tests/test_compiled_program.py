@@ -434,6 +434,33 @@ def test_what_a_wait_ends_with_is_not_what_was_there_before() -> None:
     assert [loop.trips.tolist() for loop in trace.loops] == [[1, 1, 1, 1]]
 
 
+LOCKED = module(
+    "%locks: !tt.ptr<i32>",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %pid = tt.get_program_id x : i32
+    %which = arith.remsi %pid, %c2 : i32
+    %lock = tt.addptr %locks, %which : !tt.ptr<i32>, i32
+    scf.while : () -> () {
+      %held = tt.atomic_cas acq_rel, gpu, %lock, %c0, %c1 : (!tt.ptr<i32>, i32, i32) -> i32
+      %more = arith.cmpi eq, %held, %c1 : i32
+      scf.condition(%more)
+    } do {
+      scf.yield
+    }
+""",
+)
+
+
+def test_programs_that_take_one_lock_are_counted() -> None:
+    """Half of them each; where the word is swapped for the same, they only wait for a flag."""
+    assert evaluate(LOCKED, [("locks", None)], (7, 1, 1)).in_turn == 4
+    assert evaluate(LOCKED.replace("%c0, %c1 :", "%c1, %c1 :"), [("locks", None)], (7, 1, 1)).in_turn == 0
+    assert evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7}).in_turn == 0
+
+
 def test_a_loop_that_tests_the_same_for_ever_says_so() -> None:
     text = WHILE.replace("scf.yield %next", "scf.yield %j")
     with pytest.raises(ProblemError, match="never ends"):

@@ -193,6 +193,10 @@ class Facts:
     busiest word has, whether of 32 or 64 bits."""
     atomic_crowd: float = 0.0
     """Of these turns, the share that one sector has; 0 where no sector has more than others."""
+    atomic_swaps: bool = False
+    """Atomics of less than a word, each a loop that compares and swaps the word until no other lane came between."""
+    in_turn: float = 0.0
+    """Programs that wait at one word for their turn, as at a lock; of the word at which most do."""
     rewritten: tuple[tuple[float, float], ...] = ()
     """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
     anywhere: tuple[tuple[float, float, float], ...] = ()
@@ -300,7 +304,7 @@ def gathered(
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
-        step_bytes=max(steps.values(), default=0.0),
+        step_bytes=max(steps.values(), default=0.0), in_turn=trace.in_turn,
         **footprints(touched, arch, resident, parts, dealt),
         **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
@@ -325,6 +329,7 @@ def footprints(
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
     back = touched.returned_bytes
     atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, waited)
+    narrow = any(a.kind == "atomic" and a.item_bytes < WORD_BYTES for a in atomics.trace.accesses)
     return {
         "read_bytes": sum(reads.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
@@ -332,6 +337,7 @@ def footprints(
         "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
+        "atomic_swaps": narrow and not adds and arch.vendor == "nvidia",
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": atomics.anywhere(slots),
     }  # fmt: skip

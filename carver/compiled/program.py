@@ -318,6 +318,7 @@ class _Evaluator:
             inner.env.update(zip(names, values, strict=True))
             last = self.block(inner, before)
             results = [inner.get(n) for n in last.operands[1:]]
+            self._take_turns(inner, before.ops)
             test = inner.get(last.operands[0])
             if test.base is None or test.base.any():  # what its tensors held before the launch is not what ends it
                 held = frozenset(read((inner, before), (inner, after)))
@@ -351,6 +352,15 @@ class _Evaluator:
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
+
+    def _take_turns(self, frame: Frame, ops: Iterable[Op]) -> None:
+        """Record how many programs wait at the same word to change it; a swap for the same only reads it."""
+        taken = [op.operands[0] for op in ops if op.name == "tt.atomic_cas" and op.operands[1] != op.operands[2]]
+        for word in (pointer.base for pointer in map(frame.get, taken) if not pointer.coef):
+            if word is not None:
+                _, which = np.unique(np.broadcast_to(word, frame.lanes), return_inverse=True)
+                most = float(np.bincount(which, frame.weight).max()) * math.prod(self.trace.grid) / self.trace.programs
+                self.trace.in_turn = max(self.trace.in_turn, most)
 
     # -- operations
 

@@ -107,6 +107,8 @@ class Work(Record, eq=False):
     """1 for a persistent kernel whose loads run on into the next tile: only an SM's first tile has a prologue."""
     other_stores: FloatArray | float = 0.0
     """1 where separate warps store a tile while others multiply the next one."""
+    in_turn_s: FloatArray | float = 0.0
+    """Time of what programs do one after another, as under a lock."""
     launch_s: FloatArray | float = 0.0
     """Time of the launch beyond that of others: of clusters. [s]"""
     reduction_s: FloatArray | float = 0.0
@@ -283,6 +285,9 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
+    queued = joined(own, work.in_turn_s * np.ones(len(work)), k["dram_overlap"])
+    terms["main loop"] = terms["main loop"] + (queued - own)
+    own = queued
     beside = np.maximum(own - work.compiled * k["dram_latency_load"] * arch.dram_latency_s, least)
     terms["main loop"] = terms["main loop"] + joined(beside, dram_seconds(work, arch, k), k["dram_overlap"]) - beside
     terms["prologue"] = terms["prologue"] + cold

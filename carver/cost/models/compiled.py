@@ -14,6 +14,7 @@ import numpy as np
 
 from ...arch.descriptor import TMEM_COLUMNS, Arch
 from ...base.types import FloatArray
+from ...compiled.atomics import WORD_BYTES
 from ...compiled.facts import AccessFacts, Facts, added
 from ...compiled.isa.rates import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
@@ -21,6 +22,7 @@ from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 from .l1 import LINE_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
+from .slices import LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, far
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -88,27 +90,9 @@ PARTIAL_CLK = 1.63
 of one word at random places of 4 to 16 MB, 59 to 63 billion a second on an H100 (`words.jsonl`) and 60 to 71 on an H200
 (`words_blocks.jsonl` in tests/data/h200), in either of the halves that work on it. Stores to every fourth word of a
 line take no more than one (stencils in `edges.jsonl.gz`, 145 billion sectors a second)."""
-ATOMIC_CLK, LOOKUP_CLK = 1.25, 1.15
-"""Clocks of an SM in which a slice of L2 works off the atomics of one warp instruction on one sector, however many
-words of it they are on; and in which it looks up one request. Sources: one operation a clock on one address (NVIDIA's
-Kepler GK110 whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at
-most 0.81 requests a clock and slice by an H200's counters of 323 launches."""
 SLICE_BYTES_PER_CLK = 58.5
 """What a slice of L2 moves, by which the rate of L2 says how many slices work side by side. Source: 94 slices of an
 H200, whose L2 moves 5,500 bytes a clock."""
-FAR = 1.5
-"""Sectors that slices of an L2 of two halves work on for each that is stored or added to: half of them belong to the
-other half, which gets them passed on. What is read from beyond L2 crosses as often, but once for all SMs of a half.
-Source: an H200's counters of 323 launches, 1.50 sectors for each that is stored or that an atomic works on."""
-CHAIN_CLK = 3.7
-"""Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
-program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
-WORD_BYTES = 4
-SLICE_RUN_BYTES = 512
-"""Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
-to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
-what this says); where there are more runs, they meet in the same slices. Those of 16 to 64 KiB keep 0.71 to 0.32 busy
-there, and 0.40 to 0.23 on an H200 (`atomics.jsonl`), where they lay in other places."""
 DRAM_BYTES, PAGE_BYTES = 64, 51
 """Least that DRAM reads or writes at a time, and what else it could move while it opens a page. Source: sectors that
 are read at random on an H100 take 3.4 to 3.7 times as long as their bytes in a row, whether a table has 64, 134 or
@@ -199,7 +183,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         once = max(once * access.merged, min(once, ever))
         moved[access.kind] += access.program_bytes * once
         cached += access.program_bytes * ever if access.kind == "load" else 0.0
-    sectors = _atomic_sectors(facts, total, moved, arch)
+    sectors = atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
     issue = pipes(("issue",))[0]
     valu, lds, vmem = pipes(("valu", "lds", "vmem"))
@@ -218,20 +202,6 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         returned_bytes=sectors * arch.sector_bytes * returned,
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
-
-
-def _atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arch) -> float:
-    """Of the sectors that the code touches, the share that masks let through; the program knows the runs of addresses
-    that the code computes from loaded numbers. Where each lane's word lies anywhere, `Facts.atomic_turns` are asked."""
-    coded = total.bytes.get("atomic global", 0.0)
-    asked = f.bytes_of("atomic")
-    if not coded:
-        return moved["atomic"] / arch.sector_bytes
-    masked = asked / coded
-    spread = total.atomic_sectors * masked
-    lost = moved["atomic"] / arch.sector_bytes * (1.0 if not total.atomic_sectors else 0.0)
-    turns = total.atomic_words * masked * f.atomic_turns
-    return max(spread + turns, lost if not f.atomic_turns else 0.0)
 
 
 def _partial_lines(f: Facts, total: Span, arch: Arch) -> float:
@@ -338,8 +308,8 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     together = k["l2_merge"] * TOGETHER * (1.0 - near)
     asked_l2 = loads * [_requests(f, arch, k, alike if in_step(f, s) else 0.0)
                         for f, s, alike in zip(candidates, shapes, together, strict=True)]
-    far, missed = _far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
-    crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if far > 1.0 else 0.0
+    passed, missed = far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
+    crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if passed > 1.0 else 0.0
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
     math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
     work = Work(
@@ -354,7 +324,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         smem_clk=(each("port_clk") + looked_up) / k["smem_efficiency"],
         issue_clk=each("issue_clk") / (ISSUED if arch.vendor == "nvidia" else 1.0),
         fill_bytes=loads + spilled + returned,
-        l2_bytes=asked_l2 + crossed + spilled + far * stores,
+        l2_bytes=asked_l2 + crossed + spilled + passed * stores,
         l2_read_bytes=np.maximum(loads + spilled, 1.0) * moved / np.maximum(read, 1.0),
         dram_bytes=(moved + out_of_l3) / (grid * steps),
         l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
@@ -368,8 +338,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
-    atomics = each("atomic_sectors") * np.array([_atomic_bytes(f, arch, k) for f in candidates])
-    filling = far * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
+    rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
+    slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
+    atomics = each("atomic_sectors") * np.array([atomic_bytes(f, arch, rate, slices) for f in candidates])
+    filling = passed * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
     late = atomics * [_late(s) for s in shapes] * (grid <= held * arch.sm_count)  # all blocks of one wave end together
     last = late * grid * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
     alone, waits = np.array(lone).T * uneven / steps
@@ -380,6 +352,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         work, apart_clk=apart, barrier_wait_clk=waits, alone_overlap=k["pipeline_overlap"] / beside,
         l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
+        in_turn_s=fact("in_turn") * TURN_CLK / arch.clock_hz,
     )  # fmt: skip
 
 
@@ -389,19 +362,6 @@ def _late(s: Shape) -> float:
         sum(times * (span.atomic_sectors + span.atomic_words) for times, span in each) for each in (s.loops, s.outside)
     )
     return last / (within + last) if s.loops and last else 0.0
-
-
-def _atomic_bytes(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
-    """Bytes that L2 moves in the time for which the atomics of a warp instruction on one sector hold it up. It is long
-    where they meet on few addresses, which few slices have. Runs of addresses are dealt out to slices as if at random:
-    the fullest slice decides, so that as many runs as slices keep half of them busy. No warp waits for them."""
-    rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
-    runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
-    adds = any(span.atomic_floats for span in f.spans)
-    alike = arch.sector_bytes / max(f.atomic_bytes, arch.sector_bytes) if f.atomic_turns == 1.0 else 0.0
-    chain = CHAIN_CLK * max(f.atomic_crowd, alike) if adds else 0.0
-    return max(ATOMIC_CLK * (1 / runs + _far(arch) / slices), chain) * rate
 
 
 def _alone(
@@ -497,11 +457,14 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
 
 def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], least_bytes: float = 0.0) -> float:
     """Factor on the time of DRAM, since short stretches open pages more often. A run that lies anywhere moves at least
-    DRAM_BYTES, and opens a page for itself. `least_bytes`: moved for each of the others, as for sectors that L2 lost:
-    977 MB for 549 MB of them by an H200's counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
+    DRAM_BYTES, and opens a page for itself; one that goes on where it ended, in the next pass of its loop, has asked
+    for what was moved beside it (an H200's `walks.jsonl`: 0.93 to 1.05 of the times so, 1.3 to 1.9 alone).
+    `least_bytes`: moved for each of the others, as for sectors that L2 lost: 977 MB for 549 MB of them by an H200's
+    counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
         span = max(a.span_bytes, a.together_bytes, arch.sector_bytes)
+        span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
         least, page = (DRAM_BYTES, PAGE_BYTES) if a.anywhere else (least_bytes, k["dram_run_bytes"])
         read += a.program_bytes * a.fetched * (max(span, least) + page) / span
     return read / asked if asked else 1.0
@@ -556,11 +519,6 @@ def in_step(f: Facts, shape: Shape) -> bool:
     ahead = shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops)
     boxes = any(access.path != "pointer" for access in f.accesses if access.kind == "load")
     return bool(ahead) or boxes or any(loop.span.barriers for loop in f.loops)
-
-
-def _far(arch: Arch) -> float:
-    """Factor on the sectors that are stored or added to in L2."""
-    return FAR if arch.l2_copies > 1 else 1.0
 
 
 def _slice_bytes_per_clk(arch: Arch, k: Mapping[str, float]) -> float:
