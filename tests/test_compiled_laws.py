@@ -23,7 +23,7 @@ from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
-from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, fits, price_compiled
+from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, _pages, fits, price_compiled
 from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
 from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
@@ -65,6 +65,13 @@ def test_a_sector_that_caches_lost_is_read_again_by_64_bytes() -> None:
         load = AccessFacts("load", "pointer", "x", 0, 4096.0, 0.0, 4.0, span_bytes, 1.0, 1.0, 128.0)
         each = facts(accesses=(load,), live_bytes=1024 * MIB)
         assert _missed(each, H100, k, MIB, 64 * MIB) == pytest.approx(64 * MIB * times, rel=1e-6)
+
+
+def test_a_walk_finds_what_dram_moved_beside_its_last_sector() -> None:
+    """Of 64 bytes that DRAM moves at least, by steps of up to a sector; by steps of 64 none (`walks.jsonl`)."""
+    load = AccessFacts("load", "pointer", "x", 0, 4096.0, 32.0, 4.0, 4.0, 1.0, 1.0, 128.0, anywhere=True)
+    beside, alone, still = (_pages([replace(load, stride_bytes=n)], H100, PRIORS) for n in (32.0, 64.0, math.nan))
+    assert alone == still == (64 + 51) / 32 == 2.0 * beside
 
 
 def test_a_bus_that_turns_around_loses_a_seventh() -> None:
