@@ -570,6 +570,12 @@ def test_atomics_that_masks_let_through_seldom_crowd_seldom() -> None:
     assert min(turns_at_l2([one, half, half], sizes, {}, 4, sizes)[1], 8192.0) == pytest.approx(8192.0, rel=0.02)
 
 
+def test_atomics_of_which_no_sample_lets_one_through_take_a_turn_each() -> None:
+    """As of a mask that is true where a segment ends, which few tiles have (`scanned_segments`, sixteenth zoo)."""
+    access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic")
+    assert turns_at_l2([replace(access, kept=0.0 * access.kept)], {"x": 4096.0}, {})[0] == 1.0
+
+
 def test_runs_that_meet_by_chance_are_no_crowd() -> None:
     """Rows of 2 KiB at random: the busiest run has a few of some thousand, and says nothing of how they spread."""
     at = np.random.default_rng(0).permutation(4096) % 2048 * 512

@@ -143,7 +143,7 @@ def turns_at_l2(
     room = float(turns.sum()) / busiest if busiest else math.inf
     uneven = room < EVEN * (sum(added.values()) or math.inf)
     crowd = float((turns * crowds).max(initial=0.0) / max(turns.sum(), 1e-9))
-    return (float(turns.sum() / sum(weights)) if means else 1.0), (room if uneven else math.inf), crowd
+    return (float(turns.sum() / sum(weights)) if sum(weights) else 1.0), (room if uneven else math.inf), crowd
 
 
 def _busiest(places: Any, tile: Any, wave: Any) -> float:
