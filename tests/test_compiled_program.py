@@ -11,6 +11,7 @@ import pytest
 
 from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
+from carver.compiled.facts import in_turn
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.program import evaluate
 from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
@@ -454,11 +455,20 @@ LOCKED = module(
 )
 
 
-def test_programs_that_take_one_lock_are_counted() -> None:
-    """Half of them each; where the word is swapped for the same, they only wait for a flag."""
-    assert evaluate(LOCKED, [("locks", None)], (7, 1, 1)).in_turn == 4
-    assert evaluate(LOCKED.replace("%c0, %c1 :", "%c1, %c1 :"), [("locks", None)], (7, 1, 1)).in_turn == 0
-    assert evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7}).in_turn == 0
+def test_programs_that_take_one_lock_or_their_turns_are_counted() -> None:
+    """Half of them each, of those that run together; where the word is swapped for the same, or all await the same,
+    they only wait for a flag."""
+    arguments = [("locks", None)]
+    locked = evaluate(LOCKED, arguments, (8, 1, 1))
+    assert [in_turn(locked, slots) for slots in (1, 2, 8)] == [8, 4, 4]
+    added = LOCKED.replace("tt.atomic_cas acq_rel, gpu, %lock, %c0, %c1 : (!tt.ptr<i32>, i32, i32)",
+                           "tt.atomic_rmw add, acquire, gpu, %lock, %c0, %t : (!tt.ptr<i32>, i32, i1)")  # fmt: skip
+    added = added.replace("%c2 =", "%t = arith.constant true\n    %c2 =")
+    own = added.replace("cmpi eq, %held, %c1", "cmpi ne, %held, %pid")
+    assert in_turn(evaluate(own, arguments, (8, 1, 1)), 8) == 4
+    for text in (added, LOCKED.replace("%c0, %c1 :", "%c1, %c1 :")):
+        assert not evaluate(text, arguments, (8, 1, 1)).turns
+    assert not evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7}).turns
 
 
 def test_a_loop_that_tests_the_same_for_ever_says_so() -> None:

@@ -196,7 +196,8 @@ class Facts:
     atomic_swaps: bool = False
     """Atomics of less than a word, each a loop that compares and swaps the word until no other lane came between."""
     in_turn: float = 0.0
-    """Programs that wait at one word for their turn, as at a lock; of the word at which most do."""
+    """Programs that go on one after another, as they take a lock or their turns at a word: all, over the words at which
+    those that run together wait."""
     rewritten: tuple[tuple[float, float], ...] = ()
     """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
     anywhere: tuple[tuple[float, float, float], ...] = ()
@@ -304,10 +305,19 @@ def gathered(
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
-        step_bytes=max(steps.values(), default=0.0), in_turn=trace.in_turn,
+        step_bytes=max(steps.values(), default=0.0), in_turn=in_turn(trace, slots),
         **footprints(touched, arch, resident, parts, dealt),
         **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
+
+
+def in_turn(trace: Trace, slots: int) -> float:
+    """The field of `Facts`, where `slots` programs run at a time."""
+    most = 0.0
+    for programs, words in trace.turns:
+        together = len(np.unique(words[np.argsort(programs, kind="stable")][:slots]))
+        most = max(most, len(words) / together * math.prod(trace.grid) / trace.programs)
+    return most
 
 
 def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:

@@ -353,14 +353,18 @@ class _Evaluator:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
 
-    def _take_turns(self, frame: Frame, ops: Iterable[Op]) -> None:
-        """Record how many programs wait at the same word to change it; a swap for the same only reads it."""
-        taken = [op.operands[0] for op in ops if op.name == "tt.atomic_cas" and op.operands[1] != op.operands[2]]
-        for word in (pointer.base for pointer in map(frame.get, taken) if not pointer.coef):
-            if word is not None:
-                _, which = np.unique(np.broadcast_to(word, frame.lanes), return_inverse=True)
-                most = float(np.bincount(which, frame.weight).max()) * math.prod(self.trace.grid) / self.trace.programs
-                self.trace.in_turn = max(self.trace.in_turn, most)
+    def _take_turns(self, frame: Frame, ops: Sequence[Op]) -> None:
+        """Record at which words programs wait to go on one after another: to swap what is there for something else, or
+        until it is each program's own number. Others wait for the same, and go on together."""
+        for op in ops:
+            tests = [each.operands for each in ops if each.name == "arith.cmpi" and {*op.results} & {*each.operands}]
+            awaited = [frame.get(name).base for names in tests for name in names if name not in op.results]
+            own = any(each is not None and len(np.unique(each)) > 1 for each in awaited)
+            takes = op.name == "tt.atomic_cas" and op.operands[1] != op.operands[2]
+            if takes or (op.name == "tt.atomic_rmw" and own):
+                word = frame.get(op.operands[0])
+                if word.base is not None and not word.coef:
+                    self.trace.turns.append((frame.program, np.broadcast_to(word.base, frame.lanes)))
 
     # -- operations
 

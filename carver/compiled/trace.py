@@ -274,8 +274,8 @@ class Trace:
     """A branch on what is not known went where more is done, in all programs, or they drew from a counter in turn."""
     alike: set[str] = field(default_factory=set)
     """Tensors for all of which one number stands, from which addresses are computed."""
-    in_turn: float = 0.0
-    """Programs that wait at one word, each until its atomic takes it; of the word at which most do."""
+    turns: list[tuple[Any, Any]] = field(default_factory=list)
+    """Programs that wait for their turn, and the word at which each does."""
 
     @property
     def working(self) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ...arch.descriptor import Arch
@@ -58,7 +59,11 @@ def atomic_bytes(f: Facts, arch: Arch, rate: float, slices: float) -> float:
     where they meet on few addresses, which few slices have. Runs of addresses are dealt out to slices as if at random:
     the fullest slice decides, so that as many runs as slices keep half of them busy. No warp waits for them. `rate`: of
     L2, in bytes per clock of an SM."""
-    runs = max(f.atomic_bytes / SLICE_RUN_BYTES, 1.0)
+    asked = dict[str, float]()
+    for a in f.accesses:
+        asked[a.argument] = asked.get(a.argument, 0.0) + (a.program_bytes if a.kind == "atomic" else 0.0)
+    apart = sum(asked.values()) / (max(asked.values(), default=0.0) or math.inf)
+    runs = max(f.atomic_bytes / SLICE_RUN_BYTES, apart, 1.0)  # none is of two tensors
     adds = any(span.atomic_floats for span in f.spans)
     alike = arch.sector_bytes / max(f.atomic_bytes, arch.sector_bytes) if f.atomic_turns == 1.0 else 0.0
     chain = CHAIN_CLK * max(f.atomic_crowd, alike) if adds else 0.0
