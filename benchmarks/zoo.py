@@ -19,7 +19,8 @@ what the compiler makes of them, with no GPU; or scores what `predict` wrote dow
 of the tables in `tests/data`, many at a time. Kernels marked `unseen` are only scored: neither their times nor their
 rankings are looked at while the model is built. They are summed up apart, and so are kinds. The references of what was
 measured, and a check of them in Triton's interpreter, stand at commits c7394a82, of the twelfth 4402e36f, of the
-thirteenth e9ec61cc, of the fourteenth 7c41c7d2, of the fifteenth 3ecdb63f, and of windows f995a324.
+thirteenth e9ec61cc, of the fourteenth 7c41c7d2, of the fifteenth 3ecdb63f, of the sixteenth
+22181fe9, and of windows f995a324.
 """
 
 from __future__ import annotations

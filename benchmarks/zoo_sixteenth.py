@@ -12,7 +12,7 @@ from zoo_blind import LINES, TOKENS, picked
 from zoo_edges import line
 from zoo_eleventh import over
 from zoo_forms import drawn, starts
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
+from zoo_subject import Problem, cdiv, shapes, subject
 from zoo_thirteenth import WIDE
 
 from carver.compiled.binary import Tensor
@@ -145,263 +145,87 @@ def looks(p: Problem) -> dict[str, Any]:
     return {"place_ptr": (own[:, None, None, None] + away).astype(np.float32)}
 
 
-# -- what is right
-
-
-def combined_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].double() * t["gate_ptr"].double()[:, None]
-    return x.new_zeros(p["tokens"], p["width"]).index_add_(0, t["token_ptr"].long(), x)
-
-
-def load_want(p: Problem, t: Arrays) -> Any:
-    share, chosen = t["logit_ptr"].float().softmax(1).topk(p["top"], 1)
-    chosen = chosen.flatten()
-    return chosen.bincount(minlength=p["experts"]), share.new_zeros(p["experts"]).index_add_(0, chosen, share.flatten())
-
-
-def grid_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, g = t["x_ptr"], t["g_ptr"].double()
-    y = g.new_zeros(p["levels"], p["size"], 2)
-    for level in range(p["levels"]):
-        cells = int(np.float32(p["first_cells"]) * np.exp2(np.float32(0.5 * level)))
-        at = x * cells
-        i = at.int()
-        for corner in range(8):
-            one = torch.tensor([corner // 4, corner // 2 % 2, corner % 2], device=x.device)
-            share = torch.where(one == 1, at - i, 1 - (at - i)).prod(1).double()
-            a, b, c = (i + one).long().unbind(1)
-            hashed = (a ^ b * 2654435761 % 2**32 ^ c * 805459861 % 2**32) % p["size"]
-            y[level].index_add_(0, hashed, g[:, level] * share[:, None])
-    return y
-
-
-def log_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].double().exp()
-    return x.new_ones(p["groups"]).index_add_(0, t["group_ptr"].long(), x).log()
-
-
-def boosting_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    f = torch.arange(p["features"], device=t["x_ptr"].device)
-    at = (t["leaf_ptr"].long()[:, None] * p["features"] + f) * 256 + t["x_ptr"].long()
-    both = torch.stack([t["g_ptr"], t["h_ptr"]], 1).double()
-    y = both.new_zeros(p["leaves"] * p["features"] * 256, 2)
-    for i in range(p["features"]):
-        y.index_add_(0, at[:, i], both)
-    return y.view(p["leaves"], p["features"], 256, 2)
-
-
-def mass_want(p: Problem, t: Arrays) -> Any:
-    score = t["q_ptr"].float() @ t["k_ptr"].float().transpose(1, 2)
-    return (score - t["lse_ptr"][:, :, None]).exp().sum(1)
-
-
-def coo_want(p: Problem, t: Arrays) -> Any:
-    add = t["v_ptr"].double() * t["x_ptr"].double()[t["col_ptr"].long()]
-    return add.new_zeros(p["rows"]).index_add_(0, t["row_ptr"].long(), add)
-
-
-def spikes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, fired = t["start_ptr"].long(), torch.zeros(p["neurons"], device=t["w_ptr"].device, dtype=torch.float64)
-    fired[t["spike_ptr"].long()] = 1
-    w = t["w_ptr"].double() * fired.repeat_interleave(start.diff())
-    y = w.new_zeros(p["delays"] * p["neurons"])
-    return y.index_add_(0, t["delay_ptr"].long() * p["neurons"] + t["to_ptr"].long(), w).view(p["delays"], -1)
-
-
-def segments_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].double()
-    return x.new_zeros(p["segments"], p["width"]).index_add_(0, t["id_ptr"].long(), x)
-
-
-def paged_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y = torch.zeros(p["seqs"], p["kv"], p["heads"], p["width"], device=t["q_ptr"].device)
-    for i, length in enumerate(t["length_ptr"].tolist()):
-        at = t["page_ptr"][i].long()[:, None] * p["page"] + torch.arange(p["page"], device=y.device)
-        at = at.flatten()[:length]
-        scale = t["scale_ptr"][at]
-        k, v = (t[n][at].float() * scale[:, :, None] for n in ("k_ptr", "v_ptr"))
-        share = (torch.einsum("khd,nkd->khn", t["q_ptr"][i].float(), k) * np.log(2)).softmax(2)
-        y[i] = torch.einsum("khn,nkd->khd", share, v)
-    return y
-
-
-def planes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    plane, place = t["plane_ptr"].float().permute(0, 3, 1, 2), t["place_ptr"]
-    at = torch.stack([torch.stack([place[:, (k + 1) % 3], place[:, k]], 1) for k in range(3)]) * 2 - 1
-    return torch.nn.functional.grid_sample(plane, at[:, None], align_corners=True).sum(0)[:, 0].T
-
-
-def tree_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    node = torch.zeros(p["n"], dtype=torch.int64, device=t["place_ptr"].device)
-    for bit in reversed(range(p["depth"])):
-        child = ((t["place_ptr"].long() >> bit & 1) * torch.tensor([[4], [2], [1]], device=node.device)).sum(0)
-        node = torch.where(node >= 0, t["child_ptr"].long()[node.clamp(0), child], node)
-    return t["value_ptr"][~node]
-
-
-def probe_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    key, order = t["table_ptr"].long().sort()
-    at = torch.searchsorted(key, t["key_ptr"].long()).clamp(max=p["size"] - 1)
-    return torch.where(key[at] == t["key_ptr"], t["value_ptr"][order[at]], 0.0)
-
-
-def rank_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at, word = t["at_ptr"], t["word_ptr"]
-    flat = (word[:, None] >> torch.arange(64, device=word.device) & 1).flatten().cumsum(0).int()
-    return torch.where(at > 0, flat[(at - 1).clamp(0)], 0)
-
-
-def kmers_want(p: Problem, t: Arrays) -> Any:
-    word = sum(t["base_ptr"].long()[k : k + p["n"]] << 2 * (p["length"] - 1 - k) for k in range(p["length"]))
-    return t["table_ptr"][word]
-
-
-def reslice_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    r, c = (torch.arange(p[n], device=t["x_ptr"].device) for n in ("high", "wide"))
-    turn = t["turn_ptr"][:, :, :, None, None]
-    i = (turn[:, :, 0] + turn[:, :, 1] * r[:, None] + turn[:, :, 2] * c + 0.5).int().long()
-    inside = ((i >= 0) & (i < p["cells"])).all(1)
-    i = i.clamp(0, p["cells"] - 1)
-    return torch.where(inside, t["x_ptr"][i[:, 0], i[:, 1], i[:, 2]], 0).float()
-
-
-def attention_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    y, first = 0, 0
-    for level in range(p["levels"]):
-        side = p["side"] >> level
-        x = t["value_ptr"][first : first + side * side].float().view(side, side, p["heads"], -1).permute(2, 3, 0, 1)
-        at = t["place_ptr"][:, :, level].flip(3).transpose(0, 1) * 2 - 1
-        found = torch.nn.functional.grid_sample(x, at, align_corners=False)
-        y = y + (found * t["share_ptr"][:, :, level].transpose(0, 1)[:, None]).sum(3).permute(2, 0, 1)
-        first += side * side
-    return y
-
-
-def alias_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    word = (t["even_ptr"] * p["words"]).int().clamp(max=p["words"] - 1)
-    at = t["row_ptr"].long(), word.long()
-    return torch.where(t["coin_ptr"] < t["share_ptr"][at], word, t["other_ptr"][at])
-
-
-def wander_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, to = t["start_ptr"].long(), t["to_ptr"].long()
-    at, steps = torch.arange(p["n"], device=to.device), []
-    node = at % p["nodes"]
-    for step in range(p["steps"]):
-        drawn = (at + step * 40503) * 2654435769 % 2**32
-        drawn = (drawn ^ (drawn >> 15)) * 2246822519 % 2**32
-        many = start[node + 1] - start[node]
-        edge = start[node] + (drawn >> 8) % many.clamp(1)
-        node = torch.where(many > 0, to[edge.clamp(max=len(to) - 1)], node)
-        steps.append(node)
-    return torch.stack(steps)
-
-
 SUBJECTS = [
     subject("atomics", zoo.combine_half, shapes("tokens experts each width dtype", (4096, 32, 512, 1024, "bfloat16"),
         (20_000, 8, 5000, 256, "float16")), TOKENS,
         "x: dtype[experts * each, width]; gate: float32[experts * each]; token: int32[experts * each]; "
         "y: dtype[tokens, width]; slots = experts * each; width", "cdiv(experts * each, BLOCK_T), cdiv(width, BLOCK_C)",
-        want=combined_want, tolerance=0.05, values=chosen),
+        tolerance=0.05, values=chosen),
     subject("atomics", zoo.expert_load, shapes("tokens experts top dtype", (131_072, 64, 2, "float32"),
         (50_000, 256, 8, "bfloat16")), "BLOCK_T=1..64 num_warps=1..8",
         "logit: dtype[tokens, experts]; count: int32[experts]; load: float32[experts]; tokens", "cdiv(tokens, BLOCK_T)",
-        want=load_want, constants="experts top", output="count_ptr load_ptr",
+        constants="experts top", output="count_ptr load_ptr",
         keep="elements(c, experts * BLOCK_T, 32)"),
     subject("atomics", zoo.hash_grid_grad, shapes("n ray levels first_cells size dtype", (1 << 18, 64, 12, 16.0,
         1 << 19, "float32"), (100_000, 1, 8, 32.0, 1 << 16, "float16")), LINES,
         "x: float32[n, 3]; g: dtype[n, levels, 2]; y: dtype[levels, size, 2]; n first_cells",
-        "cdiv(n, BLOCK), levels", want=grid_want, constants="size", tolerance=0.05, values=places, most=8),
+        "cdiv(n, BLOCK), levels", constants="size", tolerance=0.05, values=places, most=8),
     subject("atomics", zoo.split_k_in_turn, shapes("rows cols inner", (64, 4096, 8192), (300, 1000, 6000)),
         "BLOCK_M=16..64 BLOCK_N=32..128 BLOCK_K=32..128 SPLIT=1..16 num_warps=4,8 num_stages=2,3,4",
         "x: float16[rows, inner]; w: float16[inner, cols]; y: float16[rows, cols]; turn: int32[8192]; rows cols inner",
-        "SPLIT, cdiv(rows, BLOCK_M), cdiv(cols, BLOCK_N)", want=lambda p, t: t["x_ptr"].float() @ t["w_ptr"].float(),
+        "SPLIT, cdiv(rows, BLOCK_M), cdiv(cols, BLOCK_N)",
         output="y_ptr turn_ptr", got=lambda p, c, t: t["y_ptr"],
         keep="per_thread(c, BLOCK_M * BLOCK_N, 128) and stages(c, 2 * BLOCK_K * (BLOCK_M + BLOCK_N))"),
     subject("atomics", zoo.log_sums, shapes("n groups skew", (1 << 20, 1 << 18, 1.0), (400_000, 20_000, 2.0)), LINES,
-        "x: float32[n]; group: int32[n]; y: int32[groups]; n", line, want=log_want,
+        "x: float32[n]; group: int32[n]; y: int32[groups]; n", line,
         got=lambda p, c, t: t["y_ptr"].view(t["x_ptr"].dtype), most=8,
         values=lambda p: {"group_ptr": picked(769, "groups", "n", skew=p["skew"])(p), "y_ptr": 0}),
     subject("atomics", zoo.boosting, shapes("n features leaves", (100_000, 64, 4), (200_000, 28, 1)),
         "BLOCK_R=1..64 BLOCK_F=16..64 num_warps=1..8",
         "x: uint8[n, features]; g h: float32[n]; leaf: uint8[n]; y: float32[leaves, features, 256, 2]; n features",
-        "cdiv(n, BLOCK_R), cdiv(features, BLOCK_F)", want=boosting_want, constants="leaves",
+        "cdiv(n, BLOCK_R), cdiv(features, BLOCK_F)", constants="leaves",
         values=lambda p: {"leaf_ptr": picked(773, "leaves", "n", dtype=np.uint8)(p),
                           "x_ptr": picked(787, "bins", "n", "features", skew=1.5, dtype=np.uint8)({**p, "bins": 256})}),
     subject("atomics", zoo.attention_mass, shapes("heads queries keys width", (32, 1024, 4096, 64),
         (8, 1000, 9000, 128)), "BLOCK_M=16..128 BLOCK_N=32..128 num_warps=4,8 num_stages=2,3",
         "q: float16[heads, queries, width]; k: float16[heads, keys, width]; lse: float32[heads, queries]; "
-        "y: float32[heads, keys]; queries keys", "cdiv(queries, BLOCK_M), heads", want=mass_want, constants="width",
+        "y: float32[heads, keys]; queries keys", "cdiv(queries, BLOCK_M), heads", constants="width",
         keep="per_thread(c, BLOCK_M * BLOCK_N, 128) and stages(c, 2 * width * BLOCK_N, 2 * width * BLOCK_M)"),
     subject("atomics", zoo.coo_half, shapes("n rows skew", (1 << 21, 1 << 19, 1.0), (500_000, 30_000, 1.5)), LINES,
-        "row col: int32[n]; v: float16[n]; x y: float16[rows]; n", line, want=coo_want, tolerance=0.05,
+        "row col: int32[n]; v: float16[n]; x y: float16[rows]; n", line, tolerance=0.05,
         values=lambda p: {"row_ptr": picked(797, "rows", "n", skew=p["skew"])(p),
                           "col_ptr": picked(809, "rows", "n")(p)}),
     subject("atomics", zoo.deliver_spikes, shapes("neurons most delays spikes", (40_000, 600, 16, 5000),
         (20_000, 300, 4, 20_000)), "BLOCK=32..1024 num_warps=1..8", synapse_args, lambda p, c: (p["spikes"],),
-        want=spikes_want, values=synapses, most=16),
+        values=synapses, most=16),
     subject("atomics", zoo.scanned_segments, shapes("n width segments skew", (200_000, 128, 10_000, 1.0),
         (1_000_000, 16, 300, 2.0)), "BLOCK_T=16..128 BLOCK_C=16..64 num_warps=1..8",
         "x: bfloat16[n, width]; id: int32[n]; y: float32[segments, width]; n width",
-        "cdiv(n, BLOCK_T), cdiv(width, BLOCK_C)", want=segments_want,
+        "cdiv(n, BLOCK_T), cdiv(width, BLOCK_C)",
         values=lambda p: {"id_ptr": np.sort(picked(811, "segments", "n", skew=p["skew"])(p))}),
     subject("gathers", zoo.paged_bytes, shapes("seqs most kv heads width page", (64, 2048, 4, 16, 128, 16),
         (16, 9000, 2, 16, 64, 64)), "BLOCK_N=16..128 num_warps=2..8 num_stages=1,2,3",
         "q: float16[seqs, kv, heads, width]; k v: int8[seqs * cdiv(most, page) * page, kv, width]; "
         "scale: float32[seqs * cdiv(most, page) * page, kv]; page: int32[seqs, cdiv(most, page)]; length: int32[seqs]; "
-        "y: float32[seqs, kv, heads, width]; pages = cdiv(most, page)", "seqs, kv", want=paged_want,
+        "y: float32[seqs, kv, heads, width]; pages = cdiv(most, page)", "seqs, kv",
         constants="heads width page", values=paged, keep="num_warps <= 4 or BLOCK_N >= 32"),
     subject("gathers", zoo.triplanes, shapes("n side width dtype", (1 << 19, 256, 32, "float16"),
         (200_000, 512, 16, "float32")), "BLOCK_T=1..64 num_warps=1..8",
         "place: float32[n, 3]; plane: dtype[3, side, side, width]; y: dtype[n, width]; n", "cdiv(n, BLOCK_T)",
-        want=planes_want, constants="side width", keep="elements(c, BLOCK_T * width, 16)",
+        constants="side width", keep="elements(c, BLOCK_T * width, 16)",
         values=lambda p: {"place_ptr": drawn(821).random((p["n"], 3), np.float32)}),
     subject("gathers", zoo.octree, shapes("n depth inner", (1 << 21, 7, 70), (500_000, 10, 25)), LINES, tree_args, line,
-        want=tree_want, constants="depth", values=tree),
+        constants="depth", values=tree),
     subject("gathers", zoo.probe, shapes("n size held there", (1 << 20, 1 << 20, 500_000, 100),
         (1_000_000, 1 << 22, 1_000_000, 30)), LINES,
-        "key: int32[n]; table: int32[size]; value: float32[size]; y: float32[n]; n; most = 16", line, want=probe_want,
+        "key: int32[n]; table: int32[size]; value: float32[size]; y: float32[n]; n; most = 16", line,
         constants="size", values=joined),
     subject("gathers", zoo.rank_bits, shapes("n words sorted", (1 << 20, 1 << 22, 0), (1_000_000, 1 << 18, 1)), LINES,
-        "at: int64[n]; word: int64[words]; before: int32[words // 8]; y: int32[n]; n", line, want=rank_want,
+        "at: int64[n]; word: int64[words]; before: int32[words // 8]; y: int32[n]; n", line,
         tolerance=0.0, most=8, values=bits),
     subject("gathers", zoo.kmers, shapes("n length dtype", (1 << 23, 11, "int16"), (3_000_000, 13, "uint8")), LINES,
-        "base: uint8[n + 16]; table: dtype[4 ** length]; y: dtype[n]; n", line, want=kmers_want, constants="length",
+        "base: uint8[n + 16]; table: dtype[4 ** length]; y: dtype[n]; n", line, constants="length",
         tolerance=0.0, values=lambda p: {"base_ptr": drawn(823).integers(0, 4, p["n"] + 16, np.uint8)}),
     subject("gathers", zoo.reslice, shapes("cells slices high wide dtype", (256, 32, 256, 256, "int16"),
         (400, 8, 500, 600, "uint8")), WIDE,
         "x: dtype[cells, cells, cells]; turn: float32[slices, 3, 3]; y: dtype[slices, high, wide]; high wide",
-        lambda p, c: (*over()(p, c), p["slices"]), want=lambda p, t: reslice_want(p, t).abs().sum((1, 2)),
+        lambda p, c: (*over()(p, c), p["slices"]),
         constants="SIDE = cells", got=lambda p, c, t: t["y_ptr"].float().abs().sum((1, 2)), most=16, values=turns),
     subject("gathers", zoo.alias_draw, shapes("n rows words", (1 << 22, 1000, 5000), (1_000_000, 8, 100_000)), LINES,
         "row: int32[n]; even coin: float32[n]; share: float32[rows, words]; other: int32[rows, words]; y: int32[n]; "
-        "n words", line, want=alias_want, tolerance=0.0, values=aliases),
+        "n words", line, tolerance=0.0, values=aliases),
     subject("gathers", zoo.wander, shapes("n steps nodes most skew", (1 << 18, 20, 500_000, 30, 1.0),
-        (100_000, 40, 20_000, 200, 2.0)), LINES, graph_args, line, want=wander_want, values=graph,
+        (100_000, 40, 20_000, 200, 2.0)), LINES, graph_args, line, values=graph,
         tolerance=0.0, most=16),
     subject("gathers", zoo.deform_attention, shapes("queries heads points width levels side dtype",
         (10_000, 8, 4, 32, 4, 128, "float16"), (5000, 8, 8, 16, 2, 200, "float32")), "BLOCK_Q=1..32 num_warps=1..8",
@@ -409,6 +233,6 @@ SUBJECTS = [
             "place_ptr": Tensor("float32", (p["queries"], p["heads"], p["levels"], p["points"], 2)),
             "share_ptr": Tensor("float32", (p["queries"], p["heads"], p["levels"], p["points"])),
             "y_ptr": Tensor(p["dtype"], (p["queries"], p["heads"], p["width"])), "queries": p["queries"]},
-        "cdiv(queries, BLOCK_Q), heads", want=attention_want, constants="heads points width levels side",
+        "cdiv(queries, BLOCK_Q), heads", constants="heads points width levels side",
         keep="elements(c, BLOCK_Q * width, 16)", values=lambda p: looks({**p, "apart": 6})),
 ]  # fmt: skip
