@@ -541,6 +541,15 @@ def test_lanes_of_an_atomic_that_steps_evenly_have_what_is_dealt_to_them() -> No
         assert turns_at_l2([access], {}, {"atomic 128": [[size], [32], [4 // size]]})[0] == turns
 
 
+def test_two_halves_of_a_word_are_added_at_once() -> None:
+    """Each of 64 lanes adds two numbers of two bytes, which one instruction takes, to a sector of its own; as often to
+    words that are known as where they lie anywhere (`hash_grid_grad` in `sixteenth.jsonl.gz`)."""
+    pairs = replace(tiles(np.full(64, np.nan), (64, 2), (np.nan, 1)), kind="atomic", item_bytes=2)
+    at = np.random.default_rng(0).permutation(1 << 12)[:, None] * 16 + np.arange(2)
+    for access in (pairs, replace(pairs, drawn=at.reshape(-1).astype(float))):
+        assert turns_at_l2([access], {"x": 2.0**30}, {}, adds=True)[0] == pytest.approx(1.0, rel=0.01)
+
+
 @pytest.mark.parametrize("item_bytes", [4, 8])
 def test_words_of_64_bits_take_the_turns_of_32(item_bytes: int) -> None:
     """An H200 takes as long for either, at random places of a table of as many bytes (8 to 16,384 KiB)."""

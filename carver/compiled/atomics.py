@@ -97,14 +97,17 @@ def turns_at_l2(
         lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
         own = dealt.get(dealt_as(access), ())
+        packed = min(max(WORD_BYTES // int(access.item_bytes), 1), run) if adds else 1  # of a lane in one word
         if len(access.drawn):
             places, run = access.drawn.astype(np.int64).reshape(-1, math.prod(access.shape)), 1
             if len(own):
                 places = places[:, np.argsort(instructions(access, own, widest), kind="stable")]
-            lanes_at = places.reshape(-1, lanes)
+            places = places[:, ::packed]
+            lanes_at = places[:, : places.shape[1] // lanes * lanes].reshape(-1, lanes)
         elif lost:
-            places = places[: len(places) // lanes * lanes].astype(np.int64).reshape(-1, lanes)[:, :: run, None]
-            lanes_at = (places + np.arange(run)).reshape(len(places), -1)[:, :lanes]
+            each_lane = lanes * packed  # elements of a lane that one instruction adds
+            places = places[: len(places) // each_lane * each_lane].astype(np.int64).reshape(-1, each_lane)
+            lanes_at = (places[:, :: run, None] + np.arange(0, run, packed)).reshape(len(places), -1)[:, :lanes]
         else:
             within = _lanes_at(access, own, widest)[:, :lanes]
             places = places[: max(SAMPLED // len(within), 1)].astype(np.int64)
