@@ -101,6 +101,14 @@ extern "C" __global__ void gathered(const float* x, const int* at, float* y, int
 #pragma unroll 1
     for (int j = 0; j < at[n]; ++j) y[j * 32 + i] = j;
 }
+extern "C" __global__ void row_of_three(const float* x, const int* at, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x, row = at[i];
+    y[i] = x[3 * row] + x[3 * row + 1] + x[3 * row + 2];
+}
+extern "C" __global__ void row_of_four_lanes(const float* x, const int* at, float* y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = x[at[i / 4]];
+}
 extern "C" __global__ void sparse(float* y, const float* values, const int* columns, const float* x, int rows,
                                   int width) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -777,7 +785,7 @@ def test_a_small_table_at_unknown_places_is_in_l1(cubin: tuple[str, bytes]) -> N
     facts = executed(cubin, "looked_up", count // 256, 256, f32(128), carver.Tensor("int16", (count,)), f32(count),
                      i32(127)).facts()  # fmt: skip
     asked = facts.fetched_bytes("load") * facts.programs
-    assert asked > 30 * count and facts.sm_reuse[1][1] < 5 * count
+    assert asked > 28 * count and facts.sm_reuse[1][1] < 5 * count  # a sector a lane, but for those that meet by chance
 
 
 def test_short_numbers_that_are_told_have_their_sign(cubin: tuple[str, bytes]) -> None:
@@ -1016,6 +1024,19 @@ def test_the_first_pass_of_a_short_loop_finds_nothing_in_l1(cubin: tuple[str, by
     n = 1 << 14
     facts = executed(cubin, "three_planes", (n // 256, 8), 256, f32(n * 18), f32(n * 16), i32(n), i32(2)).facts()
     assert facts.bytes_of("load") == pytest.approx(256 * 4 * (3 + 1), rel=0.02)
+
+
+def test_words_beside_each_other_at_a_loaded_place_share_sectors(cubin: tuple[str, bytes]) -> None:
+    n = 1 << 16
+    facts = executed(cubin, "row_of_three", n // 256, 256, f32(3 * n), i32_(n), f32(n)).facts()
+    asked = [access.program_bytes * access.fetched for access in facts.accesses if access.argument == "arg0"]
+    assert sum(asked) == pytest.approx(256 * 32 * (1 + 2 / 8), rel=0.02)  # where in a sector a row begins is chance
+
+
+def test_lanes_that_loaded_one_word_look_at_one_place(cubin: tuple[str, bytes]) -> None:
+    n = 1 << 16
+    facts = executed(cubin, "row_of_four_lanes", n // 256, 256, f32(n), i32_(n // 4), f32(n)).facts()
+    assert [access.program_bytes for access in facts.accesses if access.argument == "arg0"] == [256 * 4 / 4]
 
 
 def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:

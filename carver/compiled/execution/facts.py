@@ -24,7 +24,7 @@ from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sectors import GOLDEN, Sectors, sectors
-from ..stretches import anywhere, fetched
+from ..stretches import anywhere, fetched, fresh, reached
 from ..trace import Access, LoopTrace, Trace, sampled
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
@@ -392,9 +392,9 @@ class Execution:
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
-        fresh, asking = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
+        apart, asking = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
         shares: defaultdict[int, list[float]] = defaultdict(list)
-        for index, part in fresh.items():
+        for index, part in apart.items():
             shares[owner.get(index, -1)].append(part)
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
@@ -431,25 +431,27 @@ class Execution:
                     tile.kind, tile.path, tile.place.name, loop, (several, run), float(width), (math.nan, 1.0),
                     (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
                     np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True, drawn=drawn,
-                    beside=beside / width,
+                    beside=beside / width, root=self.program.origin(tile.index),
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             together = joined.get(tile.index, tile.span_bytes)
             span_bytes = together if tile.kind == "load" else tile.span_bytes
-            share = None if lies is None or given.by_chance else fresh.get(tile.index)
+            share = None if lies is None or given.by_chance else apart.get(tile.index)
             if share is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
                 stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
-            whole = tile.moved if exact else 1.0
+            touched = ever = tile.moved if exact else 1.0
+            first = 1.0
             if lies is None and tile.place is not None:
-                whole = fetched(accesses[-1], accesses[-1:])
+                touched, ever = reached(accesses[-1], accesses), fetched(accesses[-1], accesses)
+                first = fresh(accesses[-1], accesses, room_bytes)
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density, filled=tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None or given.by_chance,
-                touched=whole, fetched=whole, placed=exact, together_bytes=together,
+                touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
                 size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
@@ -538,10 +540,10 @@ def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> floa
     each load has to fetch, and that of the passes in which any does. Loads that are issued together with one that
     fetches wait for that as well, so that each pass which fetches has a wait."""
     all_waits = exposed = 0.0
-    for passes, waits, fresh, asking in loops:
-        if fresh:
+    for passes, waits, shares, asking in loops:
+        if shares:
             all_waits += passes * waits
-            exposed += passes * max(waits * float(np.mean(fresh)), min(waits, sum(fresh), asking))
+            exposed += passes * max(waits * float(np.mean(shares)), min(waits, sum(shares), asking))
     return exposed / all_waits if all_waits else 1.0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -119,6 +119,13 @@ class Program:
                 if any(not strong.isdisjoint(each) for each in needed):
                     found.add(last.address)
         return found
+
+    def origin(self, i: int) -> Hashable:
+        """What tells where the registers that an instruction reads come from: which of its basic block wrote each last.
+        Addresses of one origin differ by numbers that are known."""
+        block = self.block_of[i]
+        last = {name: j for j in range(self.ranges[block].start, i) for name in self.ops[j].writes}
+        return block, frozenset((name, last.get(name)) for name in self.ops[i].reads)
 
     @cached_property
     def _returns(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -15,11 +15,11 @@ from ..binary import TensorMap
 from ..isa.banks import BEHIND, FEW_LINES
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
-from .lanes import Array, begins, distinct, every, lengths, signed, wide
+from .lanes import Array, Column, begins, distinct, every, lengths, signed, wide
 from .launch import SPACE, Launch, Place
 from .leaps import Event
 from .program import MOVES, Program
-from .run import Run
+from .run import Drawn, Run
 
 EXACT = 4
 """So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
@@ -116,6 +116,20 @@ def tiles(run: Run, launch: Launch) -> list[Tile]:
             if tile.moved and kind == "store" and found and _follows(tile, found[-1], run.program):
                 tile = replace(tile, moved=tile.moved * _anew(events, moves[found[-1].index], run))
             found.append(tile)
+    lost = {tile.index for tile in found if tile.anywhere and tile.place and tile.kind == "load"}
+    apart = _apart(run, lost) if lost else {}
+    return [replace(tile, tile_bytes=tile.tile_bytes * apart.get(tile.index, 1.0)) for tile in found]
+
+
+def _apart(run: Run, lost: Set[int]) -> dict[int, float]:
+    """Of loads at places that loaded words choose, share of a warp's lanes that look at places of their own: those that
+    loaded the same word do not. Source: a product of sparse rows of 3 x 3 blocks, three lanes a row (`warp_blocks` in
+    `languages_ninth.jsonl.gz`, tests/data/h200), takes a third of what it does if each lane had its own."""
+    found = {}
+    for index, (event, *_) in by_instruction(Drawn(run, ("global",)), ("global",)).items():
+        if index in lost and (column := event.values[0]) is not None:
+            lanes, address = spread(event._replace(values=(Column(column.bits),)))
+            found[index] = len(distinct(run.warp[lanes] * SPACE + address % SPACE)) / max(len(lanes), 1)
     return found
 
 
