@@ -109,6 +109,12 @@ extern "C" __global__ void row_of_four_lanes(const float* x, const int* at, floa
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[at[i / 4]];
 }
+#define IN_A_ROW(name, words) extern "C" __global__ void name(float* y) { \\
+    float* mine = y + (blockIdx.x * 256 + threadIdx.x) * words; \\
+    _Pragma("unroll") for (int i = 0; i < words; ++i) mine[i] = threadIdx.x + i; \\
+}
+IN_A_ROW(four_in_a_row, 4)
+IN_A_ROW(eight_in_a_row, 8)
 extern "C" __global__ void sparse(float* y, const float* values, const int* columns, const float* x, int rows,
                                   int width) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -1037,6 +1043,17 @@ def test_lanes_that_loaded_one_word_look_at_one_place(cubin: tuple[str, bytes]) 
     n = 1 << 16
     facts = executed(cubin, "row_of_four_lanes", n // 256, 256, f32(n), i32_(n // 4), f32(n)).facts()
     assert [access.program_bytes for access in facts.accesses if access.argument == "arg0"] == [256 * 4 / 4]
+
+
+@pytest.mark.parametrize(("entry", "words", "sectors"), [("four_in_a_row", 4, 1), ("eight_in_a_row", 8, 8)])
+def test_stores_in_turn_fill_sectors_where_a_warp_is_in_few(
+    cubin: tuple[str, bytes], entry: str, words: int, sectors: int
+) -> None:
+    """`sectors`: written for each that is filled."""
+    n = 256 * 64 * words
+    stores = executed(cubin, entry, 64, 256, f32(n)).facts().accesses
+    asked = [access.program_bytes * access.fetched for access in stores]
+    assert sum(asked) == pytest.approx(256 * words * 4 * sectors)
 
 
 def test_tiles_of_other_forms_lie_anywhere(cubin: tuple[str, bytes]) -> None:

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ..binary import TensorMap
-from ..isa.banks import BEHIND, FEW_LINES
+from ..isa.banks import BEHIND
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from .lanes import Array, Column, begins, distinct, every, lengths, signed, wide
@@ -26,12 +26,15 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
-LINE_SECTORS = 4
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""
 ALIKE = 2.0
 """Tiles that hold more than so many times as much as others are no progression together with these."""
+FEW_SECTORS = 16
+"""Of a warp, of which L1 passes on as one what stores write in turn. Source: 128 MiB stored a word at a time by threads
+that have 1 to 32 in a row take 0.04 ms up to four, which are 16 sectors, and 0.32 ms and more from eight on, on an H200
+(`words_in_a_row.jsonl` in tests/data/h200)."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def _follows(tile: Tile, last: Tile, program: Program) -> bool:
 
 def _anew(events: Sequence[Event], before: Sequence[Event], run: Run) -> float:
     """Share of the sectors of a store that the one right before it did not write: L1 passes on both at once, as long
-    as a warp is in few lines."""
+    as a warp is in FEW_SECTORS."""
     new = all_ = 0
     for event, last in list(zip(events, before, strict=False))[:EXACT]:
         (lanes, address), (others, there) = spread(event), spread(last)
@@ -149,7 +152,7 @@ def _anew(events: Sequence[Event], before: Sequence[Event], run: Run) -> float:
             continue
         mine, theirs = (distinct(run.warp[at] * SPACE + to // SECTOR_BYTES % SPACE)
                         for at, to in ((lanes, address), (others, there)))  # fmt: skip
-        few = len(distinct(mine // LINE_SECTORS)) <= FEW_LINES * len(distinct(run.warp[lanes]))
+        few = len(mine) <= FEW_SECTORS * len(distinct(run.warp[lanes]))
         new += len(mine) - (int(np.isin(mine, theirs).sum()) if few else 0)
         all_ += len(mine)
     return new / all_ if all_ else 1.0
