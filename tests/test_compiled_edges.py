@@ -13,7 +13,7 @@ import pytest
 import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
-from carver.compiled.dealt import awake, goes_on, lines, passed_on
+from carver.compiled.dealt import goes_on, idle_elements, lines, passed_on
 from carver.compiled.facts import AccessFacts, footprints
 from carver.compiled.footprint import Footprint, Touched, of_more
 from carver.compiled.inspect import apart
@@ -21,7 +21,7 @@ from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
 from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors
-from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles
+from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
@@ -196,7 +196,7 @@ def test_masks_that_end_rows_put_whole_instructions_to_sleep(
     shape: tuple[int, ...], kept: float, share: float
 ) -> None:
     access = tiles(np.zeros(1), shape, (4096, 1)[-len(shape) :])
-    assert awake(replace(access, kept=np.full(1, kept))) == share
+    assert idle_elements(replace(access, kept=np.full(1, kept))) == (1.0 - share) * np.prod(shape)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,19 @@ def test_a_row_of_a_store_goes_on_in_the_next_program(
     shape: tuple[int, ...], coef: tuple[int, ...], starts: np.ndarray, goes: bool
 ) -> None:
     assert goes_on(tiles(starts, shape, coef)) is goes
+
+
+@pytest.mark.parametrize(
+    ("shape", "coef", "distinct", "run"),
+    [((512, 4), (1, -1), 515, 515), ((512, 8), (4, 1), 4 * 511 + 8, 4 * 511 + 8), ((64, 4), (4, 1), 256, 256),
+     ((16, 4, 32), (1000, 1, 1), 16 * 35, 35), ((16, 4, 32), (8, 1000, 1), 4 * 152, 152),
+     ((4, 4, 64), (4000, 1000, 1), 1024, 64)],
+)  # fmt: skip
+def test_taps_that_are_an_axis_ask_for_each_place_once(
+    shape: tuple[int, ...], coef: tuple[int, ...], distinct: int, run: int
+) -> None:
+    access = tiles(np.zeros(1), shape, coef)
+    assert tile_elements(access) == distinct and Stretch.of(access, 32).run_bytes == 4 * run
 
 
 def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:

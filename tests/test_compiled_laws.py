@@ -240,10 +240,10 @@ def test_loads_of_warps_that_masks_hold_back_take_no_pass() -> None:
     """Of a block of 4 warps, each of which loads 8 times 128 bytes and stores twice 512, masks leave out half."""
     code = span(bytes={"load global": 8 * 128.0, "store global": 2 * 512.0},
                 accesses={"load global 4": 8.0, "store global 16": 2.0}, pipe_clk={"lsu": 16.0})  # fmt: skip
-    each = [AccessFacts(kind, "pointer", "x", -1, size / 2, math.nan, 4.0, 4096.0, 1.0, 1.0, 128.0, awake=0.5)
+    each = [AccessFacts(kind, "pointer", "x", -1, size / 2, math.nan, 4.0, 4096.0, 1.0, 1.0, 128.0, idle_bytes=size / 2)
             for kind, size in (("load", 4096.0), ("store", 4096.0))]  # fmt: skip
     assert asleep(facts(accesses=tuple(each), straight=code), code, "nvidia") == 4 * (8 + 2 * 4) / 2
-    assert asleep(facts(accesses=(replace(each[0], awake=1.0),), straight=code), code, "nvidia") == 0.0
+    assert asleep(facts(accesses=(replace(each[0], idle_bytes=0.0),), straight=code), code, "nvidia") == 0.0
     twice = span(bytes={"load global": 16 * 128.0}, accesses={"load global 4": 16.0}, pipe_clk={"lsu": 16.0})
     assert asleep(facts(accesses=(each[0],), straight=twice), twice, "nvidia") == 4 * 8 / 2
 

@@ -82,13 +82,13 @@ def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) 
     return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked, issued)
 
 
-def awake(access: Access) -> float:
-    """Share of the instructions of an access of which masks let some lane through: what they hold back are ends of
-    rows, so that all instructions but one of a row have either all lanes or none."""
+def idle_elements(access: Access) -> float:
+    """Of all tiles, elements in instructions of which masks let no lane through: what they hold back are ends of rows,
+    so that all instructions but one of a row have either all lanes or none."""
     steps = [(abs(c), n) for c, n in zip(access.coef, access.shape, strict=True) if c != 0 and n > 1]
     each = max(min(steps)[1] / LINE_WORDS, 1.0) if steps and not np.isnan(access.coef).any() else 1.0
-    kept, often = np.ceil(np.round(access.kept * each, 6)) / each, access.count * access.times
-    return float((kept * often).sum() / max(often.sum(), 1e-9)) if len(kept) else 1.0
+    kept = np.ceil(np.round(access.kept * each, 6)) / each
+    return math.prod(access.shape) * float(((1.0 - kept) * access.count * access.times).sum())
 
 
 def goes_on(access: Access) -> bool:

@@ -16,7 +16,7 @@ from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met
-from .dealt import awake, dealt_as, goes_on, lines, passed_on
+from .dealt import dealt_as, goes_on, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -130,8 +130,8 @@ class AccessFacts:
     together_bytes: float = 0.0
     """Of the stretch that it makes with others of its kind that go on beside it in the same pass; 0 where instructions
     were not looked at."""
-    awake: float = 1.0
-    """Share of its instructions of which masks let some lane through."""
+    idle_bytes: float = 0.0
+    """Of its tiles in the mean program, in instructions of which masks let no lane through."""
     goes_on: bool = False
     """The next program's tile begins where rows of this one's end, or rows follow one another."""
 
@@ -396,8 +396,7 @@ def _access(
         touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
-        size_bytes=sizes.get(access.argument or "", 0.0), awake=awake(access),
-        goes_on=goes_on(access),
+        size_bytes=sizes.get(access.argument or "", 0.0), goes_on=goes_on(access),
         **lines(access, own, arch.vendor == "amd")._asdict(),
     )  # fmt: skip
 

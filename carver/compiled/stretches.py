@@ -275,7 +275,14 @@ def tile_elements(access: Access) -> float:
     """Distinct elements of one tile."""
     if access.turned:
         return sum(part.width for part in runs(access.shape, access.coef, access.floors))
-    return float(math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)))
+    every, span = math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)), 1.0
+    for step, n in sorted(_steps(access)):
+        if 1 <= step < span and step % 1 == 0:  # as taps that are an axis, beside places that are another
+            return every / (span * n) * (span + step * (n - 1))
+        if step != span:
+            break
+        span *= n
+    return float(every)
 
 
 def _distinct_along(n: int, coef: float, piece: Piece | None) -> int:
@@ -320,6 +327,9 @@ class Stretch:
         for step, n in sorted(_steps(access)):
             if step < span == 1.0:  # in the mean: some are the same
                 span = asked = step * (n - 1) + 1.0
+                continue
+            if step < span and pitch == 1:  # they overlap
+                span = asked = span + step * (n - 1)
                 continue
             if step != span and (pitch > 1 or not span < step < sector_bytes / access.item_bytes):
                 break

@@ -59,11 +59,11 @@ def asleep(f: Facts, total: Span, vendor: str) -> float:
             for name, n in total.accesses.items() if "constant" not in name}  # fmt: skip
     spared = 0.0
     for kind in ("load", "store") if vendor == "nvidia" else ():
-        every = [a for a in f.accesses if (a.kind, a.path) == (kind, "pointer") and a.awake]
-        asked, whole = sum(a.program_bytes for a in every), sum(a.program_bytes / a.awake for a in every)
-        coded = max(whole, total.bytes.get(f"{kind} global", 0.0) * f.warps)
+        every = [a for a in f.accesses if (a.kind, a.path) == (kind, "pointer")]
+        idle, asked = sum(a.idle_bytes for a in every), sum(a.program_bytes for a in every)
+        coded = max(idle + asked, total.bytes.get(f"{kind} global", 0.0) * f.warps)
         own = sum(n for name, n in made.items() if name.startswith(f"{kind} global "))
-        spared += own * (whole - asked) / coded if coded else 0.0
+        spared += own * idle / coded if coded else 0.0
     return total.pipe_clk.get("lsu", 0.0) * f.warps * spared / sum(made.values()) if spared else 0.0
 
 
