@@ -383,3 +383,28 @@ def added_anywhere(src, index, out, N, W: tl.constexpr, BLOCK: tl.constexpr):
     o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     ok = o < N
     tl.atomic_add(out + o // W * W + tl.load(index + o, ok, other=0), tl.load(src + o, ok), ok, sem="relaxed")
+
+
+@triton.jit
+def around(x, y, rows, cols, BR: tl.constexpr, BC: tl.constexpr):
+    """The most of 3 x 3 numbers, in a plane with a frame of one."""
+    r = (tl.program_id(1) * BR + tl.arange(0, BR))[:, None]
+    c = (tl.program_id(0) * BC + tl.arange(0, BC))[None, :]
+    mask, at = (r < rows) & (c < cols), x + r * (cols + 2) + c
+    most = tl.load(at, mask=mask, other=0)
+    for k in tl.static_range(1, 9):
+        most = tl.maximum(most, tl.load(at + k // 3 * (cols + 2) + k % 3, mask=mask, other=0))
+    tl.store(y + r * cols + c, most, mask=mask)
+
+
+@triton.jit
+def pooled(x, y, wide, out, WIDTH: tl.constexpr, BP: tl.constexpr, BC: tl.constexpr):
+    """The most of 3 x 3 pixels, every second, channels last; an image along the third axis."""
+    p, c = tl.program_id(0) * BP + tl.arange(0, BP), tl.program_id(1) * BC + tl.arange(0, BC)
+    first = (tl.program_id(2) * wide + p // out * 2) * wide + p % out * 2
+    mask = (p < out * out)[:, None] & (c < WIDTH)[None, :]
+    most = tl.full((BP, BC), float("-inf"), tl.float16)
+    for k in tl.static_range(9):
+        at = (first + k // 3 * wide + k % 3)[:, None] * WIDTH + c[None, :]
+        most = tl.maximum(most, tl.load(x + at, mask=mask, other=float("-inf")))
+    tl.store(y + (tl.program_id(2) * out * out + p)[:, None] * WIDTH + c[None, :], most, mask=mask)

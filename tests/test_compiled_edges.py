@@ -39,7 +39,7 @@ from carver.compiled.values import (
     unknown,
 )
 from carver.cost.estimate import estimate
-from carver.cost.models.compiled import PRIORS, _transfer_clk, price_compiled
+from carver.cost.models.compiled import PRIORS, _rewritten, _transfer_clk, price_compiled
 from carver.cost.models.l1 import cached_share, lines_at_once, swept
 from tests.test_compiled_isa_banks import TID, code
 from tests.test_compiled_laws import span
@@ -847,6 +847,33 @@ def test_a_stride_that_is_passed_is_priced_as_one_that_is_compiled_in() -> None:
         )  # fmt: skip
         ranked.append(ranking[0].predicted_ms)
     assert ranked[0] == pytest.approx(ranked[1], rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["h200", "mi300x", "mi250x_gcd", "rx 7900 xtx"])
+def test_windows_move_the_same_bytes_on_all_vendors(device: str) -> None:
+    """Counted by hand: a plane of bytes in narrow tiles is read and written once, whatever sectors are; a wave of a
+    pool by steps of two reads 63 of 64 rows and columns once."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from tests import compiled_kernels as kernels
+
+    arch, rows, cols = carver.load_arch(device), 1000, 2048
+    args = {"x": carver.Tensor("uint8", (rows + 2, cols + 2)), "y": carver.Tensor("uint8", (rows, cols)), "rows": rows,
+            "cols": cols}  # fmt: skip
+    one = carver.inspect(kernels.around, args=args, config={"BR": 4, "BC": 32}, arch=arch,
+                         grid=(cols // 32, rows // 4))  # fmt: skip
+    assert one.read_bytes == pytest.approx((rows + 2) * (cols + 2), rel=0.02) and one.written_bytes == rows * cols
+    assert _rewritten(one, arch, 0.0) == 1.0
+    images, wide, width = 64, 64, 64
+    args = {"x": carver.Tensor("float16", (images, wide, wide, width)), "wide": wide, "out": 31,
+            "y": carver.Tensor("float16", (images, 31, 31, width))}  # fmt: skip
+    for block in (32, 128):
+        two = carver.inspect(kernels.pooled, args=args, config={"BP": 8, "BC": block}, constants={"WIDTH": width},
+                             arch=arch, grid=(-(-31 * 31 // 8), -(-width // block), images))  # fmt: skip
+        assert two.wave_bytes == pytest.approx(2 * images * 63 * 63 * width, rel=0.06)
+        loads = [a for a in two.accesses if a.kind == "load"]
+        share = sum(a.idle_bytes for a in loads) / sum(a.program_bytes for a in loads)
+        assert share == pytest.approx(1.0 if block > width else 0.0, abs=0.02)  # half of the channels are not there
 
 
 @pytest.mark.parametrize("step", [4096, 128])

@@ -16,7 +16,7 @@ from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met
-from .dealt import dealt_as, goes_on, lines, passed_on
+from .dealt import dealt_as, goes_on, idle_elements, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -397,6 +397,7 @@ def _access(
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0), goes_on=goes_on(access),
+        idle_bytes=idle_elements(access) * access.item_bytes / trace.programs,
         **lines(access, own, arch.vendor == "amd")._asdict(),
     )  # fmt: skip
 
