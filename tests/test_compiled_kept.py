@@ -68,7 +68,7 @@ def test_tensors_hold_numbers(first: Any, held: Any) -> None:
 
 @pytest.mark.parametrize("held", [float("nan"), float("inf"), 1e30, -(2**62)])
 def test_loops_have_bounds_that_can_be_counted(first: Any, held: float) -> None:
-    with pytest.raises(ProblemError, match=r"the loop over start runs cannot be counted: one of its bounds is"):
+    with pytest.raises(ProblemError, match=r"the loop over start \(\S+:\d+\) runs cannot be counted: one of its"):
         rank(held)
 
 
