@@ -17,7 +17,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
 from carver.compiled.trace import changed
 from carver.compiled.triton import grid_of
-from carver.compiled.values import Value, unknown
+from carver.compiled.values import Value, binary, compared, known, share, unknown
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
 END = "    tt.return\n  }\n}\n"
@@ -660,6 +660,14 @@ def test_places_in_an_image_lie_as_its_rows_do(
     assert load.start[0] == 0 and np.isfinite(load.start).all()
     if width <= 256:  # the remainder starts again within the tile, and a mask on it lets all through
         assert (load.kept == 1).all()
+
+
+@pytest.mark.parametrize(("first", "kept"), [(0, 20 / 32), (32, 1.0), (64, 12 / 32)])
+def test_a_mask_on_a_remainder_that_starts_again_in_the_tile_lets_all_through(first: int, kept: float) -> None:
+    """Of 56 columns the first 20: elements 0 to 31 and 64 to 95 have them in a row, but 32 to 63 some at their end."""
+    at, by = Value(np.array([first, first + 112]), (1.0,)), known(56, 1)
+    column = binary("remsi", at, by, (32,))
+    assert share(compared("slt", column, known(20, 1), (32,)), (32,)).max() == pytest.approx(kept)
 
 
 @pytest.mark.parametrize("sizes", [{"width": 0}, {"height": 0}, {"width": -3}])

@@ -17,13 +17,36 @@ from ..base.types import FloatArray
 from . import ttir
 from .sectors import GOLDEN, Sectors
 from .ttir import Block, Function, Op
-from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, merged, unknown
+from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, unknown
 
 MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
 MORE = 8
 """So many times as many, where the programs have no loops and cost little each."""
 MOST_LANES = 30_000
+
+
+def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
+    """One value from those of groups of lanes: (which lanes, value)."""
+    if len(parts) == 1 and len(np.atleast_1d(parts[0][0])) == lanes:
+        return parts[0][1]
+    values = [v for _, v in parts]
+    rank = max(len(v.coef) for v in values)
+    loads = frozenset().union(*(v.loads for v in values))
+    bases = [v.base for v in values if v.base is not None]
+    if len(bases) < len(values):
+        return unknown(rank, loads)
+    kind = np.result_type(*(column.dtype for column in bases))
+    base = np.zeros(lanes, kind)
+    coef: list[Column] = [np.zeros(lanes) for _ in range(rank)]
+    for which, v in parts:
+        base[which] = v.base
+        for column, c in zip(coef, v.coef, strict=True):
+            column[which] = c
+    flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
+    pieces, sources = {v.pieces for v in values}, {v.source for v in values}
+    source = sources.pop() if len(sources) == 1 else None
+    return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else ())
 
 
 def sampled(

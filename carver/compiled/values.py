@@ -152,7 +152,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     like, one, by = _remainder(op, a, b) if op in BITS else (op, a, b)
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
-    pieces, floors = _pieces(like, one, by, coef), _floors(op, a, b)
+    pieces, floors = _pieces(like, one, by, coef, extents), _floors(op, a, b)
     cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and like != op)
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
@@ -284,15 +284,20 @@ def _floors(op: str, a: Value, b: Value) -> tuple[Floor, ...]:
     return a.floors or b.floors if op in BOUNDS and (a.uniform or b.uniform) else ()
 
 
-def _pieces(op: str, a: Value, b: Value, coef: tuple[Column, ...]) -> tuple[Piece | None, ...]:
+def _pieces(
+    op: str, a: Value, b: Value, coef: tuple[Column, ...], extents: Sequence[int]
+) -> tuple[Piece | None, ...]:
     """Of the result, whose coefficients are given. A divisor cuts pieces of as many neighbours as it has steps."""
     none = (None,) * len(coef)
     if op in DIVISIONS | REMAINDERS and b.uniform and b.base is not None and len(b.base) == 1:
         by = float(1 << int(np.clip(b.base[0], 0, 62)) if op.startswith("shr") else b.base[0])
         if by == 0:  # no program that runs divides by it
             return ()
-        cut = _divided if op in DIVISIONS else _remaining
-        return tuple(cut(*each, by) for each in zip(a.coef, a.pieces or none, coef, strict=True))
+        each = zip(a.coef, a.pieces or none, strict=True)
+        if op in DIVISIONS:
+            return tuple(_divided(x, own, by) for x, own in each)
+        first = 0.0 if a.base is None else np.mod(a.base, by)
+        return tuple(_remaining(x, own, first, n, by) for (x, own), n in zip(each, extents, strict=True))
     if not a.pieces and not b.pieces:
         return ()
     if (factor := _factor(op, a, b)) is not None:
@@ -300,16 +305,16 @@ def _pieces(op: str, a: Value, b: Value, coef: tuple[Column, ...]) -> tuple[Piec
     return tuple(_joined(op, *each) for each in zip(a.coef, a.pieces or none, b.coef, b.pieces or none, strict=True))
 
 
-def _divided(x: Column, own: Piece | None, _: Column, by: float) -> Piece | None:
+def _divided(x: Column, own: Piece | None, by: float) -> Piece | None:
     if own and own.step:
         return Piece(own.length, own.step / by)
     same = _shared(float(x) / by if np.ndim(x) == 0 else np.nan)
     return Piece(same, 0.0) if same > 1 else None
 
 
-def _remaining(x: Column, own: Piece | None, out: Column, by: float) -> Piece | None:
-    """`out`: NaN where the remainder starts again within the tensor."""
-    if own or np.ndim(x) or np.ndim(out) or not np.isnan(out):
+def _remaining(x: Column, own: Piece | None, first: Column, n: int, by: float) -> Piece | None:
+    """Where the remainder, of which the first elements are given, starts again within a tensor of n elements."""
+    if own or np.ndim(x) or not np.any(first + abs(x) * (n - 1) >= by):
         return own
     length = _shared(float(x) / by)
     return Piece(length, float(x)) if length > 1 else None
@@ -380,7 +385,7 @@ def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
     steps = [abs(float(c)) if np.ndim(c) == 0 else np.nan for c in v.coef]
     own = v.pieces or (None,) * len(steps)
     same = (Piece(int(1.0 / c + 1e-6), 0.0) if 0.0 < c <= 0.5 else None for c in steps)
-    cut = tuple(p or q for p, q in zip(own, same, strict=True))
+    cut = tuple(q or p for p, q in zip(own, same, strict=True))
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
     root, cut = v.root and ("rounded", v.root), cut if any(cut) else ()
@@ -432,6 +437,8 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
     if len(moving) > 1 or np.isnan(slopes[moving[0]]).any():
         return lost
     d, slope, n = moving[0], np.atleast_1d(slopes[moving[0]]), extents[moving[0]]
+    if any(p and p.step for v in (a, b) for p in v.pieces[d : d + 1]):  # a remainder that starts again: no range
+        return Value(None, (np.nan,) * rank, box=(None,) * rank, bound=True, loads=lost.loads, exact=exact)
     with np.errstate(all="ignore"):
         root = -gap / slope
     match kind:
@@ -486,29 +493,6 @@ def inside(mask: Value | None, lane: int, tile: Any) -> tuple[Any, float]:
             kept *= max(high - low, 0) / tile.shape[d]
             tile = tile[(slice(None),) * d + (slice(low, max(low, high)),)]
     return tile, kept
-
-
-def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
-    """One value from those of groups of lanes: (which lanes, value)."""
-    if len(parts) == 1 and len(np.atleast_1d(parts[0][0])) == lanes:
-        return parts[0][1]
-    values = [v for _, v in parts]
-    rank = max(len(v.coef) for v in values)
-    loads = frozenset().union(*(v.loads for v in values))
-    bases = [v.base for v in values if v.base is not None]
-    if len(bases) < len(values):
-        return unknown(rank, loads)
-    kind = np.result_type(*(column.dtype for column in bases))
-    base = np.zeros(lanes, kind)
-    coef: list[Column] = [np.zeros(lanes) for _ in range(rank)]
-    for which, v in parts:
-        base[which] = v.base
-        for column, c in zip(coef, v.coef, strict=True):
-            column[which] = c
-    flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
-    pieces, sources = {v.pieces for v in values}, {v.source for v in values}
-    source = sources.pop() if len(sources) == 1 else None
-    return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else ())
 
 
 def ranked(value: Value, like: Value) -> Value:
