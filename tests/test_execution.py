@@ -583,6 +583,9 @@ def test_a_warp_of_few_lanes_takes_few_passes() -> None:
     assert mean_passes(wide, warp, lanes, 16 * lanes) == 1.0
     assert mean_passes(wide, warp[:8], lanes[:8], 16 * lanes[:8]) == 0.25  # one pass of four
     assert mean_passes(wide, warp[:0], lanes[:0], lanes[:0]) == 0.25
+    load = Instruction(0, "", "LDG.E", "R4, desc[UR4][R2.64]")
+    assert mean_passes(load, warp, lanes, 12 * lanes) == 1.5  # three lines, of which one more takes a quarter
+    assert mean_passes(load, warp, lanes, 132 * lanes) == 8.0  # a line a lane, four of which L1 looks up in a clock
     load, taps = Instruction(0, "", "LDG.E", ""), 160 * lanes - 128  # from a row before the tensor's first one on
     assert mean_passes(load, warp, lanes, taps) == mean_passes(load, warp, lanes, taps + 4096) == 8.0
     both, apart = np.repeat([0, 1], 32), np.concatenate([16 * lanes, 128 * lanes])

@@ -286,8 +286,10 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
 
     A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 filters of
     7 x 7 (`live_tuners.json`) and of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
-    loads. Lanes that meet in banks cover that, but not the look-up of lines, as many a clock: on an H200 every 32nd
-    word takes 32 clocks, every 33rd and every 36th, of which four meet in a bank, 8.
+    loads. Those of a line go together: words 12 bytes apart, of vectors of three (`warp_blurred` in
+    `languages_ninth.jsonl.gz`, tests/data/h200), take 1.4. Lanes that meet in banks cover that, but not the look-up of
+    lines, as many a clock: on an H200 every 32nd word takes 32 clocks, every 33rd and every 36th, of which four meet in
+    a bank, 8.
     """
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
@@ -310,9 +312,10 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
     first = np.flatnonzero(np.diff(met // BANKS, prepend=-1))
     passes = np.maximum.reduceat(count, first).astype(float)
     if each.mnemonic in THROUGH_L1:
-        for words, here in ((SECTOR_WORDS, passes == 1.0), (BANKS, passes > 1.0)):
-            group = np.unique(distinct // words) // (reach // words)
-            passes = np.maximum(passes, np.where(here, np.unique(group, return_counts=True)[1] / AT_ONCE, 1.0))
+        sectors, lines = (np.unique(np.unique(distinct // n) // (reach // n), return_counts=True)[1] / AT_ONCE
+                          for n in (SECTOR_WORDS, BANKS))  # fmt: skip
+        looked_up = np.where(passes > 1.0, lines, np.minimum(sectors, 1.0 + lines - 1.0 / AT_ONCE))
+        passes = np.maximum(passes, looked_up)
     return float(passes.sum() + warps - len(np.unique(warp))) / (least * warps)
 
 
