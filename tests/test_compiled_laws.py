@@ -305,6 +305,9 @@ def test_sums_that_compare_and_swap_are_tried_by_all_lanes_that_share_a_word() -
     found = price_compiled([*given, replace(given[1], atomic_swaps=False)], carver.load_arch("h200"))[1].seconds * 1e3
     assert all(m / 2.5 < ms < 2.5 * m for ms, m in zip(found, measured.values(), strict=False))
     assert found[-1] < 1.0  # integers
+    alone = replace(one, grid=(1024, 1, 1), atomic_bytes=4.0 * MIB)  # each is loaded, and swapped
+    rows = price_compiled([alone, replace(alone, atomic_swaps=False)], H100)[1].rows["L2"]
+    assert rows[0] > 2.5 * rows[1]
 
 
 def test_counters_of_two_tensors_are_in_two_slices() -> None:

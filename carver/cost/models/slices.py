@@ -71,5 +71,6 @@ def atomic_bytes(f: Facts, arch: Arch, rate: float, slices: float) -> float:
         lanes = min(f.resident * arch.sm_count, f.programs) * f.warps * arch.warp_size
         words = max(f.atomic_bytes / WORD_BYTES, 1.0)
         tried = max(lanes / words, 1.0)
-        return max(ATOMIC_CLK * tried * (1 / (runs + SWAP_SLICES) + far(arch) / slices), SWAP_CLK / words) * rate
+        taken = ATOMIC_CLK * tried * (1 / (runs + SWAP_SLICES) + far(arch) / slices)
+        return max(taken + LOOKUP_CLK / slices, SWAP_CLK / words) * rate  # what is swapped was loaded
     return max(ATOMIC_CLK * (1 / runs + far(arch) / slices), chain) * rate
