@@ -50,12 +50,13 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
 
 
 def sampled(
-    count: int, loops: bool = True, least: int = 0, inside: bool = False
+    count: int, loops: bool = True, least: int = 0, inside: int = 0
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
-    consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: the runs lie within
-    equal parts of the grid, where the edges of what it covers have no more than their share, in the middle half of what
-    each leaves free: at equal distances all would have the same columns of a grid 2,048 wide and 8 high."""
+    consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: of a grid so wide the
+    runs lie in the middle of equal parts, where the edges of what it covers have no more than their share; or within
+    the middle half of what each leaves free, where else all would have the same columns, as of a grid 2,048 wide and 8
+    high."""
     most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
     most = min(most, least) if least else most
     if count <= most:
@@ -63,10 +64,18 @@ def sampled(
     run = most // RUNS
     starts = np.linspace(0, count - run, RUNS).astype(np.int64)
     if inside:
+        starts = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS) - run // 2
+    if inside > run and in_step(starts, inside):
         part, within = count / RUNS, 0.25 + (np.arange(RUNS) + 0.5) * GOLDEN % 1.0 / 2.0
         starts = (np.arange(RUNS) * part + within * (part - run)).astype(np.int64)
     ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
     return np.concatenate([np.arange(s, s + run) for s in starts]), ranges
+
+
+def in_step(places: Any, width: int) -> bool:
+    """Whether these places of a grid so wide leave out columns of a few, or have few columns for their number."""
+    wanted = width if width <= len(places) else len(places) / 2
+    return len({*(places % width).tolist()}) < wanted
 
 
 def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any]]:

@@ -25,7 +25,7 @@ from ..isa.rates import Matrix, width_bytes
 from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched, fresh, reached
-from ..trace import Access, LoopTrace, Trace, sampled
+from ..trace import Access, LoopTrace, Trace, in_step, sampled
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
@@ -111,9 +111,11 @@ class Execution:
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
         meet = launch.told and any(op.kind == "global" and op.access == "atomic" for op in program.ops)
         detailed = max(MEETING, -(-SAMPLED // threads)) if meet else DETAILED
-        sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=True)  # they are among the many blocks as well
-        across = sample[np.argsort(sample % launch.grid[0], kind="stable")]  # evenly along x, then along the others
-        places = np.unique(across[np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2]])
+        sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=launch.grid[0])  # they are among the many below
+        at = np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2]
+        if in_step(sample[at], launch.grid[0]):
+            sample = sample[np.argsort(sample % launch.grid[0], kind="stable")]  # evenly along x
+        places = np.unique(sample[at])
         self.even = self._evenly(code)
         if self.even is not None:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
@@ -131,7 +133,7 @@ class Execution:
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 4 * MOST_WALKS else LEAST_BLOCKS // 2
-        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), inside=True)
+        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), inside=launch.grid[0])
         if self.even is not None:  # runs of neighbours around those that work
             side = len(blocks) // len(self.ranges) // 2
             around = places[np.linspace(0, len(places) - 1, len(self.ranges)).astype(np.int64)]
