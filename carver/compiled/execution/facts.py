@@ -47,7 +47,7 @@ from .tiles import (
 
 DETAILED, MEETING = 6, 32
 """Blocks of the grid of which all threads are run: of atomics whose places are known so many as show how they meet."""
-MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 18, 264
+MOST_WORK, MOST_WALKS, LEAST_BLOCKS = 1 << 26, 1 << 17, 264
 """Instructions times lanes, and walks of tiles, of the run of many blocks; and so many blocks in any case."""
 EVENLY = 997
 """Blocks that lie evenly over the grid, and the share of it by which each lies behind the one before."""
@@ -132,7 +132,7 @@ class Execution:
         picks = {thread for thread in picks | self._fillers() if thread < threads}
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
-        least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 4 * MOST_WALKS else LEAST_BLOCKS // 2
+        least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 8 * MOST_WALKS else LEAST_BLOCKS // 2
         blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), inside=launch.grid[0])
         if self.even is not None:  # runs of neighbours around those that work
             side = len(blocks) // len(self.ranges) // 2
