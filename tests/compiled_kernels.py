@@ -149,6 +149,15 @@ def turned(x, y, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
 
 
 @triton.jit
+def turned_far(x, y, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
+    """The next program stores other rows than this one's."""
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    r = tl.program_id(1) * BR + tl.arange(0, BR)
+    tile = tl.load(x + r[:, None] * columns + c[None, :])
+    tl.store(y + c[:, None] * rows + r[None, :], tl.trans(tile))
+
+
+@triton.jit
 def scanned(x, y, steps, BLOCK: tl.constexpr):
     """One row after another, of which each thread holds many columns again: a loop that nobody unrolls."""
     i = tl.arange(0, BLOCK)

@@ -80,8 +80,8 @@ Radeon 8060S copies at 210 GB/s and reads at 202 (AMD-AGI/TraceLens 943)."""
 REWRITTEN = 3.6
 """Times that the part of its sectors which a store leaves out is moved to and from DRAM besides: the sector is read to
 fill it, at random as (DRAM_BYTES + PAGE_BYTES) / 32 says, and written again by whoever stores the rest. Source:
-transposes on an H100 (tests/data/h100) that nothing else bounds: 1.2 to 3.8 where rows of 16 bytes halve a sector that
-is soon filled (`zoo_more.jsonl.gz`), 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`)."""
+transposes on an H100 that nothing else bounds: 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`
+in tests/data/h100). Where the next program fills the sectors, their stores bound the time (`zoo_more.jsonl.gz`)."""
 DIRTY = 0.3
 """Of L2, how much it keeps of what was stored and writes when it needs room: the kernel before leaves that much.
 Source: stored bytes that an H200 had not written at the end of 70 launches, 19 MB in the middle."""
