@@ -703,6 +703,21 @@ def test_atomics_of_programs_that_run_together_are_in_one_pass_of_a_loop(apart: 
     assert asked == 8 * 32 and found == pytest.approx(near, rel=0.1)
 
 
+@pytest.mark.parametrize("near", [64, 16, 1])
+def test_programs_that_read_the_same_keys_look_up_the_same_rows(near: int) -> None:
+    """Of 64 tiles of keys each is read by 64 programs, so many of them side by side, and 64 programs run at a time:
+    what those look up by one tile is fetched once."""
+    which = np.arange(4096) // near % 64
+    keys = replace(tiles(which * 64.0, (64,), (1,)), argument="key")
+    rows = replace(LOST, **{n: getattr(keys, n) for n in ("program", "count", "kept", "round", "times")},
+                   start=np.full(4096, np.nan), stride=np.zeros(4096), beside=np.zeros(4096))  # fmt: skip
+    sizes, asked = {"x": 2.0**30, "key": 2.0**20}, list[float]()
+    for accesses in ([keys, rows], [rows]):
+        trace = Trace((4096, 1, 1), 4096, ((0, 4096),), accesses=accesses)
+        asked.append(Footprint(trace, ("load",), sizes).anywhere(64)[-1][0])
+    assert asked[1] == 4096 * 64 * 4 and asked[0] * near == asked[1]
+
+
 @pytest.mark.parametrize(("ranges", "long", "count", "most"), [
     (((0, 1024),), 64, 16, 2.1 / 16),
     (tuple((340 * n, 340 * n + 68) for n in range(3)), 64, 16, 2.1 / 16),

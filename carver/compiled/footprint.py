@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.types import FloatArray
 from .rectangles import Rectangles
-from .stretches import LINE_BYTES, Stretch, fetched, held_bytes, rectangles, scattered, tile_elements
+from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
 
@@ -59,6 +59,8 @@ class _Walks:
     """From the first to the last byte of a tile that is not affine; else inf."""
     in_lines: float
     """Times its bytes that the lines of L1 have in which they are."""
+    same: Any = None
+    """Of tiles that lie anywhere, a number that is the same of the same ones; None where that is not known."""
     _waves: dict[Any, FloatArray] = field(default_factory=dict)
     _loops: dict[int, FloatArray] = field(default_factory=dict)
 
@@ -89,13 +91,20 @@ class _Walks:
             times_each = np.bincount(group[sampled], self.times[sampled], count) / np.maximum(every, 1)
             out = of_more(apart, out, of_each, np.maximum(times_each, 1.0))
         if lost.any():
-            asked = times * self.tile_bytes * np.bincount(group[lost], (self.count * self.times)[lost], count)
+            asked = times * self.tile_bytes * self.lost_by(group, count)
             if math.isfinite(self.size_bytes):
                 reach = np.maximum(self._range_bytes(group, count), self.reach_bytes)
                 size = np.maximum(np.minimum(among * self.size_bytes, reach), 1.0)
                 asked = size * -np.expm1(-asked / size)
             out = out + asked
         return np.minimum(out, self.size_bytes, out=out)
+
+    def lost_by(self, group: Any, count: int) -> FloatArray:
+        """Tiles of each group that lie anywhere, but for those that are the same."""
+        lost = np.flatnonzero(self.anywhere)
+        if self.same is not None:
+            lost = lost[np.unique(group[lost] * (int(self.same.max()) + 1) + self.same[lost], return_index=True)[1]]
+        return np.bincount(group[lost], (self.count * self.times)[lost], count).astype(np.float64)
 
     def lines_by(self, group: Any, among: float) -> FloatArray:
         """Bytes of the lines of L1 that each group of walks is in."""
@@ -261,9 +270,11 @@ class Footprint:
             start, stride, count, times, program, round_, loop, lost, beside = (
                 column[here] for column in (start, stride, count, times, program, round_, loop, lost, beside)
             )
+        walks = np.stack((start, np.nan_to_num(stride), count, round_, loop))
+        same = told(accesses, self.trace, walks, program, beside) if lost.all() and len(lost) else None
         return _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
-            first.placed.reach_bytes, self._in_lines(accesses, size))  # fmt: skip
+            first.placed.reach_bytes, self._in_lines(accesses, size), same)  # fmt: skip
 
     def _in_lines(self, accesses: Sequence[Access], tile_bytes: float) -> float:
         """Of a walk whose steps are shorter than a line, whole lines are read in the end; accesses that mostly begin in
@@ -302,11 +313,18 @@ class Footprint:
         them among which so many consecutive programs choose."""
         out = []
         for groups in self.walks.values():
-            asked = sum(g.tile_bytes * float(g.count[g.anywhere].sum()) for g in groups) * self.scale
+            asked = sum(g.tile_bytes * self._asked(g, at_once) for g in groups) * self.scale
             if asked:
                 size = min(groups[0].size_bytes, UNKNOWN * asked)
                 out.append((asked, size, size * self._share(groups, at_once)))
         return tuple(out)
+
+    def _asked(self, g: _Walks, at_once: int) -> float:
+        """Tiles that lie anywhere, of which programs that run together read the same at once."""
+        if g.same is None:
+            return float(g.count[g.anywhere].sum())
+        wave = self.wave_of(at_once)[g.program.astype(np.int64)]
+        return float(g.lost_by(wave, int(wave.max(initial=0)) + 1).sum())
 
     def _share(self, groups: Sequence[_Walks], at_once: int, together: Any = None) -> float:
         """Of a tensor, as far as the known parts of its addresses tell: where programs that run together read the same
@@ -502,17 +520,6 @@ class Touched:
         made = {kinds: Footprint(trace, kinds, sizes, {}, walks)
                 for kinds in (loads, read, stores, read + stores, atomics)}  # fmt: skip
         return cls(made[loads], made[read], made[stores], made[read + stores], made[atomics])
-
-
-def covers(store: Access, load: Access) -> bool:
-    """Whether a load's tiles are known to be those that a store before it writes, or the first of them."""
-    alike = ("argument", "coef", "shape", "item_bytes", "program")
-    if store.kind != "store" or load.argument is None or scattered(load) or scattered(store):
-        return False
-    same = all(np.array_equal(getattr(store, name), getattr(load, name)) for name in alike)
-    if not same or not np.array_equal(store.start, load.start) or (store.kept < load.kept).any():
-        return False
-    return bool((((store.stride == load.stride) | (load.count == 1)) & (store.count >= load.count)).all())
 
 
 def _alike_again(groups: Sequence[_Walks]) -> float:

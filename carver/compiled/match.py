@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from ..base.types import FloatArray
-from .footprint import covers
 from .machine import Aside, Machine, MachineLoop, Span
+from .stretches import covers
 from .trace import Access, LoopTrace, Trace
 
 LANES = 32

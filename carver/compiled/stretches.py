@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.types import FloatArray
 from .rectangles import Part, Rectangles, folded, joined
-from .trace import Access
+from .trace import Access, Trace
 from .values import SECTOR_BYTES, Floor, Piece
 
 MOST_PARTS = 1 << 19
@@ -415,6 +415,39 @@ def scattered(access: Access) -> bool:
 def anywhere(access: Access) -> bool:
     """Whether whole tiles, or runs of them, may lie anywhere."""
     return scattered(access) or not (np.isfinite(access.start).all() and np.isfinite(access.stride).all())
+
+
+def covers(store: Access, load: Access) -> bool:
+    """Whether a load's tiles are known to be those that a store before it writes, or the first of them."""
+    alike = ("argument", "coef", "shape", "item_bytes", "program")
+    if store.kind != "store" or load.argument is None or scattered(load) or scattered(store):
+        return False
+    same = all(np.array_equal(getattr(store, name), getattr(load, name)) for name in alike)
+    if not same or not np.array_equal(store.start, load.start) or (store.kept < load.kept).any():
+        return False
+    return bool((((store.stride == load.stride) | (load.count == 1)) & (store.count >= load.count)).all())
+
+
+def told(accesses: Sequence[Access], trace: Trace, walks: FloatArray, program: FloatArray, beside: FloatArray) -> Any:
+    """Of each walk of loads that lie anywhere, by rows of `walks` its start, stride and so on, a number that is the
+    same where what tells its places is the same part of a tensor, or the same numbers; None where that is not known."""
+    if accesses[0].kind != "load":
+        return None
+    if not accesses[0].placed.by_chance:
+        loads = accesses[0].loads
+        keys = [a for a in trace.accesses if {a.argument} == loads and a.kind != "store"]
+        once = np.arange(trace.programs)
+        known = all(np.array_equal(a.program, once) and not anywhere(a) for a in keys)
+        if not keys or not known or any(a.loads != loads for a in accesses):
+            return None
+        columns = np.stack([each for a in keys for each in (a.start, a.stride, a.count)])
+        walks = np.stack((_alike(columns)[program.astype(np.int64)], beside, *walks[2:]))
+    return _alike(walks) if np.isfinite(walks).all() else None
+
+
+def _alike(columns: FloatArray) -> Any:
+    """Of each column, a number that is the same for the same ones."""
+    return np.unique(columns, axis=1, return_inverse=True)[1].ravel()
 
 
 def reached(access: Access, others: Sequence[Access]) -> float:
