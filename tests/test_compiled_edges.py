@@ -20,7 +20,7 @@ from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
-from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors
+from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors, selected
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace
 from carver.compiled.triton import dealt_of
@@ -35,7 +35,6 @@ from carver.compiled.values import (
     elements,
     known,
     looked_up,
-    selected,
     unknown,
 )
 from carver.cost.estimate import estimate

@@ -412,6 +412,36 @@ def test_a_wait_for_other_programs_is_refused_at_once(held: Any) -> None:
         evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": held})
 
 
+CHAIN = module(
+    f"%next: {INDEX}, %x: {INDEX}, %steps: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %at = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %links = tt.splat %next : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>>
+    %last = scf.for %i = %c0 to %steps step %c1 iter_args(%node = %at) -> (tensor<32xi32>)  : i32 {
+      %from = tt.addptr %links, %node : tensor<32x!tt.ptr<i32>>, tensor<32xi32>
+      %to = tt.load %from : tensor<32x!tt.ptr<i32>>
+      scf.yield %to : tensor<32xi32>
+    }
+    %first = tt.splat %x : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>>
+    %where = tt.addptr %first, %last : tensor<32x!tt.ptr<i32>>, tensor<32xi32>
+    %held = tt.load %where : tensor<32x!tt.ptr<i32>>
+""",
+)
+
+
+def test_a_long_chain_of_loads_is_followed_to_its_end() -> None:
+    """Of so many steps that no interpreter's stack has place for them: each comes from where the last one led."""
+    links = np.random.default_rng(7).permutation(64)
+    want = np.arange(32)
+    for _ in range(600):
+        want = links[want]
+    trace = evaluate(CHAIN, [("next", None), ("x", None), ("steps", 600)], (2, 1, 1), {"next": links})
+    load = next(access for access in trace.accesses if access.argument == "x")
+    assert load.drawn.tolist() == [*want, *want]
+
+
 def test_what_is_not_known_may_change_in_a_pass() -> None:
     """As places in a table of hashes, of which each lane tries the next until its key is there: it waits for nobody."""
     at, key = unknown(1), Value(np.array([7, 7]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, reduced, running
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, reduced, running, selected
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -67,7 +67,6 @@ from .values import (
     ranked,
     rounded,
     scaled,
-    selected,
     transposed,
     uniform_box,
     unknown,

@@ -10,7 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .values import DRAWN, SECTOR_BYTES, Piece, Value, binary, elements, first_of, inside, share
+from .ttir import Type
+from .values import (
+    DRAWN,
+    NOWHERE,
+    SECTOR_BYTES,
+    Column,
+    Exact,
+    Piece,
+    Value,
+    binary,
+    elements,
+    first_of,
+    inside,
+    scalar,
+    share,
+    unknown,
+    zero,
+)
 
 SAMPLED_LANES, FEW_LANES, GOLDEN = 32, 8, (math.sqrt(5.0) - 1.0) / 2.0
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; steps that spread
@@ -77,16 +94,46 @@ def _counts(v: Value) -> bool:
     return isinstance(v.root, tuple) and v.root[0] == TRUTH
 
 
+def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
+    """`a` where the test is true, else `b`. Elements of a tensor that come from either step as those do that are more,
+    or as both where these are alike; where neither steps, as what was loaded for the test has it."""
+    rank = len(out.shape)
+    if not all(isinstance(v, Value) for v in (test, a, b)):
+        return unknown(rank)
+    loads, source = test.loads | a.loads | b.loads, a.source or b.source
+    if test.base is not None and test.uniform and a.base is not None and b.base is not None:
+        return _either(test.base != 0, a, b, loads)
+    exact = Exact(np.where, (test, a, b), out.shape) if test.exact or a.exact or b.exact else None
+    if out.element == "i1" or not len(a.coef) == len(b.coef) == rank:
+        return replace(unknown(rank, loads), exact=exact)
+    if test.box is not None and not (test.bound and test.loads):
+        return _either(share(test, out.shape) > 0.5, a, b, loads)
+    if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
+        lies = test.coef if test.loads and test.coef else a.coef
+        coef = tuple(np.nan if zero(x) and not zero(c) else x for x, c in zip(a.coef, lies, strict=True))
+        return Value(None, coef, source, loads=loads, exact=exact)
+    return replace(unknown(rank, loads), exact=exact)
+
+
+def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
+    """`a` in lanes where `first` is true, else `b`."""
+    coef = tuple(
+        x if np.array_equal(x, y) else scalar(np.where(first, x, y)) for x, y in zip(a.coef, b.coef, strict=True)
+    )
+    known_ = a.base is not None and b.base is not None
+    base = np.where(first, a.base, b.base) if known_ else None
+    return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
+
+
 def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
     """Sums of all elements up to each along a dimension. Of numbers that are 1 or 0, as places of what a mask keeps are
     computed, they step by 1 from one that is kept to the next."""
     coef = tuple(1.0 if _counts(v) and d == axis else np.nan for d in range(len(extents)))
 
-    def exact(lane: int) -> Any:
-        every = elements(v, lane, extents)
-        return None if every is None else np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
+    def sums(every: Any) -> Any:
+        return np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
 
-    return Value(None, coef, loads=v.loads, exact=exact if v.exact else None, root=object())
+    return Value(None, coef, loads=v.loads, exact=Exact(sums, (v,), extents) if v.exact else None, root=object())
 
 
 _REDUCED: Mapping[str, Callable[..., Any]] = {
@@ -105,10 +152,7 @@ def reduced(v: Value, axis: int, extents: Sequence[int], combines: Set[str], lan
     if by is None or not v.exact or v.loads & DRAWN:
         return Value(None, (np.nan,) * rank, loads=v.loads, root=object())
 
-    def exact(lane: int) -> Any:
-        every = elements(v, lane, extents)
-        return None if every is None else by(np.broadcast_to(every, extents), axis)
-
+    exact = Exact(lambda every: by(np.broadcast_to(every, extents), axis), (v,), extents)
     if rank:
         return Value(None, (np.nan,) * rank, loads=v.loads, exact=exact, root=object())
     told = [exact(lane) for lane in range(lanes)]
@@ -121,12 +165,7 @@ def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:
     """A function of each element."""
     with np.errstate(all="ignore"):
         base = None if v.base is None else by(np.asarray(v.base, np.float64))
-
-    def exact(lane: int) -> Any:
-        every = elements(v, lane, extents)
-        with np.errstate(all="ignore"):
-            return None if every is None else by(np.asarray(every, np.float64))
-
+    exact = Exact(lambda every: by(np.asarray(every, np.float64)), (v,), extents)
     coef = tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in v.coef)
     return Value(base, coef, loads=v.loads, exact=None if v.uniform else exact, root=v.root and object())
 

@@ -9,10 +9,10 @@ would have loaded it from.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,8 @@ Box: TypeAlias = tuple[tuple[Column, Column] | None, ...]
 
 SECTOR_BYTES = 32
 """What caches fetch at least."""
+MOST_RECENT = 1 << 23
+"""Elements of tensors that are held to be used again: 64 MB."""
 NOWHERE: frozenset[str] = frozenset()
 PRODUCTS, DRAWN = frozenset(["products of matrices"]), frozenset(["drawn numbers"])
 """In place of tensors that a value was loaded from: none would tell it. Beside them: it is drawn, decides nothing."""
@@ -76,8 +78,8 @@ class Value:
             return self
         box = self.box and tuple(r and (_taken(r[0], index), _taken(r[1], index)) for r in self.box)
         base, beside = (None if c is None else _taken(c, index) for c in (self.base, self.beside))
-        coef, whole = tuple(_taken(c, index) for c in self.coef), self.exact
-        exact = whole and (lambda lane: whole(int(index[lane])))
+        coef = tuple(_taken(c, index) for c in self.coef)
+        exact = self.exact and Exact(None, (self,), (), lanes=index)
         return replace(self, base=base, coef=coef, box=box, beside=beside, exact=exact)
 
     @property
@@ -153,10 +155,10 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef, extents), _floors(op, a, b)
-    cut = (op in DIVISIONS | REMAINDERS and not all(map(_zero, coef))) or (op in BITS and like != op)
+    cut = (op in DIVISIONS | REMAINDERS and not all(map(zero, coef))) or (op in BITS and like != op)
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
-    exact = _all(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
+    exact = Exact(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else loads & DRAWN
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
@@ -190,7 +192,7 @@ def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
         return None
     out: Any = np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
     for d, (c, n) in enumerate(zip(v.coef, extents, strict=True)):
-        if not _zero(c):
+        if not zero(c):
             out = out + _in_lane(c, lane) * np.arange(n).reshape([n if i == d else 1 for i in range(len(extents))])
     return out
 
@@ -205,26 +207,60 @@ def _whole(op: str) -> Callable[..., Any]:
     return by if op.endswith("f") else lambda a, b: by(np.asarray(a, np.int64), np.asarray(b, np.int64))
 
 
-def _all(by: Callable[..., Any], values: Sequence[Value], extents: Sequence[int]) -> Callable[[int], Any]:
-    """Every element in a lane of what an operation makes of values, if theirs are known."""
+class Recent(OrderedDict[Hashable, Any]):
+    """What was computed last, MOST_RECENT elements at most: a step of a loop finds here what the last one left."""
 
-    @lru_cache(maxsize=1)  # of a result that others share
-    def exact(lane: int) -> Any:
-        given = [elements(v, lane, extents) for v in values]
-        if any(each is None for each in given):
-            return None
-        with np.errstate(all="ignore"):
-            return by(*given)
+    size = 0
 
-    return exact
+    def hold(self, key: Hashable, every: Any) -> None:
+        self[key] = every
+        self.size += np.size(every)
+        while self and self.size > MOST_RECENT:
+            self.size -= np.size(self.popitem(last=False)[1])
 
 
-def _moved(exact: Callable[[int], Any] | None, move: Callable[[Any], Any]) -> Callable[[int], Any] | None:
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Every element in a lane of what an operation makes of values; None if not all of theirs are known. Without `by`
+    they are those of one value. `lanes`: those of the values, if they have others."""
+
+    by: Callable[..., Any] | None
+    values: Sequence[Value]
+    extents: Sequence[int]
+    lanes: Any = None
+    recent: ClassVar[Recent] = Recent()
+
+    def __call__(self, lane: int) -> Any:
+        asked_of = self, int(lane)
+        if asked_of in self.recent:
+            return self.recent[asked_of]
+        found: dict[tuple[Exact, int], Any] = {}
+        todo = [asked_of]
+        while todo:  # without recursion: each step of a loop may depend on the one before it
+            own = node, at = todo[-1]
+            inner = at if node.lanes is None else int(node.lanes[at])
+            asked = [(v.exact, inner) for v in node.values if isinstance(v.exact, Exact)]
+            found.update((key, self.recent[key]) for key in asked if key in self.recent)
+            if missing := [key for key in asked if key not in found]:
+                todo += missing
+                continue
+            todo.pop()
+            if own in found:
+                continue
+            keys = [(v, (v.exact, inner)) for v in node.values]
+            given = [found[key] if key in found else elements(v, inner, node.extents) for v, key in keys]
+            found[own] = None if any(each is None for each in given) else given[0]
+            if node.by and found[own] is not None:
+                with np.errstate(all="ignore"):
+                    found[own] = node.by(*given)
+            if node.by:
+                self.recent.hold(own, found[own])
+        return found[asked_of]
+
+
+def _moved(v: Value, move: Callable[[Any], Any]) -> Exact | None:
     """The same elements in other places."""
-    if exact is None:
-        return None
-    of = exact
-    return lambda lane: None if (every := of(lane)) is None else move(every)
+    return Exact(move, (v,), ()) if v.exact else None
 
 
 def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
@@ -233,14 +269,14 @@ def looked_up(held: Any, places: Value, extents: Sequence[int]) -> Value:
     if places.base is not None:
         first = held[np.clip(np.asarray(places.base), 0, len(held) - 1).astype(np.int64)]
         first = first.astype(np.int64 if first.dtype.kind in "iub" else np.float64)
-    coef = tuple(0.0 if _zero(c) else np.nan for c in places.coef)
+    coef = tuple(0.0 if zero(c) else np.nan for c in places.coef)
     if places.uniform:
         return Value(first, coef, beside=np.zeros(1))
 
     def at(index: Any) -> Any:
         return held[np.clip(index, 0, len(held) - 1).astype(np.int64)]
 
-    exact = _all(at, [places], extents)
+    exact = Exact(at, (places,), extents)
     loads = frozenset([places.source or ""])
     return Value(first, coef, loads=loads, beside=np.zeros(1), exact=exact, root=object())
 
@@ -360,13 +396,13 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
             case "subi" | "subf":
                 return tuple(x - y for x, y in zip(a.coef, b.coef, strict=True))
             case "muli" | "shli" | "mulf" if b.uniform and b.base is not None:
-                factor = _scalar(1 << np.clip(b.base, 0, 62) if op == "shli" else b.base)
+                factor = scalar(1 << np.clip(b.base, 0, 62) if op == "shli" else b.base)
                 by_n = zip((x * factor for x in a.coef), extents, strict=True)  # a product wraps around, as of a hash
                 return tuple(np.nan if np.any(np.abs(x) * n >= 2.0**53) else x for x, n in by_n)
             case "muli" | "mulf" if a.uniform and a.base is not None:
                 return _coefficients(op, b, a, extents)
             case "divsi" | "divui" | "shrsi" | "shrui" | "divf" if b.uniform and b.base is not None:
-                by = _scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
+                by = scalar(b.base if op.startswith("div") else 1 << np.clip(b.base, 0, 62))
                 once = [op != "divf" and np.all(np.abs(x) * n <= by) for x, n in zip(a.coef, extents, strict=True)]
                 return tuple(
                     0.0 if flat else x / np.where(by == 0, 1, by) for x, flat in zip(a.coef, once, strict=True)
@@ -376,7 +412,7 @@ def _coefficients(op: str, a: Value, b: Value, extents: Sequence[int]) -> tuple[
                 return tuple(np.nan if np.any(wraps) else x for x, wraps in zip(a.coef, ends, strict=True))
             case _ if op in BOUNDS and (a.uniform or b.uniform):
                 return a.coef if b.uniform else b.coef
-    return tuple(x if _zero(x) and _zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
+    return tuple(x if zero(x) and zero(y) else np.nan for x, y in zip(a.coef, b.coef, strict=True))
 
 
 def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
@@ -389,10 +425,10 @@ def rounded(v: Value, by: Callable[[Any], Any]) -> Value:
     scaled = np.isfinite(steps).all() and any(c % 1 for c in steps)
     here = (Floor(1.0, tuple(map(float, v.coef))),) if scaled else ()
     root, cut = v.root and ("rounded", v.root), cut if any(cut) else ()
-    return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v.exact, by), root=root)
+    return replace(v, base=by(v.base), pieces=cut, floors=v.floors + here, exact=_moved(v, by), root=root)
 
 
-def _scalar(column: Column) -> Column:
+def scalar(column: Column) -> Column:
     return float(column[0]) if len(column) == 1 else column
 
 
@@ -402,13 +438,13 @@ def first_of(column: Column) -> float:
     return float(flat[0]) if len(flat) else 0.0
 
 
-def _zero(column: Column) -> bool:
+def zero(column: Column) -> bool:
     return np.ndim(column) == 0 and column == 0
 
 
 def scaled(v: Value, by: Column) -> Value:
     """`by` times the value, lane by lane."""
-    coef = tuple(0.0 if _zero(c) else c * by for c in v.coef)
+    coef = tuple(0.0 if zero(c) else c * by for c in v.coef)
     return replace(v, base=None if v.base is None else v.base * by, coef=coef, beside=None, exact=None, root=None)
 
 
@@ -420,13 +456,13 @@ _HOLDS: Mapping[str, Callable[..., Any]] = {
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     """A comparison, as a number where all elements agree, else as the range of elements for which it holds."""
     rank = len(extents)
-    exact = _all(_HOLDS[predicate[-2:]], (a, b), extents) if a.exact or b.exact else None
+    exact = Exact(_HOLDS[predicate[-2:]], (a, b), extents) if a.exact or b.exact else None
     lost = replace(unknown(rank, a.loads | b.loads), exact=exact)
     if a.base is None or b.base is None:
         return lost
     gap = b.base - a.base
     slopes = _coefficients("subi", b, a, extents) if rank else ()
-    moving = [d for d, c in enumerate(slopes) if not _zero(c)]
+    moving = [d for d, c in enumerate(slopes) if not zero(c)]
     kind = predicate.replace("u", "s") if predicate[0] == "u" and predicate != "une" else predicate
     if kind in ("sgt", "sge"):  # a > b is b < a
         gap, slopes, kind = -gap, tuple(-c for c in slopes), "slt" if kind == "sgt" else "sle"
@@ -458,7 +494,7 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
 
 def both(a: Value, b: Value, extents: Sequence[int]) -> Value:
     """The conjunction of two masks."""
-    exact = _all(np.logical_and, (a, b), extents) if a.exact or b.exact else None
+    exact = Exact(np.logical_and, (a, b), extents) if a.exact or b.exact else None
     loads = a.loads | b.loads
     if a.box is None or b.box is None:
         mask, coef = (a, b.coef) if b.box is None else (b, a.coef)
@@ -536,7 +572,7 @@ def expanded(v: Value, axis: int) -> Value:
     box = None if v.box is None else (*v.box[:axis], None, *v.box[axis:])
     pieces = (*v.pieces[:axis], None, *v.pieces[axis:]) if v.pieces else ()
     floors = tuple(Floor(f.factor, (*f.slopes[:axis], 0.0, *f.slopes[axis:])) for f in v.floors)
-    exact = _moved(v.exact, lambda every: np.expand_dims(every, axis))
+    exact = _moved(v, lambda every: np.expand_dims(every, axis))
     return replace(v, coef=coef, box=box, pieces=pieces, floors=floors, exact=exact)
 
 
@@ -548,36 +584,5 @@ def transposed(v: Value, text: str) -> Value:
     box = None if v.box is None else tuple(v.box[i] for i in order)
     pieces = tuple(v.pieces[i] for i in order) if v.pieces else ()
     floors = tuple(Floor(f.factor, tuple(f.slopes[i] for i in order)) for f in v.floors)
-    exact = _moved(v.exact, lambda every: np.transpose(every, order))
+    exact = _moved(v, lambda every: np.transpose(every, order))
     return replace(v, coef=tuple(v.coef[i] for i in order), box=box, pieces=pieces, floors=floors, exact=exact)
-
-
-def selected(test: Value, a: Value, b: Value, out: Type) -> Value:
-    """`a` where the test is true, else `b`. Elements of a tensor that come from either step as those do that are more,
-    or as both where these are alike; where neither steps, as what was loaded for the test has it."""
-    rank = len(out.shape)
-    if not all(isinstance(v, Value) for v in (test, a, b)):
-        return unknown(rank)
-    loads, source = test.loads | a.loads | b.loads, a.source or b.source
-    if test.base is not None and test.uniform and a.base is not None and b.base is not None:
-        return _either(test.base != 0, a, b, loads)
-    exact = _all(np.where, (test, a, b), out.shape) if test.exact or a.exact or b.exact else None
-    if out.element == "i1" or not len(a.coef) == len(b.coef) == rank:
-        return replace(unknown(rank, loads), exact=exact)
-    if test.box is not None and not (test.bound and test.loads):
-        return _either(share(test, out.shape) > 0.5, a, b, loads)
-    if all(np.array_equal(x, y) for x, y in zip(a.coef, b.coef, strict=True)):
-        lies = test.coef if test.loads and test.coef else a.coef
-        coef = tuple(np.nan if _zero(x) and not _zero(c) else x for x, c in zip(a.coef, lies, strict=True))
-        return Value(None, coef, source, loads=loads, exact=exact)
-    return replace(unknown(rank, loads), exact=exact)
-
-
-def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
-    """`a` in lanes where `first` is true, else `b`."""
-    coef = tuple(
-        x if np.array_equal(x, y) else _scalar(np.where(first, x, y)) for x, y in zip(a.coef, b.coef, strict=True)
-    )
-    known_ = a.base is not None and b.base is not None
-    base = np.where(first, a.base, b.base) if known_ else None
-    return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
