@@ -95,17 +95,17 @@ class Reader:
 
     def _role(self, warps: tuple[int, ...]) -> Role:
         mine = self.passes[:, list(warps)].mean(axis=1)[self.block_of]
-        loops = {}
+        loops, waits = {}, self._filled_for(warps)
         for n, (loop, own) in enumerate(zip(self.loops, self.owned, strict=True)):
             here = [i for i in own if mine[i] > 0]
             if here:
                 trips = float(max([mine[i] for i in here if self.block_of[i] not in self._turns] or mine[here]))
                 often = tuple(i for i in here if mine[i] >= OFTEN * trips)
                 span = self._turned(self._span(often, replace(loop, own=often)), often, mine / trips)
-                loops[n] = trips, self._fed(span, often, warps)
+                loops[n] = trips, self._fed(span, often, waits)
         rest = tuple(i for i in self.straight if mine[i] > 0)
-        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps)
-        if loops and not self._copies(np.flatnonzero(mine > 0)) and (slots := _slots(self._filled_for(warps))):
+        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, waits)
+        if loops and (slots := _slots(waits)) and not self._copies(np.flatnonzero(mine > 0)):
             straight = _later(straight, 1.0 - 1.0 / slots)
         return Role(warps, loops, straight, float(self.products[list(warps)].sum()))
 
@@ -126,12 +126,12 @@ class Reader:
                 )  # fmt: skip
         return span
 
-    def _fed(self, span: Span, indices: Sequence[int], warps: Sequence[int]) -> Span:
+    def _fed(self, span: Span, indices: Sequence[int], waits: Sequence[Event]) -> Span:
         """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and
         the time for which it is used, and there are as many as the role waits for barriers."""
         if self._copies(indices):
             return span
-        here, waits = set(indices), self._filled_for(warps)
+        here = set(indices)
         per_pass = len({event.where for event in waits if self.run.program.index[event.where] in here})
         if not per_pass:
             return span
