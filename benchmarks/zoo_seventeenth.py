@@ -11,7 +11,7 @@ from kernels import triton_zoo_seventeenth as zoo
 from zoo_blind import LINES, TOKENS, picked
 from zoo_edges import line
 from zoo_forms import drawn
-from zoo_subject import Arrays, Problem, shapes, subject
+from zoo_subject import Problem, shapes, subject
 
 ROWS = "BLOCK_T=1..64 num_warps=1..8"
 OVER = "cdiv(n, BLOCK_T), cdiv(width, BLOCK_C)"
@@ -72,218 +72,90 @@ def asked(p: Problem) -> dict[str, Any]:
             "border_ptr": draw.integers(20, 235, shape, np.uint8)}  # fmt: skip
 
 
-# -- what is right
-
-
-def largest_want(p: Problem, t: Arrays) -> Any:
-    g = t["g_ptr"].double().view(p["planes"], -1)
-    y = g.new_zeros(p["planes"], (2 * p["high"] + 1) * (2 * p["wide"] + 1))
-    return y.scatter_add_(1, t["place_ptr"].long().view(p["planes"], -1), g)
-
-
-def boxes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    box, bins = t["box_ptr"], p["bins"]
-    middle = (torch.arange(bins, device=box.device) + 0.5) / bins
-    u, v = (box[:, k : k + 1] + middle * (box[:, k + 2 : k + 3] - box[:, k : k + 1]) for k in (0, 1))
-    u, v = u[:, :, None].expand(-1, -1, bins).reshape(-1), v[:, None].expand(-1, bins, -1).reshape(-1)
-    g = t["g_ptr"].view(-1, p["width"]).double()
-    y = g.new_zeros(p["high"] * p["wide"], p["width"])
-    for a in (0, 1):
-        for b in (0, 1):
-            share = (u - u.floor() if a else 1 - u + u.floor()) * (v - v.floor() if b else 1 - v + v.floor())
-            y.index_add_(0, (u.long() + a) * p["wide"] + v.long() + b, g * share[:, None])
-    return y.view(p["high"], p["wide"], -1)
-
-
-def buckets_want(p: Problem, t: Arrays) -> Any:
-    bucket = t["bucket_ptr"].long()
-    x = (t["x_ptr"].double() - t["top_ptr"].double()[bucket]).exp()
-    return x.new_zeros(p["buckets"], p["heads"]).index_add_(0, bucket, x)
-
-
-def graph_want(p: Problem, t: Arrays) -> Any:
-    source, target = t["from_ptr"].long(), t["to_ptr"].long()
-    scale = t["degree_ptr"].double().rsqrt()
-    x = t["x_ptr"].double()[source] * (scale[source] * scale[target])[:, None]
-    return x.new_zeros(p["nodes"], p["width"]).index_add_(0, target, x)
-
-
-def peaks_want(p: Problem, t: Arrays) -> Any:
-    a, b, c = (t["place_ptr"] * p["side"]).long().unbind(1)
-    cell = ((a * p["side"] + b) * p["side"] + c)[:, None].expand(-1, p["width"])
-    return t["x_ptr"].new_zeros(p["side"] ** 3, p["width"]).scatter_reduce_(0, cell, t["x_ptr"], "amax")
-
-
-def adagrad_want(p: Problem, t: Arrays) -> Any:
-    g, row = t["g_ptr"].float(), t["row_ptr"].long()
-    square = g.square().mean(1)
-    w = g.new_zeros(p["rows"], p["width"])
-    w[row] = -0.05 * g * (square + 1e-6).rsqrt()[:, None]
-    return g.new_zeros(p["rows"]).index_add_(0, row, square), w
-
-
-def blocks_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float().view(p["rows"], p["size"], -1)[t["col_ptr"].long()]
-    add = t["block_ptr"].float() @ x
-    return add.new_zeros(p["rows"], *add.shape[1:]).index_add_(0, t["row_ptr"].long(), add).flatten(0, 1)
-
-
-def seen_want(p: Problem, t: Arrays) -> Any:
-    user, none = t["user_ptr"].long(), t["time_ptr"].new_zeros(p["users"])
-    return tuple(none.clone().scatter_reduce_(0, user, t["time_ptr"], how) for how in ("amin", "amax"))
-
-
-def rope_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    half = p["half"]
-    d = torch.arange(half, device=t["x_ptr"].device)
-    place = t["place_ptr"].long()[(d >= half // 4).long() + (d >= half * 5 // 8)].T
-    cos, sin = (t[n][place, d][:, None] for n in ("cos_ptr", "sin_ptr"))
-    a, b = t["x_ptr"].float().split(half, 2)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], 2)
-
-
-def bounds_want(p: Problem, t: Arrays) -> Any:
-    k = t["k_ptr"].view(-1, p["page"], p["heads"], p["width"])[t["table_ptr"].long().flatten()]
-    return k.amin(1), k.amax(1)
-
-
-def backtrack_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    token, parent = (t[n].view(p["steps"], -1, p["beams"]) for n in ("token_ptr", "parent_ptr"))
-    y, beam = torch.empty_like(token), torch.arange(p["beams"], device=token.device).expand_as(token[0])
-    for step in reversed(range(p["steps"])):
-        y[step], beam = token[step].gather(1, beam), parent[step].long().gather(1, beam)
-    return y.flatten(1)
-
-
-def reversed_want(p: Problem, t: Arrays) -> Any:
-    return t["x_ptr"].view(-1, *(2,) * p["bits"]).permute(0, *range(p["bits"], 0, -1)).reshape(p["rows"], -1)
-
-
-def rules_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = torch.cat([t["x_ptr"].float(), t["x_ptr"].new_zeros(1, p["ins"])])
-    return sum(x[t["rule_ptr"][k].long()] @ t["w_ptr"][k].float() for k in range(27))
-
-
-def grammar_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    bits = t["bit_ptr"][t["grammar_ptr"].long()][:, :, None] >> torch.arange(32, device=t["bit_ptr"].device) & 1
-    return torch.where(bits.flatten(1) == 1, t["logit_ptr"].float(), -10.0)
-
-
-def quantiles_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    u = t["u_ptr"] * p["most"]
-    i, c = u.long().clamp(max=p["most"] - 1), torch.arange(p["width"], device=u.device)
-    return torch.lerp(t["table_ptr"][c, i], t["table_ptr"][c, i + 1], u - i)
-
-
-def trees_want(p: Problem, t: Arrays) -> Any:
-    y = 0
-    for feature, border, leaf in zip(t["feature_ptr"].long(), t["border_ptr"], t["leaf_ptr"], strict=True):
-        at = 0
-        for above in (t["x_ptr"][:, feature] > border).long().unbind(1):
-            at = at * 2 + above
-        y = y + leaf[at]
-    return y
-
-
 SUBJECTS = [
     subject("atomics", zoo.argmax_pool_grad, shapes("planes high wide dtype", (512, 56, 56, "float32"),
         (64, 150, 100, "float16")), LINES,
         "g: dtype[planes, high, wide]; place: int32[planes, high, wide]; "
         "y: dtype[planes, (2 * high + 1) * (2 * wide + 1)]; outs = high * wide; ins = (2 * high + 1) * (2 * wide + 1)",
-        "cdiv(high * wide, BLOCK), planes", want=largest_want, most=8, values=largest),
+        "cdiv(high * wide, BLOCK), planes", most=8, values=largest),
     subject("atomics", zoo.roi_align_grad, shapes("boxes bins high wide width", (1000, 7, 64, 64, 256),
         (300, 14, 100, 150, 100)), "BLOCK_C=32..256 num_warps=1..4",
         "g: float32[boxes, bins, bins, width]; box: float32[boxes, 4]; y: float32[high, wide, width]; wide width",
-        "boxes * bins * bins, cdiv(width, BLOCK_C)", want=boxes_want, constants="bins", values=boxes),
+        "boxes * bins * bins, cdiv(width, BLOCK_C)", constants="bins", values=boxes),
     subject("atomics", zoo.counting_sort, shapes("n kinds skew", (1 << 20, 4096, 1.0), (500_000, 200, 2.0)), LINES,
         "key: int32[n]; first count: int32[kinds]; y: int32[n]; n", line, output="y_ptr count_ptr", most=8,
-        tolerance=0.0, got=lambda p, c, t: t["y_ptr"], want=lambda p, t: t["key_ptr"].sort()[0], values=sorted_kinds),
+        tolerance=0.0, got=lambda p, c, t: t["y_ptr"], values=sorted_kinds),
     subject("atomics", zoo.bucket_softmax, shapes("n heads buckets skew", (1 << 18, 8, 1000, 1.0),
         (100_000, 16, 64, 1.5)), ROWS,
         "x: float32[n, heads]; top y: float32[buckets, heads]; bucket: int32[n]; n", "cdiv(n, BLOCK_T)",
-        want=buckets_want, constants="heads", keep="elements(c, BLOCK_T * heads, 16)",
+        constants="heads", keep="elements(c, BLOCK_T * heads, 16)",
         values=lambda p: {"bucket_ptr": picked(919, "buckets", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.convolve_graph, shapes("n nodes width skew dtype", (200_000, 50_000, 64, 1.0, "bfloat16"),
         (150_000, 100_000, 100, 2.0, "float32")), TOKENS,
-        "from to: int32[n]; degree: int32[nodes]; x y: dtype[nodes, width]; n width", OVER, want=graph_want,
+        "from to: int32[n]; degree: int32[nodes]; x y: dtype[nodes, width]; n width", OVER,
         tolerance=0.05, values=ends),
     subject("atomics", zoo.voxel_peaks, shapes("n side width", (1 << 18, 64, 16), (100_000, 16, 32)), ROWS,
         "place: float32[n, 3]; x: float32[n, width]; y: float32[side ** 3, width]; n", "cdiv(n, BLOCK_T)",
-        want=peaks_want, constants="side width", keep="elements(c, BLOCK_T * width, 16)",
+        constants="side width", keep="elements(c, BLOCK_T * width, 16)",
         values=lambda p: {"place_ptr": drawn(929).random((p["n"], 3), np.float32)}),
     subject("atomics", zoo.row_adagrad, shapes("n rows width dtype", (65_536, 1_000_000, 64, "float16"),
         (20_000, 100_000, 128, "float32")), ROWS,
         "row: int32[n]; g: dtype[n, width]; state: float32[rows]; w: dtype[rows, width]; n", "cdiv(n, BLOCK_T)",
-        want=adagrad_want, constants="width", output="state_ptr w_ptr", keep="elements(c, BLOCK_T * width, 16)",
+        constants="width", output="state_ptr w_ptr", keep="elements(c, BLOCK_T * width, 16)",
         values=lambda p: {"row_ptr": drawn(937).permutation(p["rows"])[: p["n"]].astype(np.int32)}),
     subject("atomics", zoo.block_sparse_add, shapes("n size rows width dtype", (2000, 32, 128, 512, "float16"),
         (500, 64, 100, 200, "bfloat16")), "BLOCK_C=32..256 num_warps=1..8",
         "block: dtype[n, size, size]; row col: int32[n]; x y: dtype[rows * size, width]; width",
-        "n, cdiv(width, BLOCK_C)", want=blocks_want, constants="size", tolerance=0.05, values=cells,
+        "n, cdiv(width, BLOCK_C)", constants="size", tolerance=0.05, values=cells,
         keep="per_thread(c, size * BLOCK_C, 64)"),
     subject("atomics", zoo.first_and_last, shapes("n users skew", (1 << 21, 100_000, 1.0), (600_000, 3000, 3.0)), LINES,
-        "user time: int32[n]; first last: int32[users]; n", line, want=seen_want, output="first_ptr last_ptr", most=8,
+        "user time: int32[n]; first last: int32[users]; n", line, output="first_ptr last_ptr", most=8,
         values=lambda p: {"user_ptr": picked(941, "users", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.run_lengths, shapes("n groups skew", (1 << 22, 500_000, 1.0), (3_000_000, 2000, 2.0)), LINES,
         "id: int32[n]; y: int32[groups]; n", line, tolerance=0.0,
-        want=lambda p, t: t["id_ptr"].long().bincount(minlength=p["groups"]),
         values=lambda p: {"id_ptr": np.sort(picked(947, "groups", "n", skew=p["skew"])(p))}),
     subject("gathers", zoo.rope_of_sections, shapes("tokens heads half side most dtype",
         (8192, 32, 64, 32, 4096, "bfloat16"), (3000, 8, 32, 14, 1000, "float32")), ROWS,
         "x y: dtype[tokens, heads, 2 * half]; place: int32[3, tokens]; cos sin: float32[most, half]; tokens",
-        "cdiv(tokens, BLOCK_T), heads", want=rope_want, constants="half", values=places,
+        "cdiv(tokens, BLOCK_T), heads", constants="half", values=places,
         keep="elements(c, BLOCK_T * half, 16)"),
     subject("gathers", zoo.label_logprobs, shapes("n words dtype", (8192, 32_000, "float32"),
         (65_536, 5000, "bfloat16")), LINES,
         "logit: dtype[n, words]; label: int32[n]; lse y: float32[n]; n words", line, most=8,
-        want=lambda p, t: t["logit_ptr"].gather(1, t["label_ptr"].long()[:, None])[:, 0].float() - t["lse_ptr"],
         values=lambda p: {"label_ptr": picked(953, "words", "n", skew=2.0)(p)}),
     subject("gathers", zoo.page_bounds, shapes("seqs pages page heads width dtype", (32, 128, 16, 8, 128, "float16"),
         (8, 300, 64, 4, 64, "float32")), "EACH=1..16 num_warps=1..8",
         "k: dtype[seqs * pages * page, heads, width]; table: int32[seqs, pages]; "
         "low high: dtype[seqs * pages, heads, width]; n = seqs * pages", "cdiv(seqs * pages, EACH), heads",
-        want=bounds_want, constants="page width", output="low_ptr high_ptr", tolerance=0.0,
+        constants="page width", output="low_ptr high_ptr", tolerance=0.0,
         keep="elements(c, page * width, 64)", values=lambda p: {"table_ptr":
             drawn(967).permutation(p["seqs"] * p["pages"]).reshape(p["seqs"], p["pages"]).astype(np.int32)}),
     subject("gathers", zoo.beam_backtrack, shapes("seqs beams steps", (50_000, 4, 16), (1000, 64, 24)), LINES,
         "token parent y: int32[steps, seqs * beams]; n = seqs * beams; beams steps", "cdiv(seqs * beams, BLOCK)",
-        want=backtrack_want, most=8, tolerance=0.0, values=lambda p: {"parent_ptr":
+        most=8, tolerance=0.0, values=lambda p: {"parent_ptr":
             picked(971, "beams", "steps", "n", skew=1.5)({**p, "n": p["seqs"] * p["beams"]})}),
     subject("gathers", zoo.residual_codes, shapes("n books width dtype", (200_000, 8, 128, "float16"),
         (50_000, 4, 300, "float32")), TOKENS,
         "code: uint8[n, books]; book: dtype[books, 256, width]; y: dtype[n, width]; n width", OVER, constants="books",
-        want=lambda p, t: sum(t["book_ptr"][k].float()[t["code_ptr"][:, k].long()] for k in range(p["books"])),
         values=lambda p: {"code_ptr": picked(977, "rows", "n", "books", dtype=np.uint8)({**p, "rows": 256})}),
     subject("gathers", zoo.bit_reverse, shapes("rows bits dtype", (256, 16, "float32"), (8000, 11, "float16")), LINES,
-        "x y: dtype[rows, 1 << bits]", "cdiv(1 << bits, BLOCK), rows", want=reversed_want, constants="bits",
+        "x y: dtype[rows, 1 << bits]", "cdiv(1 << bits, BLOCK), rows", constants="bits",
         tolerance=0.0),
     subject("gathers", zoo.conv_by_rules, shapes("n side ins outs", (60_000, 64, 32, 64), (30_000, 96, 64, 32)),
         "BLOCK_M=16..128 num_warps=2..8 num_stages=2,3",
         "x: float16[n, ins]; w: float16[27, ins, outs]; rule: int32[27, n]; y: float16[n, outs]; n", "cdiv(n, BLOCK_M)",
-        want=rules_want, constants="ins outs", values=rules, keep="per_thread(c, BLOCK_M * outs, 64)"),
+        constants="ins outs", values=rules, keep="per_thread(c, BLOCK_M * outs, 64)"),
     subject("gathers", zoo.grammar_mask, shapes("rows words grammars dtype", (256, 128_256, 64, "bfloat16"),
         (2000, 5024, 7, "float32")), LINES,
         "logit y: dtype[rows, words]; grammar: int32[rows]; bit: int32[grammars, words // 32]; words",
-        "cdiv(words, BLOCK), rows", want=grammar_want, tolerance=0.0,
+        "cdiv(words, BLOCK), rows", tolerance=0.0,
         values=lambda p: {"grammar_ptr": picked(983, "grammars", "rows")(p)}),
     subject("gathers", zoo.inverse_cdf, shapes("n width most", (200_000, 64, 1000), (1_000_000, 16, 10_000)), TOKENS,
-        "u y: float32[n, width]; table: float32[width, most + 1]; n width most", OVER, want=quantiles_want,
+        "u y: float32[n, width]; table: float32[width, most + 1]; n width most", OVER,
         values=lambda p: {"u_ptr": drawn(991).random((p["n"], p["width"]), np.float32)}),
     subject("gathers", zoo.oblivious_trees, shapes("n features trees depth", (100_000, 50, 100, 6),
         (400_000, 20, 30, 8)), LINES,
         "x: uint8[n, features]; feature: int32[trees, depth]; border: uint8[trees, depth]; "
-        "leaf: float32[trees, 1 << depth]; y: float32[n]; n features trees", line, want=trees_want,
+        "leaf: float32[trees, 1 << depth]; y: float32[n]; n features trees", line,
         constants="depth", most=8, values=asked),
 ]  # fmt: skip
