@@ -31,7 +31,6 @@ from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
 from carver.compiled.isa.rates import width_bytes
-from carver.compiled.machine import LATENCIES_CLK
 from carver.compiled.trace import sampled
 from carver.cost.models.compiled import shape_of
 
@@ -405,29 +404,6 @@ extern "C" __global__ void in_bulk(const float* x, float* y, int count) {
                      ::"r"(bar), "r"(i & 1) : "memory");
         y[(blockIdx.x * count + i) * 128 + threadIdx.x] = held[threadIdx.x] + held[threadIdx.x + 128];
         __syncthreads();
-    }
-}
-extern "C" __global__ void by_another(const float* x, float* y, int count) {
-    __shared__ __align__(128) float held[8 * 32];
-    __shared__ unsigned long long full[8];
-    unsigned own = __cvta_generic_to_shared(full + threadIdx.x);
-    if (threadIdx.x < 8) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(own));
-    __syncthreads();
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-        unsigned bar = __cvta_generic_to_shared(full + i), to = __cvta_generic_to_shared(held + i * 32);
-        if (threadIdx.x == 0) {
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(bar));
-            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];"
-                         ::"r"(to), "l"(x + (blockIdx.x * count + i) * 32), "r"(bar) : "memory");
-        }
-        if (threadIdx.x < 32) continue;
-        asm volatile("{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again;}"
-                     ::"r"(bar) : "memory");
-        float sum = held[i * 32 + threadIdx.x - 32];
-#pragma unroll 1
-        for (int j = 0; j < 64; j++) sum = sum * sum + 1.0f;
-        y[(blockIdx.x * count + i) * 32 + threadIdx.x - 32] = sum;
     }
 }
 extern "C" __global__ void in_turns(const float* x, float* y) {
@@ -1319,15 +1295,6 @@ def test_copies_of_runs_of_bytes(cubin: tuple[str, bytes]) -> None:
     assert (facts.read_bytes, facts.written_bytes) == (16 * 10 * 1024, 16 * 10 * 512)
     assert [loop.trips for loop in facts.loops] == [10.0]
     assert [(a.path, a.program_bytes) for a in facts.accesses if a.kind == "load"] == [("bulk", 10240.0)]
-
-
-def test_warps_that_others_feed_wait_for_the_first_copy(cubin: tuple[str, bytes]) -> None:
-    """For the rest of a latency of which each pass waits for an eighth, of eight buffers."""
-    if "by_another" not in sass.kernels(cubin[1]):
-        pytest.skip(f"{cubin[0]} has no copies of this kind")
-    facts = executed(cubin, "by_another", 16, 64, f32(16 * 8 * 32), f32(16 * 8 * 32), i32(8)).facts()
-    near, far = facts.straight.alone_clk[:2]
-    assert far - near == LATENCIES_CLK[1] * 7 / 8
 
 
 def test_lanes_that_copy_one_by_one(cubin: tuple[str, bytes]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,18 +95,16 @@ class Reader:
 
     def _role(self, warps: tuple[int, ...]) -> Role:
         mine = self.passes[:, list(warps)].mean(axis=1)[self.block_of]
-        loops, waits = {}, self._filled_for(warps)
+        loops = {}
         for n, (loop, own) in enumerate(zip(self.loops, self.owned, strict=True)):
             here = [i for i in own if mine[i] > 0]
             if here:
                 trips = float(max([mine[i] for i in here if self.block_of[i] not in self._turns] or mine[here]))
                 often = tuple(i for i in here if mine[i] >= OFTEN * trips)
                 span = self._turned(self._span(often, replace(loop, own=often)), often, mine / trips)
-                loops[n] = trips, self._fed(span, often, waits)
+                loops[n] = trips, self._fed(span, often, warps)
         rest = tuple(i for i in self.straight if mine[i] > 0)
-        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, waits)
-        if loops and (slots := _slots(waits)) and not self._copies(np.flatnonzero(mine > 0)):
-            straight = _later(straight, 1.0 - 1.0 / slots)
+        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps)
         return Role(warps, loops, straight, float(self.products[list(warps)].sum()))
 
     def _span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
@@ -126,16 +124,18 @@ class Reader:
                 )  # fmt: skip
         return span
 
-    def _fed(self, span: Span, indices: Sequence[int], waits: Sequence[Event]) -> Span:
+    def _fed(self, span: Span, indices: Sequence[int], warps: Sequence[int]) -> Span:
         """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and
         the time for which it is used, and there are as many as the role waits for barriers."""
-        if self._copies(indices):
+        ops = self.run.program.ops
+        if any(ops[i].kind in ("box", "bulk") and ops[i].access == "load" for i in indices):
             return span
-        here = set(indices)
+        here, mine = set(indices), set(warps)
+        waits = [event for event in self._waits if self._of(event, mine) and self._filled & _places(event)]
         per_pass = len({event.where for event in waits if self.run.program.index[event.where] in here})
         if not per_pass:
             return span
-        slots = _slots(waits)
+        slots = len({place for event in waits for place in _places(event)})
         # groups of warps take turns on the tensor cores, and a buffer is free when all of them are done with it
         others = self.turns * span.tensor_clk
         in_step = not self.in_step.isdisjoint(indices)
@@ -152,14 +152,8 @@ class Reader:
 
         return replace(span, alone_clk=fed(span.alone_clk), cached_clk=fed(span.cached_clk))
 
-    def _copies(self, indices: Iterable[int]) -> bool:
-        ops = self.run.program.ops
-        return any(ops[i].kind in ("box", "bulk") and ops[i].access == "load" for i in indices)
-
-    def _filled_for(self, warps: Sequence[int]) -> list[Event]:
-        """Waits of these warps for copies by an engine."""
-        return [event for event in self._waits if self._filled & _places(event)
-                and not {*warps}.isdisjoint((self.run.warp[event.lanes] % self.warps).tolist())]  # fmt: skip
+    def _of(self, event: Event, warps: set[int]) -> bool:
+        return not warps.isdisjoint((self.run.warp[event.lanes] % self.warps).tolist())
 
     def demand(self, indices: Sequence[int], trips: float, critical: int) -> dict[str, Any]:
         """What all warps of a block ask of the SM in code that runs `trips` times, spread over so many critical warps:
@@ -198,21 +192,6 @@ def _walked(code: Code, run: Run) -> Iterator[int]:
         found = CONSTANT.match(each.operands.split(", ")[-1]) if each.mnemonic in ("ULDC", "LDCU") else None
         if found and found[3] and run.launch.table_bytes(int(found[2], 16), int(found[4] or "0", 16)) > TABLE_BYTES:
             yield i
-
-
-def _later(span: Span, part: float) -> Span:
-    """Code that waits once for this part of a latency: a role that another one feeds, for its first buffer, as far as
-    a pass of the loop, which waits for its share of a ring of them, does not. Source: layer norms of cuTile by a block
-    an SM, on an H200: 0.73 of their times without, 0.81 with."""
-
-    def later(clk: Sequence[float]) -> tuple[float, ...]:
-        return tuple(c + part * latency for c, latency in zip(clk, LATENCIES_CLK, strict=True))
-
-    return replace(span, alone_clk=later(span.alone_clk), cached_clk=later(span.cached_clk))
-
-
-def _slots(waits: Iterable[Event]) -> int:
-    return len({place for event in waits for place in _places(event)})
 
 
 def _places(event: Event) -> set[int]:
