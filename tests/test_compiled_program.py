@@ -442,6 +442,39 @@ def test_a_long_chain_of_loads_is_followed_to_its_end() -> None:
     assert load.drawn.tolist() == [*want, *want]
 
 
+OTHERWISE = module(
+    f"%ids: {INDEX}, %x: {INDEX}, %n: i32",
+    """
+    %c1 = arith.constant 1 : i32
+    %c40 = arith.constant dense<40> : tensor<8xi32>
+    %pid = tt.get_program_id x : i32
+    %at = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %bound = tt.splat %n : i32 -> tensor<8xi32>
+    %mask = arith.cmpi slt, %at, %bound : tensor<8xi32>
+    %firsts = tt.splat %ids : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %from = tt.addptr %firsts, %at : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %id = tt.load %from, %mask, %c40 : tensor<8x!tt.ptr<i32>>
+    %first = tt.splat %x : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %where = tt.addptr %first, %id : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %held = tt.load %where : tensor<8x!tt.ptr<i32>>
+    %own = tt.addptr %ids, %pid : !tt.ptr<i32>, i32
+    %here = arith.cmpi slt, %pid, %c1 : i32
+    %c9 = arith.constant 9 : i32
+    %one = tt.load %own, %here, %c9 : !tt.ptr<i32>
+    %to = tt.addptr %x, %one : !tt.ptr<i32>, i32
+    tt.store %to, %c1 : !tt.ptr<i32>
+""",
+)
+
+
+def test_what_a_mask_holds_back_is_what_its_load_says() -> None:
+    """Of eight places, those of the first five are loaded and the others 40; and of two programs, the second's is 9."""
+    ids = np.arange(8) ** 2 % 37 + 2
+    trace = evaluate(OTHERWISE, [("ids", None), ("x", None), ("n", 5)], (2, 1, 1), {"ids": ids})
+    load, store = (access for access in trace.accesses if access.argument == "x")
+    assert load.drawn.tolist() == 2 * [*ids[:5], 40, 40, 40] and store.start.tolist() == [2, 9]
+
+
 def test_what_is_not_known_may_change_in_a_pass() -> None:
     """As places in a table of hashes, of which each lane tries the next until its key is there: it waits for nobody."""
     at, key = unknown(1), Value(np.array([7, 7]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, reduced, running, selected
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, otherwise, reduced, running, selected
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -456,7 +456,8 @@ class _Evaluator:
                 return turn
             case "load" | "atomic_rmw" | "atomic_cas":
                 frame.env[f"{op.results[0]} from"] = given[0]
-                return self.loaded(given[0], out.shape)
+                told = self.loaded(given[0], out.shape)
+                return told if name != "load" or len(given) < 3 else otherwise(given[1], told, given[2], out.shape)
             case "int_to_ptr" if not rank and (table := frame.number(f"{op.operands[0]} from")) and table.source:
                 return Value(np.asarray(table.base) * APART, source=f"{table.source}[]")
             case "make_tensor_descriptor":

@@ -125,6 +125,18 @@ def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
     return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
 
 
+def otherwise(mask: Value, told: Value, other: Value, extents: Sequence[int]) -> Value:
+    """What a tensor is known to hold where a mask is true, else another number; all of it if no mask is known."""
+    base = told.base
+    if mask.base is not None and mask.uniform and base is not None and other.base is not None:
+        base = base if mask.base.all() else np.where(mask.base != 0, base, other.base)
+
+    def held(every: Any, let: Any, rest: Any) -> Any:
+        return every if let is None or rest is None else np.where(let, every, rest)
+
+    return replace(told, base=base, exact=told.exact and Exact(held, (told, mask, other), extents, needed=1))
+
+
 def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
     """Sums of all elements up to each along a dimension. Of numbers that are 1 or 0, as places of what a mask keeps are
     computed, they step by 1 from one that is kept to the next."""

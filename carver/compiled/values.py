@@ -221,13 +221,14 @@ class Recent(OrderedDict[Hashable, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """Every element in a lane of what an operation makes of values; None if not all of theirs are known. Without `by`
-    they are those of one value. `lanes`: those of the values, if they have others."""
+    """Every element in a lane of what an operation makes of values; None if not all of theirs, or of the first
+    `needed` ones, are known. Without `by` they are those of one value. `lanes`: of the values, if they have others."""
 
     by: Callable[..., Any] | None
     values: Sequence[Value]
     extents: Sequence[int]
     lanes: Any = None
+    needed: int | None = None
     recent: ClassVar[Recent] = Recent()
 
     def __call__(self, lane: int) -> Any:
@@ -249,7 +250,7 @@ class Exact:
                 continue
             keys = [(v, (v.exact, inner)) for v in node.values]
             given = [found[key] if key in found else elements(v, inner, node.extents) for v, key in keys]
-            found[own] = None if any(each is None for each in given) else given[0]
+            found[own] = None if any(each is None for each in given[: node.needed]) else given[0]
             if node.by and found[own] is not None:
                 with np.errstate(all="ignore"):
                     found[own] = node.by(*given)
