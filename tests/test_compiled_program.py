@@ -475,6 +475,55 @@ def test_what_a_mask_holds_back_is_what_its_load_says() -> None:
     assert load.drawn.tolist() == 2 * [*ids[:5], 40, 40, 40] and store.start.tolist() == [2, 9]
 
 
+PROBES = module(
+    f"%table: {INDEX}, %n: i32",
+    """
+    %c0 = arith.constant 0 : i32
+    %c8 = arith.constant 8 : i32
+    %ones = arith.constant dense<1> : tensor<8xi32>
+    %gap = arith.constant dense<-1> : tensor<8xi32>
+    %pid = tt.get_program_id x : i32
+    %first = arith.muli %pid, %c8 : i32
+    %firsts = tt.splat %first : i32 -> tensor<8xi32>
+    %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %at = arith.addi %firsts, %range : tensor<8xi32>
+    %bound = tt.splat %n : i32 -> tensor<8xi32>
+    %mask = arith.cmpi slt, %at, %bound : tensor<8xi32>
+    %places = tt.splat %table : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %end:2 = scf.while (%place = %at, %looks = %mask) : (tensor<8xi32>, tensor<8xi1>) -> (tensor<8xi32>, tensor<8xi1>) {
+      %whole = arith.extui %looks : tensor<8xi1> to tensor<8xi32>
+      %most = "tt.reduce"(%whole) <{axis = 0 : i32}> ({
+      ^bb0(%a: i32, %b: i32):
+        %c = arith.maxsi %a, %b : i32
+        tt.reduce.return %c : i32
+      }) : (tensor<8xi32>) -> i32
+      %more = arith.cmpi sgt, %most, %c0 : i32
+      scf.condition(%more) %place, %looks : tensor<8xi32>, tensor<8xi1>
+    } do {
+    ^bb0(%p: tensor<8xi32>, %l: tensor<8xi1>):
+      %from = tt.addptr %places, %p : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+      %there = tt.load %from, %l, %gap : tensor<8x!tt.ptr<i32>>
+      %taken = arith.cmpi ne, %there, %gap : tensor<8xi32>
+      %still = arith.andi %l, %taken : tensor<8xi1>
+      %next = arith.addi %p, %ones : tensor<8xi32>
+      scf.yield %next, %still : tensor<8xi32>, tensor<8xi1>
+    }
+""",
+)
+
+
+def test_a_loop_until_no_element_is_left_is_followed_or_passes_once() -> None:
+    """Places of a table from which programs go on to the next gap: each passes as often as its slowest place. Where
+    nobody tells the table, one pass is assumed of those that have any place."""
+    table = np.where(np.arange(40) % 10 == 9, -1, 5)
+    asked = PROBES, [("table", None), ("n", 20)], (4, 1, 1)
+    told, untold = evaluate(*asked, {"table": table}), evaluate(*asked)
+    ends = [[next(k for k in range(10) if table[at + k] < 0) + 1 for at in range(8 * pid, min(8 * pid + 8, 20))]
+            for pid in range(4)]  # fmt: skip
+    assert told.loops[0].trips.tolist() == [max(each, default=0) for each in ends] and not told.assumed
+    assert untold.loops[0].trips.tolist() == [1, 1, 1, 0] and untold.assumed
+
+
 def test_what_is_not_known_may_change_in_a_pass() -> None:
     """As places in a table of hashes, of which each lane tries the next until its key is there: it waits for nobody."""
     at, key = unknown(1), Value(np.array([7, 7]))

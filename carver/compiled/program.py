@@ -60,6 +60,7 @@ from .values import (
     broadcast,
     compared,
     constant,
+    either,
     expanded,
     first_of,
     known,
@@ -330,7 +331,10 @@ class _Evaluator:
             test_frame = frame.child(active)
             test_frame.env.update((n, v.take(active)) for n, v in zip(names, values, strict=True))
             last = self.block(test_frame, before)
-            test = self.condition(test_frame, last.operands[0], "how often a while loop runs")
+            if test_frame.get(last.operands[0]).base is None and any(each.name == "tt.reduce" for each in before.ops):
+                self.trace.assumed, test = True, np.full(len(active), t == 0)  # until no element is left, whenever
+            else:
+                test = self.condition(test_frame, last.operands[0], "how often a while loop runs")
             passed = [test_frame.get(n) for n in last.operands[1:]]
             finals = passed if not finals else iterated(frame.lanes, active, finals, passed)
             going = np.flatnonzero(test)
@@ -408,7 +412,8 @@ class _Evaluator:
         rank = len(out.shape)
         if name in BINARY and len(given) == 2:
             if out.element == "i1" and rank:
-                return both(given[0], given[1], out.shape) if name == "andi" else unknown(rank)
+                one, two = given
+                return both(one, two, out.shape) if name == "andi" else either(name, one, two, out.shape)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
             return arithmetic(name, given[0], given[1], out.shape, op.results[0])

@@ -161,7 +161,8 @@ def reduced(v: Value, axis: int, extents: Sequence[int], combines: Set[str], lan
     by = next((function for name, function in _REDUCED.items() if combines == {name}), None)
     if by and v.base is not None and v.uniform and not v.exact:
         return Value(v.base * (extents[axis] if by is np.sum else 1), (0.0,) * rank)
-    if by is None or not v.exact or v.loads & DRAWN:
+    ranged = v.box is not None and v.base is None and not v.bound
+    if by is None or not (v.exact or ranged) or v.loads & DRAWN:
         return Value(None, (np.nan,) * rank, loads=v.loads, root=object())
 
     exact = Exact(lambda every: by(np.broadcast_to(every, extents), axis), (v,), extents)

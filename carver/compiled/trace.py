@@ -17,7 +17,7 @@ from ..base.types import FloatArray
 from . import ttir
 from .sectors import GOLDEN, Sectors
 from .ttir import Block, Function, Op
-from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Floor, Piece, Value, known, unknown
+from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Exact, Floor, Piece, Value, known, unknown
 
 MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
@@ -34,8 +34,14 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     rank = max(len(v.coef) for v in values)
     loads = frozenset().union(*(v.loads for v in values))
     bases = [v.base for v in values if v.base is not None]
+    exact = None
+    if found := [v.exact for v in values if isinstance(v.exact, Exact)]:
+        within, chosen = np.zeros((2, lanes), np.int64)
+        for n, (which, _) in enumerate(parts):
+            within[which], chosen[which] = np.arange(len(which)), n
+        exact = Exact(None, values, found[0].extents, within, chosen)
     if len(bases) < len(values):
-        return unknown(rank, loads)
+        return replace(unknown(rank, loads), exact=exact)
     kind = np.result_type(*(column.dtype for column in bases))
     base = np.zeros(lanes, kind)
     coef: list[Column] = [np.zeros(lanes) for _ in range(rank)]
@@ -46,7 +52,7 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     flat = tuple(c[0] if lanes and (c == c[0]).all() else c for c in coef)
     pieces, sources = {v.pieces for v in values}, {v.source for v in values}
     source = sources.pop() if len(sources) == 1 else None
-    return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else ())
+    return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else (), exact=exact)
 
 
 def sampled(

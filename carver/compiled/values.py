@@ -180,7 +180,7 @@ def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
     """All elements in one lane, dimensions along which they are the same left at 1; None if they are not known."""
     if v.exact:
         return v.exact(lane)
-    if v.box is not None and v.base is None and not v.bound:  # of a mask
+    if v.box is not None and v.base is None and not v.bound and len(extents) == len(v.box):  # of a mask
         every = np.zeros(extents, bool)
         inside(v, lane, every)[0][:] = True
         return every
@@ -222,12 +222,14 @@ class Recent(OrderedDict[Hashable, Any]):
 @dataclass(frozen=True, eq=False)
 class Exact:
     """Every element in a lane of what an operation makes of values; None if not all of theirs, or of the first
-    `needed` ones, are known. Without `by` they are those of one value. `lanes`: of the values, if they have others."""
+    `needed` ones, are known. Without `by` they are those of one value, in each lane of the `chosen` one. `lanes`: of
+    the values, if they have others."""
 
     by: Callable[..., Any] | None
     values: Sequence[Value]
     extents: Sequence[int]
     lanes: Any = None
+    chosen: Any = None
     needed: int | None = None
     recent: ClassVar[Recent] = Recent()
 
@@ -240,7 +242,8 @@ class Exact:
         while todo:  # without recursion: each step of a loop may depend on the one before it
             own = node, at = todo[-1]
             inner = at if node.lanes is None else int(node.lanes[at])
-            asked = [(v.exact, inner) for v in node.values if isinstance(v.exact, Exact)]
+            values = node.values if node.chosen is None else (node.values[node.chosen[at]],)
+            asked = [(v.exact, inner) for v in values if isinstance(v.exact, Exact)]
             found.update((key, self.recent[key]) for key in asked if key in self.recent)
             if missing := [key for key in asked if key not in found]:
                 todo += missing
@@ -248,7 +251,7 @@ class Exact:
             todo.pop()
             if own in found:
                 continue
-            keys = [(v, (v.exact, inner)) for v in node.values]
+            keys = [(v, (v.exact, inner)) for v in values]
             given = [found[key] if key in found else elements(v, inner, node.extents) for v, key in keys]
             found[own] = None if any(each is None for each in given[: node.needed]) else given[0]
             if node.by and found[own] is not None:
@@ -505,6 +508,12 @@ def both(a: Value, b: Value, extents: Sequence[int]) -> Value:
         for x, y in zip(a.box, b.box, strict=True)
     )
     return Value(None, (np.nan,) * len(ranges), box=ranges, bound=a.bound or b.bound, loads=loads, exact=exact)
+
+
+def either(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
+    """Another operation on two masks, of which one may be a constant."""
+    exact = Exact(_whole(op), (a, b), extents) if a.exact or b.exact else None
+    return replace(unknown(len(extents), a.loads | b.loads), exact=exact)
 
 
 def share(mask: Value | None, extents: Sequence[int]) -> Column:
