@@ -183,15 +183,17 @@ def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:
     return Value(base, coef, loads=v.loads, exact=None if v.uniform else exact, root=v.root and object())
 
 
-def alike(v: Value, extents: Sequence[int], lanes: int) -> tuple[Piece | None, ...]:
+def alike(v: Value, extents: Sequence[int], lanes: int, mask: Value | None = None) -> tuple[Piece | None, ...]:
     """Of addresses of which all elements are known: neighbours along each dimension that mostly step alike, as those of
-    sorted places do, in a sample of lanes."""
+    sorted places do, in a sample of lanes, where a mask lets both through."""
     chosen = np.unique(np.linspace(0, lanes - 1, SAMPLED_LANES).astype(int)) if v.exact else ()
-    tiles = [np.broadcast_to(every, extents) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    found = [(int(lane), every) for lane in chosen if (every := elements(v, lane, extents)) is not None]
+    tiles = laid_out(found, mask, extents).reshape(-1, *extents)
     out: list[Piece | None] = []
     for d, (n, c) in enumerate(zip(extents, v.coef, strict=True)):
-        lost = n > 1 and bool(tiles) and bool(np.isnan(c).any())
-        steps, times = np.unique([np.diff(tile, axis=d) for tile in tiles], return_counts=True) if lost else ([0], [0])
+        gaps = np.diff(tiles, axis=d + 1) if n > 1 and bool(np.isnan(c).any()) else np.empty(0)
+        steps, times = np.unique(gaps[~np.isnan(gaps)], return_counts=True)
+        lost = len(steps) > 0
         length = n / ((1.0 - np.max(times) / np.sum(times)) * (n - 1) + 1.0) if lost else 1.0
         out.append(Piece(int(length), float(steps[np.argmax(times)])) if length >= 2 else None)
     return tuple(out)
@@ -318,7 +320,7 @@ def layout(
     places of some of an atomic or load. `walked`: first and last lanes, trips and stride, of one that steps evenly."""
     pieces, loaded = pointer.pieces, kind == "load"
     if not any(pieces):
-        pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes)
+        pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes, mask)
     few = FEW_ELEMENTS // math.prod(extents)  # of an atomic more, which say where those that run together meet
     few = min(max(few, FEW_LANES), SAMPLED_LANES) if loaded else max(few, SAMPLED_LANES)
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
@@ -326,4 +328,15 @@ def layout(
     if walked is not None and placed.sector_bytes:
         first, _, trips, stride = walked
         placed = placed._replace(new=unmet(pointer, mask, extents, first, trips, stride, item_bytes))
-    return pieces, placed, laid_out(tiles, mask if loaded else None, extents)
+    places = laid_out(tiles, mask, extents)
+    return pieces, placed, places if loaded else _filled(places, math.prod(extents))
+
+
+def _filled(places: FloatArray, size: int) -> FloatArray:
+    """Of tiles of which any element is let through: for those held back, others that are, of all tiles."""
+    tiles = places.reshape(-1, size)
+    tiles = tiles[~np.isnan(tiles).all(axis=1)]
+    gone = np.isnan(tiles)
+    if gone.any():
+        tiles[gone] = np.random.default_rng(0).choice(tiles[~gone], int(gone.sum()))
+    return tiles.ravel()
