@@ -87,7 +87,7 @@ def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool:
 
 
 TAKEN = (
-    "assumed: which way untold branches go, that untold loops pass once, and that counters are drawn in turn"
+    "assumed: untold branches' ways, untold loops once, counters in turn"
 )
 
 

@@ -524,6 +524,13 @@ def test_a_loop_until_no_element_is_left_is_followed_or_passes_once() -> None:
     assert untold.loops[0].trips.tolist() == [1, 1, 1, 0] and untold.assumed
 
 
+def test_a_loop_that_leaves_elements_for_ever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table without a gap, as a full one of hashes: no more passes are followed than some for all programs."""
+    monkeypatch.setattr("carver.compiled.program.MOST_PASSES", 100)
+    trace = evaluate(PROBES, [("table", None), ("n", 32)], (4, 1, 1), {"table": np.ones(40)})
+    assert trace.loops[0].trips.tolist() == [25] * 4 and trace.assumed
+
+
 def test_what_is_not_known_may_change_in_a_pass() -> None:
     """As places in a table of hashes, of which each lane tries the next until its key is there: it waits for nobody."""
     at, key = unknown(1), Value(np.array([7, 7]))

@@ -40,7 +40,7 @@ ATOMIC = "atomic global "
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
-TAKEN = "assumed: which way untold branches go, that untold loops pass once, and that counters are drawn in turn"
+TAKEN = "assumed: untold branches' ways, untold loops once, counters in turn"
 
 
 def added(spans: Sequence[tuple[float, Span]]) -> Span:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, otherwise, reduced, running, selected
+from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, masks, reduced, running, selected, where
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -56,11 +56,9 @@ from .values import (
     Described,
     Value,
     binary,
-    both,
     broadcast,
     compared,
     constant,
-    either,
     expanded,
     first_of,
     known,
@@ -75,8 +73,8 @@ from .values import (
 
 MOST_BOUND = 2**62
 """Bounds of loops are smaller, so that their differences are integers of 64 bits."""
-MOST_STEPS = 20_000
-"""Iterations of a loop whose counters are not affine, one by one."""
+MOST_STEPS, MOST_PASSES = 20_000, 500_000
+"""Iterations of a loop whose counters are not affine, one by one; of all programs, where its elements tell its end."""
 
 APART = 2**34
 """Elements between the tensors whose addresses a table holds: each entry is taken to be a tensor of its own."""
@@ -326,13 +324,14 @@ class _Evaluator:
             frame.env.update(zip(op.results, results, strict=True))
             return
         finals: list[Any] = []
-        active, place = np.arange(frame.lanes), -1
+        active, place, passes = np.arange(frame.lanes), -1, 0
         for t in range(MOST_STEPS):
             test_frame = frame.child(active)
             test_frame.env.update((n, v.take(active)) for n, v in zip(names, values, strict=True))
             last = self.block(test_frame, before)
-            if test_frame.get(last.operands[0]).base is None and any(each.name == "tt.reduce" for each in before.ops):
-                self.trace.assumed, test = True, np.full(len(active), t == 0)  # until no element is left, whenever
+            told = test_frame.get(last.operands[0]).base is not None and passes < MOST_PASSES
+            if not told and any(each.name == "tt.reduce" for each in before.ops):  # until no element is left, whenever
+                self.trace.assumed, test = True, np.full(len(active), t == 0)
             else:
                 test = self.condition(test_frame, last.operands[0], "how often a while loop runs")
             passed = [test_frame.get(n) for n in last.operands[1:]]
@@ -340,7 +339,7 @@ class _Evaluator:
             going = np.flatnonzero(test)
             if place < 0:
                 place = self.loop(frame, "while", op, active[going])
-            active = active[going]
+            active, passes = active[going], passes + len(going)
             if not active.size:
                 break
             np.add.at(self.trace.loops[place].trips, frame.program[active], frame.weight[active])
@@ -412,8 +411,7 @@ class _Evaluator:
         rank = len(out.shape)
         if name in BINARY and len(given) == 2:
             if out.element == "i1" and rank:
-                one, two = given
-                return both(one, two, out.shape) if name == "andi" else either(name, one, two, out.shape)
+                return masks(name, given[0], given[1], out.shape)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
             return arithmetic(name, given[0], given[1], out.shape, op.results[0])
@@ -462,7 +460,7 @@ class _Evaluator:
             case "load" | "atomic_rmw" | "atomic_cas":
                 frame.env[f"{op.results[0]} from"] = given[0]
                 told = self.loaded(given[0], out.shape)
-                return told if name != "load" or len(given) < 3 else otherwise(given[1], told, given[2], out.shape)
+                return told if name != "load" or len(given) < 3 else where(given[1], told, given[2], out.shape)
             case "int_to_ptr" if not rank and (table := frame.number(f"{op.operands[0]} from")) and table.source:
                 return Value(np.asarray(table.base) * APART, source=f"{table.source}[]")
             case "make_tensor_descriptor":

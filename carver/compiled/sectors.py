@@ -20,12 +20,14 @@ from .values import (
     Piece,
     Value,
     binary,
+    both,
     elements,
     first_of,
     inside,
     scalar,
     share,
     unknown,
+    whole_numbers,
     zero,
 )
 
@@ -125,7 +127,15 @@ def _either(first: Column, a: Value, b: Value, loads: frozenset[str]) -> Value:
     return Value(base, coef, a.source or b.source, loads=NOWHERE if known_ else loads)
 
 
-def otherwise(mask: Value, told: Value, other: Value, extents: Sequence[int]) -> Value:
+def masks(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
+    """An operation on two masks, of which one may be a constant."""
+    if op == "andi":
+        return both(a, b, extents)
+    exact = Exact(whole_numbers(op), (a, b), extents) if a.exact or b.exact else None
+    return replace(unknown(len(extents), a.loads | b.loads), exact=exact)
+
+
+def where(mask: Value, told: Value, other: Value, extents: Sequence[int]) -> Value:
     """What a tensor is known to hold where a mask is true, else another number; all of it if no mask is known."""
     base = told.base
     if mask.base is not None and mask.uniform and base is not None and other.base is not None:
@@ -329,14 +339,8 @@ def layout(
         first, _, trips, stride = walked
         placed = placed._replace(new=unmet(pointer, mask, extents, first, trips, stride, item_bytes))
     places = laid_out(tiles, mask, extents)
-    return pieces, placed, places if loaded else _filled(places, math.prod(extents))
-
-
-def _filled(places: FloatArray, size: int) -> FloatArray:
-    """Of tiles of which any element is let through: for those held back, others that are, of all tiles."""
-    tiles = places.reshape(-1, size)
-    tiles = tiles[~np.isnan(tiles).all(axis=1)]
-    gone = np.isnan(tiles)
-    if gone.any():
-        tiles[gone] = np.random.default_rng(0).choice(tiles[~gone], int(gone.sum()))
-    return tiles.ravel()
+    gone = np.isnan(places) & (not loaded)
+    if gone.all() or not gone.any():  # of atomics, in place of those held back others in order
+        return pieces, placed, places[: 0 if gone.any() else None]
+    places[gone] = np.resize(places[~gone], int(gone.sum()))
+    return pieces, placed, places

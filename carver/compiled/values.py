@@ -150,7 +150,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     base = None
     if a.base is not None and b.base is not None:
         with np.errstate(all="ignore"):
-            base = (_whole if op in BITS or op.startswith("sh") else _EXACT.__getitem__)(op)(a.base, b.base)
+            base = (whole_numbers if op in BITS or op.startswith("sh") else _EXACT.__getitem__)(op)(a.base, b.base)
     like, one, by = _remainder(op, a, b) if op in BITS else (op, a, b)
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
@@ -158,7 +158,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     cut = (op in DIVISIONS | REMAINDERS and not all(map(zero, coef))) or (op in BITS and like != op)
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
-    exact = Exact(_whole(op), (a, b), extents) if a.exact or b.exact or cut else None
+    exact = Exact(whole_numbers(op), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else loads & DRAWN
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
@@ -201,7 +201,7 @@ def _in_lane(column: Column, lane: int) -> Any:
     return np.ravel(column)[lane if np.size(column) > 1 else 0]
 
 
-def _whole(op: str) -> Callable[..., Any]:
+def whole_numbers(op: str) -> Callable[..., Any]:
     """An operation, which computes integers in 64 bits."""
     by = _EXACT[op]
     return by if op.endswith("f") else lambda a, b: by(np.asarray(a, np.int64), np.asarray(b, np.int64))
@@ -508,12 +508,6 @@ def both(a: Value, b: Value, extents: Sequence[int]) -> Value:
         for x, y in zip(a.box, b.box, strict=True)
     )
     return Value(None, (np.nan,) * len(ranges), box=ranges, bound=a.bound or b.bound, loads=loads, exact=exact)
-
-
-def either(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
-    """Another operation on two masks, of which one may be a constant."""
-    exact = Exact(_whole(op), (a, b), extents) if a.exact or b.exact else None
-    return replace(unknown(len(extents), a.loads | b.loads), exact=exact)
 
 
 def share(mask: Value | None, extents: Sequence[int]) -> Column:
