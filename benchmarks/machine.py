@@ -46,12 +46,11 @@ from carver.cost.models.compiled import (  # noqa: E402
     _beyond_frames,
     price_compiled,
     priors,
-    read_again,
     read_anywhere,
     shape_of,
 )
 from carver.cost.models.l1 import l1_bytes, not_in_l1  # noqa: E402
-from carver.cost.traffic import different, reused_share  # noqa: E402
+from carver.cost.traffic import again_beyond, different, lost_share, reused_share  # noqa: E402
 
 PIPES = ("alu", "fma", "lsu", "xu", "fp64", "tensor")
 NEAR, FAR = 0.01, 0.15
@@ -104,7 +103,7 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     half of the cache, of what is read half for each SM that reads it."""
     shape, k, grid = shape_of(facts, arch), priors(arch), facts.programs
     usable = float(reused_share(arch, k)) * arch.l2_bytes
-    again = read_again(facts, arch, k, usable)
+    again = facts.again_bytes * lost_share(facts.live_bytes, usable) + again_beyond(facts.reuse, usable)
     even = facts.read_bytes - sum(different(*each) for *each, _ in facts.anywhere) + again
     dram = max(even, 0.0) + sum(read_anywhere(facts, arch, k, usable))
     asked = facts.fetched_bytes("load") * grid

@@ -23,9 +23,9 @@ from carver.compiled.match import matched, unfused
 from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
-from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, _pages, fits, price_compiled, read_again
+from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, _pages, fits, price_compiled
 from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
-from carver.cost.traffic import beyond, different, reused_share
+from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
@@ -91,18 +91,6 @@ def test_what_the_kernel_before_left_in_l2_is_written_by_one_that_reads() -> Non
     for read, written, moved in ((512, 0, 512 + 18), (512, 256, 768), (16, 0, 16), (512, 4, 512 + 18)):
         work = price_compiled([facts(read_bytes=read * MIB, written_bytes=written * MIB)], none)[0]
         assert work.facts["dram_bytes"][0] / MIB == pytest.approx(moved, rel=0.001)
-
-
-def test_what_is_stored_meanwhile_takes_room_in_one_half_of_l2() -> None:
-    """Three passes over rows of 64 MiB, 16.5 of them at a time: an H200 reads 64.2 MiB if the last pass stores as much,
-    and would lose a third of the rest if that took the room of what is read."""
-    h200, rows = carver.load_arch("h200"), 64 * MIB
-    passes = {"read_bytes": rows, "wave_bytes": rows, "again_bytes": 2 * rows, "live_bytes": 33 * MIB}
-    usable = float(reused_share(h200, PRIORS)) * h200.l2_bytes
-    stores, reads = (read_again(facts(**passes, written_bytes=n), h200, PRIORS, usable) for n in (rows, 0.0))
-    assert stores < 0.1 * 2 * rows < 0.3 * 2 * rows < reads
-    one = h200.replace(l2_copies=1)
-    assert read_again(facts(**passes, written_bytes=rows), one, PRIORS, usable) == pytest.approx(reads)
 
 
 @pytest.mark.parametrize(("shared_kib", "left_kib"), [(0, 224), (30, 224), (40, 192), (62, 192), (64, 160)])

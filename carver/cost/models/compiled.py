@@ -418,36 +418,24 @@ def _missed_bytes(
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
     once = sum(different(*each) for *each, _ in f.anywhere)
+    again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
     step = min(f.step_bytes * f.resident * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
     own = own_bytes * lost_share(step, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     placed = [a for a in loads if not a.anywhere]
     pages = _pages([a for a in loads if a.anywhere], arch, k)
     lost = 0.0
-    even = max(f.read_bytes - once + read_again(f, arch, k, usable_bytes), 0.0)
+    even = max(f.read_bytes - once + again, 0.0)
     for (asked, size, live), read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
         first = different(asked, size)  # where all of it fits, pages are read before they are closed
         lost += (min(first * pages, size) if live <= usable_bytes else first * pages) + (read - first) * pages
     return even * _pages(placed, arch, k) + own * _pages(placed, arch, k, DRAM_BYTES) + lost
 
 
-def read_again(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> float:
-    """Bytes that a cache has lost before a program or a later wave reads them again. Source: 67 MB of an H200's DRAM
-    that three passes over rows of 67 MB read as they write as much, 112 MB if both took the same room."""
-    stored = f.written_bytes / max(f.wave_bytes + f.written_bytes, 1.0)
-    room = 1.0 - stored * (1.0 - stored_room(arch, k))
-    return again_beyond([(f.again_bytes, f.live_bytes), *f.reuse], usable_bytes / room)
-
-
-def stored_room(arch: Arch, k: Mapping[str, float]) -> float:
-    """Room for a byte that is stored or added to, over that for one that is read: where L2 is two halves, both keep
-    what is read, and one the rest."""
-    return float(reused_share(arch, k) / reused_share(arch.replace(l2_copies=1), k))
-
-
 def read_anywhere(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> list[float]:
-    """Bytes from beyond a cache, of each of `Facts.anywhere`."""
-    once = stored_room(arch, k)
+    """Bytes from beyond a cache, of each of `Facts.anywhere`. Where L2 is two halves, both keep what is read, and one
+    what is stored or added to: that takes less of the room for what is read."""
+    once = float(reused_share(arch, k) / reused_share(arch.replace(l2_copies=1), k))
     copies = [once if each in f.atomics_anywhere else 1.0 for each in f.anywhere]
     passing = max(f.read_bytes - sum(different(*each) for *each, _ in f.anywhere), 0.0)
     return beyond(f.anywhere, copies, passing + once * f.written_bytes, usable_bytes)
