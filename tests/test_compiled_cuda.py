@@ -48,6 +48,14 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_macros_may_have_names_of_the_headers_that_nvcc_includes_itself() -> None:
+    """`depth` and `n` are members and parameters there; a tuner's sources have such names after these headers."""
+    source = AXPY.replace("ALPHA", "depth").replace("int n)", "int count)").replace("i < n", "i < n * count")
+    [facts] = carver.inspect(carver.Kernel(source, "axpy", block=256, defines={"depth": "2.0f", "n": 2}), arch="h100")
+    assert facts.shared_bytes == 1024
+
+
+@pytest.mark.slow
 def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
     [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=2048, defines={"ALPHA": "2.0f"}), arch="a100")
     assert facts.resident == 0

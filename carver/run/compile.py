@@ -222,17 +222,22 @@ def _made(source: Source, compiler: Compiler, out: Path, timeout_s: float, stop:
     targets = {"nvcc": [f"-arch={source.isa}"], "hip": [f"--offload-arch={source.isa}"]}
     target, libraries = targets.get(compiler.kind, []), ["-lm"] * (compiler.kind == "cc")
     language = ["-x", "cu"] * (compiler.kind == "nvcc" and source.path.suffix != ".cu")
-    command = [str(compiler.path), *compiler.flags, *target, *language, *source.flags, f"-I{folder('templates')}"]
-    command += [*_defines(source), str(source.path), "-o", str(out), *libraries]
+    begin = [str(compiler.path), *compiler.flags, *target, *language, *source.flags, f"-I{folder('templates')}"]
+    macros, end = _defines(source), [str(source.path), "-o", str(out), *libraries]
+    said = " ".join([*begin, *macros, *end])
+    if compiler.kind == "nvcc":  # they come after the headers that it includes itself, where `depth` is a name, too
+        header = out.with_name("macros.h")
+        header.write_text("".join(f"#define {name} {value}\n" for name, value in source.defines.items()))
+        macros = ["-include", str(header)]
     try:
-        done = finished(command, timeout_s, stop)
+        done = finished([*begin, *macros, *end], timeout_s, stop)
     except subprocess.TimeoutExpired as e:
         raise CompileTimeout(f"{source.path.name}: the compiler was stopped after {e.timeout:.3g} s") from None
     log = (done.stdout + done.stderr).strip()
     if done.returncode or not out.is_file():
         is_of_source = _DIAGNOSTIC.search(log) and not lacked(log)  # nor of what another time may be better
         kind = CompilerFailed if done.returncode < 0 or not is_of_source else CompileError
-        raise kind(f"{source.path.name}: {compiler.path.name} failed ({' '.join(command)})", log)
+        raise kind(f"{source.path.name}: {compiler.path.name} failed ({said})", log)
     return log
 
 
