@@ -17,6 +17,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import sys
 import tarfile
@@ -39,6 +40,7 @@ from kernels.language_problems_more import more_problems  # noqa: E402
 from kernels.language_problems_ninth import ninth_problems  # noqa: E402
 from kernels.language_problems_seventh import seventh_problems  # noqa: E402
 from kernels.language_problems_sixth import sixth_problems  # noqa: E402
+from kernels.language_problems_tenth import tenth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
 
 MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
@@ -56,6 +58,7 @@ def problems() -> list[Problem]:
         *seventh_problems(),
         *eighth_problems(),
         *ninth_problems(),
+        *tenth_problems(),
     ]
 
 
@@ -142,10 +145,10 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
 def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, block: Any, arch: Any) -> Any:
     from importlib import import_module
 
-    from kernels import languages, languages_ninth, languages_third
+    from kernels import languages, languages_ninth, languages_tenth, languages_third
 
     front = import_module(f"carver.integrations.{problem.language}")
-    files = (languages, languages_third, languages_ninth)
+    files = (languages, languages_third, languages_ninth, languages_tenth)
     made = next(getattr(file, problem.made) for file in files if hasattr(file, problem.made))
     if problem.language == "tilelang":
         return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
@@ -186,7 +189,7 @@ def contents(spec: dict[str, Any], seed: int) -> Any:
     """What an integer tensor holds that others depend on, the same wherever it is made."""
     import numpy as np
 
-    rng, init, (count,) = np.random.default_rng(seed), spec["init"], spec["shape"]
+    rng, init, count = np.random.default_rng(seed), spec["init"], math.prod(spec["shape"])
     if init == "starts":  # rows of 8 to 88 numbers
         lengths = rng.integers(8, 89, count - 1)
         return np.concatenate([[0], np.cumsum(lengths * (NZ / lengths.sum())).astype(np.int64)]).astype(np.int32)
@@ -197,6 +200,11 @@ def contents(spec: dict[str, Any], seed: int) -> Any:
         return np.concatenate([[0], np.cumsum(occupied(int(number), count - 1))]).astype(np.int32)
     if kind == "cell_of":
         return np.repeat(np.arange(int(number)), occupied(count, int(number))).astype(np.int32)
+    if kind == "near":  # of each point, the places of others so near to its own; or these by their rank
+        (many, points), most = sorted(spec["shape"]), int(number)
+        to = np.arange(points)[:, None] + np.random.default_rng(9).integers(-most, most + 1, (points, many))
+        to = to.clip(0, points - 1).astype(np.int32)
+        return to if spec["shape"][0] == points else to.T.copy()
     if kind == "below":
         return rng.integers(0, int(number), count).astype(np.int32)
     return rng.integers(0, ROWS if init == "cols" else 100_000, count).astype(np.int32)
