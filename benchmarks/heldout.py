@@ -57,7 +57,7 @@ from carver.calibrate.tables import Case
 from carver.cli.measure import tell
 from carver.cost.estimate import estimate
 from carver.cost.learn import fit, identified
-from carver.cost.model import CONSTANTS, MODELS, resolve
+from carver.cost.model import CONSTANTS, model_named, resolve
 from carver.kernels.space import Space
 from carver.ranking.declared import COVERAGE, WIDENED, Kind, share_within, widened
 from carver.ranking.recommend import rank
@@ -349,7 +349,7 @@ class Left:
             for space in spaces(case):
                 k = {**resolve(space.kernel, case.arch), **self.constants}
                 changed = self.of(space)
-                out[space.index] = estimate(MODELS[space.kernel.model].work(changed, k), changed.arch, k).seconds
+                out[space.index] = estimate(model_named(space.kernel.model).work(changed, k), changed.arch, k).seconds
         return out
 
     def of(self, space: Space) -> Space:

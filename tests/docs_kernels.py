@@ -22,7 +22,7 @@ from typing import Any
 
 from carver.base.folders import folder
 from carver.cost import estimate
-from carver.cost.model import CONSTANTS, MODELS, Column, Shown, columns
+from carver.cost.model import CONSTANTS, MODELS, Column, Shown, columns, model_named
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.problem.problem import operator_files
@@ -109,7 +109,8 @@ def reference() -> Iterator[str]:
         "These are the keys of `[schedule]`, for each cost model (`model`). A tunable with the name of a column "
         "is that column. Columns of the problem have values already; `[schedule]` may replace them.\n"
     )
-    for name, model in MODELS.items():
+    models = {name: model_named(name) for name in MODELS}
+    for name, model in models.items():
         yield f"### `{name}`\n"
         known: list[Column] = []
         for part in (*model.parts, model.optional):
@@ -117,7 +118,7 @@ def reference() -> Iterator[str]:
                 continue
             if part is model.optional:
                 yield "Kernels whose threads read their operands one by one need these columns as well:\n"
-            shared = [other for other, m in MODELS.items() if part in m.parts]
+            shared = [other for other, m in models.items() if part in m.parts]
             if shared[:1] not in ([], [name]):
                 if part is model.parts[0]:
                     yield f"The columns of `{shared[0]}`, and:\n"
@@ -142,7 +143,8 @@ def reference() -> Iterator[str]:
         optional = ", ".join(f"`{name}`" for name in said["optional"])
         yield f"The derivation also reads these names from `[let]`: {optional}.\n"
     yield "## Constants\n"
-    parts = {name: [p for p in (*m.parts, m.optional) if p] for name, m in MODELS.items()}
+    models = {name: model_named(name) for name in MODELS}
+    parts = {name: [p for p in (*m.parts, m.optional) if p] for name, m in models.items()}
     read = {name: {constant for p in each for constant in p.constants} for name, each in parts.items()}
     yield table("constant, prior, bounds, meaning, read by", (
         (f"`{name}`", f"{c.prior:g}", f"{c.low:g} to {c.high:g}", c.meaning,

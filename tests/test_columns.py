@@ -25,6 +25,9 @@ from carver.cost.model import (
     constants_of,
     given,
     model_faults,
+    model_named,
+    model_of,
+    parts_of,
     read_columns,
     resolve,
 )
@@ -114,15 +117,16 @@ def spaces() -> tuple[Space, ...]:
 
 def test_a_model_reads_the_constants_that_it_declares_and_no_others() -> None:
     read: set[str] = set()
-    unread = {part: part.constants for model in MODELS.values() for part in (*model.parts, model.optional) if part}
+    every = map(model_named, MODELS)
+    unread = {part: part.constants for model in every for part in (*model.parts, model.optional) if part}
     for space in spaces():
         kernel = space.kernel
         k = Noted(resolve(kernel, space.arch))
         k.names = set()
-        estimate.estimate(MODELS[kernel.model].work(space, k), space.arch, k)
+        estimate.estimate(model_of(kernel).work(space, k), space.arch, k)
         assert k.names <= constants_of(kernel), (kernel, k.names - constants_of(kernel))
         read |= k.names
-        for part in MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived}):
+        for part in parts_of(kernel):
             unread[part] -= k.names
     assert {part: names for part, names in unread.items() if names} == {}
     assert read == set(CONSTANTS)
@@ -139,7 +143,7 @@ def test_a_model_reads_the_columns_that_it_declares() -> None:
 
 
 def hint_only(kernel: Kernel) -> set[str]:
-    own = {c.name for part in MODELS[kernel.model].in_force(kernel.derived) for c in columns(part.columns)}
+    own = {c.name for part in parts_of(kernel) for c in columns(part.columns)}
     return {c.name for c in columns(Shown)} - own
 
 

@@ -15,7 +15,7 @@ from benchmarks.adapters import read
 from benchmarks.adapters.kernel_tuner import MAX_DELAY
 from carver.arch.devices import load
 from carver.base.errors import NotationError, ProblemError
-from carver.cost.model import MODELS, resolve
+from carver.cost.model import model_named, resolve
 from carver.cost.models.stream import cached_request_clk, copy_rounds, shared_request_clk, spilled_values
 from carver.kernels.declaration import kernels
 from carver.kernels.expr import roles
@@ -213,7 +213,7 @@ class TestTerms:
 
     def test_halo_is_loaded_once_a_block(self) -> None:
         space, _ = space_of("a100", "kernel_tuner", conv(32, 4, 1, 1, 0, 0, 1), conv(32, 4, 2, 4, 0, 0, 1))
-        work = MODELS["window"].work(space, resolve(space.kernel, space.arch))
+        work = model_named("window").work(space, resolve(space.kernel, space.arch))
         rows, cols = np.array([18, 30]), np.array([46, 78])
         assert work.l2_read_bytes.tolist() == (rows * cols * 4).tolist()
         assert work.grid.tolist() == [4096 * 4096 / 128, 4096 * 4096 / 1024]
@@ -243,7 +243,7 @@ class TestDedispersion:
         given = [dict(zip(DEDISP, c, strict=True)) for c in configs]
         space, why = given_space(self.problem, load(arch), kernel, given)
         assert not why
-        return MODELS["delayed_sum"].work(space, resolve(kernel, space.arch))
+        return model_named("delayed_sum").work(space, resolve(kernel, space.arch))
 
     def test_counts_one_addition_a_sample(self) -> None:
         assert self.problem.flops == 2048 * 25000 * 1536

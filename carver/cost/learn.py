@@ -22,6 +22,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,17 +124,16 @@ def places(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], Float
     A tunable's numbers are on one axis, and count as 0 where it is missing. Each of its words has an axis of its own:
     all words are as far from each other.
     """
-    rows = [dict(_coordinate(name, value) for name, value in config.items()) for config in configs]
-    missing = {axis: 0.0 if word else place(0) for row in rows for axis, (word, _) in row.items()}
-    found = [[row[axis][1] if axis in row else far for axis, far in missing.items()] for row in rows]
+    rows: list[dict[str, float]] = [{} for _ in configs]
+    missing: dict[str, float] = {}
+    for row, config in zip(rows, configs, strict=True):
+        for name, value in config.items():
+            number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            axis = name if number else f"{name}={json.dumps(value, default=str)}"
+            row[axis] = place(value) if number else WORD_OCTAVES
+            missing[axis] = place(0) if number else 0.0
+    found = [[row.get(axis, far) for axis, far in missing.items()] for row in rows]
     return tuple(missing), np.array(found).reshape(-1, len(missing))
-
-
-def _coordinate(name: str, value: object) -> tuple[str, tuple[bool, float]]:
-    """The axis of a tunable's value, whether it is that of a word, and the coordinate on it."""
-    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return name, (False, place(value))
-    return f"{name}={json.dumps(value, default=str)}", (True, WORD_OCTAVES)
 
 
 def slopes(
@@ -395,6 +395,16 @@ class Sample:
     problem: IntArray
     """Index from 0 of each candidate's problem."""
 
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The weight of each candidate, over the root of how many its problem has: faster ones weigh more."""
+        count = np.bincount(self.problem)
+        best = np.full(len(count), np.inf)
+        np.minimum.at(best, self.problem, self.seconds)
+        excess = self.seconds / best[self.problem] - 1
+        out: FloatArray = 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2)
+        return out
+
 
 def together(group: Sequence[tuple[Space, FloatArray]]) -> list[Sample]:
     """Join problems into one sample, which is faster to price. They stay apart if the kernel's model also reads things
@@ -453,13 +463,11 @@ def fit(
     low = np.log([max(CONSTANTS[n].low, 1e-12) for n in names])
     high = np.log([CONSTANTS[n].high for n in names])
     x0 = np.clip(np.log([max(base[0][n], 1e-12) for n in names]), low + 1e-6, high - 1e-6)
-    weights = [_sample_weights(s) for s in data]
     pull = max(PRIOR * np.sqrt(sum(len(s.seconds) for s in data)), TRUSTED if trusted else 0.0)
 
     def residuals(x: FloatArray) -> FloatArray:
         k = dict(zip(names, np.exp(x), strict=True))
-        told = (deviations(s, {**b, **k}, w) for s, b, w in zip(data, base, weights, strict=True))
-        return np.concatenate([pull * (x - x0), *told])
+        return np.concatenate([pull * (x - x0), *(deviations(s, {**b, **k}) for s, b in zip(data, base, strict=True))])
 
     result = least_squares(
         residuals, x0, bounds=(low, high), loss="soft_l1", f_scale=0.1, diff_step=0.03, max_nfev=max_evaluations,
@@ -468,9 +476,9 @@ def fit(
     return {name: float(f"{value:.4g}") for name, value in zip(names, np.exp(result.x), strict=True)}
 
 
-def deviations(sample: Sample, constants: Mapping[str, float], weights: tuple[FloatArray, IntArray]) -> FloatArray:
+def deviations(sample: Sample, constants: Mapping[str, float]) -> FloatArray:
     """The residuals of `fit` for one sample: those of the candidates, then those of the problems."""
-    w, count = weights
+    w, count = sample.weights, np.bincount(sample.problem)
     d = np.log(predict(sample.space, constants) / sample.seconds)
     mean = np.bincount(sample.problem, w * d) / np.bincount(sample.problem, w)
     return np.concatenate([5.0 * w * (d - mean[sample.problem]) / np.sqrt(count[sample.problem]), SCALE_WEIGHT * mean])
@@ -485,19 +493,9 @@ def identified(data: Sequence[Sample], start: Mapping[str, float] | None = None)
     effect: dict[str, float] = dict.fromkeys(CONSTANTS, 0.0)
     for s in data:
         base = {**resolve(s.space.kernel, s.space.arch), **(start or {})}
-        weights = _sample_weights(s)
-        here = deviations(s, base, weights)
+        here = deviations(s, base)
         for name in constants_of(s.space.kernel):
-            steps = [deviations(s, {**base, name: base[name] * (1 + e)}, weights) - here for e in (-0.1, 0.1)]
+            steps = [deviations(s, {**base, name: base[name] * (1 + e)}) - here for e in (-0.1, 0.1)]
             effect[name] += max(float(step @ step) for step in steps) / 0.1**2
     least = (0.01 * PRIOR) ** 2 * sum(len(s.seconds) for s in data)
     return [name for name in CONSTANTS if effect[name] > least]
-
-
-def _sample_weights(sample: Sample) -> tuple[FloatArray, IntArray]:
-    """The weight of each candidate, and the number of candidates of each problem."""
-    count = np.bincount(sample.problem)
-    best = np.full(len(count), np.inf)
-    np.minimum.at(best, sample.problem, sample.seconds)
-    excess = sample.seconds / best[sample.problem] - 1
-    return 1.0 / np.sqrt(1.0 + (excess / RANKING_WIDTH) ** 2), count

@@ -12,11 +12,11 @@ with values measured on that device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -104,15 +104,6 @@ def _value(space: Space | Tables, column: Column) -> Any:
     if isinstance(value, Symbol):
         return value.astype(np.float64)
     return value if value is None else _number(value)
-
-
-def by_name(schemas: Iterable[type]) -> dict[str, Column]:
-    """The columns of several dataclasses, by name. If several declare a name, the first one counts."""
-    out: dict[str, Column] = {}
-    for schema in schemas:
-        for each in columns(schema):
-            out.setdefault(each.name, each)
-    return out
 
 
 @table
@@ -291,7 +282,7 @@ class Model(Record):
     constants in which their kernels differ are then columns."""
     parts: tuple[Part, ...]
     optional: Part | None = None
-    """Columns of a variant of the kernel. They count if a declaration gives any column that only this part requires."""
+    """Columns of a variant of the kernel, see `parts_of`."""
     bound: Callable[[Any, Mapping[str, Any]], FloatArray] | None = None
     """A lower bound of each candidate's seconds, much cheaper to compute than `work`."""
     variant: Callable[[Kernel, Mapping[str, float]], Hashable] | None = None
@@ -301,23 +292,15 @@ class Model(Record):
     """Columns of terms that are computed for each kernel by itself (`apart`). A kernel of which one of these depends on
     sizes is priced alone."""
 
-    def in_force(self, names: Collection[str]) -> tuple[Part, ...]:
-        """The parts that apply to a declaration with columns of these names."""
-        if self.optional is None:
-            return self.parts
-        marks = {column.name for column in columns(self.optional.columns) if column.required}
-        return (*self.parts, self.optional) if marks.intersection(names) else self.parts
-
 
 Demands = TypeVar("Demands")
 
 
-Terms: TypeAlias = Callable[[Any, Mapping[str, Any]], Demands]
-"""A function that computes demands of a space's candidates, as a dataclass of arrays."""
-
-
-def apart(terms: Terms[Demands], space: Space | Tables, k: Mapping[str, Any]) -> Demands:
-    """`terms(space, k)`; for tables of several kernels, that of each kernel by itself, one after the other."""
+def apart(
+    terms: Callable[[Any, Mapping[str, Any]], Demands], space: Space | Tables, k: Mapping[str, Any]
+) -> Demands:
+    """`terms(space, k)`, demands of candidates as a record of arrays; for tables of several kernels, that of each
+    kernel by itself, one after the other."""
     if isinstance(space, Space):
         return terms(space, k)
     made = [terms(each, resolve(each.kernel, each.arch)) for each in space.spaces]
@@ -325,32 +308,18 @@ def apart(terms: Terms[Demands], space: Space | Tables, k: Mapping[str, Any]) ->
     return type(made[0])(**{name: space.stacked([each[name] for each in every]) for name in every[0]})
 
 
-_PLACES = {
+MODELS = {
     "attention": "attention.ATTENTION", "contraction": "contraction.CONTRACTION", "stream": "stream.STREAM",
     "cpu_contraction": "cpu.CPU_CONTRACTION", "cpu_stream": "cpu.CPU_STREAM", "window": "stream.WINDOW",
     "delayed_sum": "stream.DELAYED_SUM", "gated": "attention.GATED", "matmul_softmax": "attention.MATMUL_SOFTMAX",
 }  # fmt: skip
+"""Where each model is, by the name that declarations give it. A query needs one or two: they are imported then."""
 
 
-class _Models(Mapping[str, Model]):
-    """Models by name. Each is imported on first use, since a query needs one or two."""
-
-    def __getitem__(self, name: str) -> Model:
-        module, model = _PLACES[name].split(".")
-        found: Model = getattr(import_module(f"{__package__}.models.{module}"), model)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return name in _PLACES
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
-
-    def __len__(self) -> int:
-        return len(_PLACES)
-
-
-MODELS: Mapping[str, Model] = _Models()
+def model_named(name: str) -> Model:
+    module, model = MODELS[name].split(".")
+    found: Model = getattr(import_module(f"{__package__}.models.{module}"), model)
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -358,19 +327,29 @@ def model_of(kernel: Kernel) -> Model:
     """The cost model that a declaration names. Raises DeclarationError where the two do not fit."""
     if faults := model_faults(kernel):
         raise DeclarationError(kernel.path, faults)
-    return MODELS[kernel.model]
+    return model_named(kernel.model)
+
+
+def parts_of(kernel: Kernel) -> tuple[Part, ...]:
+    """What a kernel's model reads. The columns of a variant count if the declaration gives one that only they require.
+    """
+    model, given = model_named(kernel.model), {*kernel.tunables, *kernel.derived}
+    own = model.optional and given.intersection(c.name for c in columns(model.optional.columns) if c.required)
+    return (*model.parts, model.optional) if model.optional and own else model.parts
 
 
 def columns_of(kernel: Kernel) -> Mapping[str, Column]:
-    """The columns that a declaration may give, by name."""
-    parts = MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived})
-    return by_name((*(part.columns for part in parts), Shown))
+    """The columns that a declaration may give, by name; if several classes have one, as the first says."""
+    out: dict[str, Column] = {}
+    for schema in (*(part.columns for part in parts_of(kernel)), Shown):
+        for each in columns(schema):
+            out.setdefault(each.name, each)
+    return out
 
 
 def constants_of(kernel: Kernel) -> frozenset[str]:
     """The names of the constants on which a kernel's predicted times depend."""
-    parts = MODELS[kernel.model].in_force({*kernel.tunables, *kernel.derived})
-    return estimate.READS.union(*(part.constants for part in parts))
+    return estimate.READS.union(*(part.constants for part in parts_of(kernel)))
 
 
 def model_faults(kernel: Kernel) -> list[Fault]:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from threading import Lock
 from typing import Any, TypeAlias
@@ -250,9 +250,12 @@ class Catalogue:
         def told(what: str, chosen: Iterable[IntArray]) -> list[FloatArray]:
             rows = list(chosen)
             some = [place for place, own in enumerate(rows) if len(own)]
-            of = [(problems[place], every[place]) for place in some]
-            values = self._computed(passes, what, of, [rows[place] for place in some]) if some else []
-            found = dict(zip(some, values, strict=True))
+            of, wanted = [(problems[place], every[place]) for place in some], [rows[place] for place in some]
+            values = [
+                _computed(one, what, of, [own[slice(*own.searchsorted((start, end)))] - start for own in wanted])
+                for start, end, one in passes
+            ] if some else []  # fmt: skip
+            found = {place: np.concatenate(parts) for place, *parts in zip(some, *values, strict=True)}
             return [found.get(place, np.zeros(0)) for place in range(len(rows))]
 
         bounds = told("bound", (rows if bounded and len(rows) > few else rows[:0] for rows in allowed))
@@ -270,32 +273,6 @@ class Catalogue:
             out.append((rows[fastest], seconds[fastest], len(rows)))
         return out
 
-    def _computed(
-        self, passes: Sequence[Pass], what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]],
-        rows: Sequence[IntArray],
-    ) -> list[FloatArray]:  # fmt: skip
-        """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
-        if len(passes) == 1:
-            return self._of_pass(passes[0][-1], what, asked, rows)
-        every = [
-            self._of_pass(one, what, asked, [each[slice(*each.searchsorted((start, end)))] - start for each in rows])
-            for start, end, one in passes
-        ]
-        return [np.concatenate(values) for values in zip(*every, strict=True)]
-
-    @staticmethod
-    def _of_pass(
-        one: Traced | Fixed, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]
-    ) -> list[FloatArray]:
-        if isinstance(one, Traced) and (code := one.bound if what == "bound" else one.times):
-            leaves = code.each([sizes for _, sizes in asked], rows)
-            return [np.asarray(code.recorded(found)) for found in leaves]
-        return [
-            np.zeros(len(own)) if isinstance(one, Traced) or what == "bound" or not len(own)
-            else price(one.rows(problem, own)).seconds
-            for (problem, _), own in zip(asked, rows, strict=True)
-        ]  # fmt: skip
-
     def parts(self, problem: Problem, rows: IntArray, seconds: FloatArray) -> Iterator[Priced]:
         """These rows as candidates of each kernel that has any."""
         first, numbers, passes = 0, rows.tolist(), vars(self).get("_together", self._apart)
@@ -307,6 +284,20 @@ class Catalogue:
                 traced = (one, own - begin) if isinstance(one, Traced) else None
                 yield Priced(table.rows(problem, own - start), seconds[first:last], None, traced)
             first = last
+
+
+def _computed(
+    one: Traced | Fixed, what: str, asked: Sequence[tuple[Problem, Mapping[str, float]]], rows: Sequence[IntArray]
+) -> list[FloatArray]:
+    """Times of some rows for each problem, or bounds of them, which are 0 where a model has none. [s]"""
+    if isinstance(one, Traced) and (code := one.bound if what == "bound" else one.times):
+        leaves = code.each([sizes for _, sizes in asked], rows)
+        return [np.asarray(code.recorded(found)) for found in leaves]
+    return [
+        np.zeros(len(own)) if isinstance(one, Traced) or what == "bound" or not len(own)
+        else price(one.rows(problem, own)).seconds
+        for (problem, _), own in zip(asked, rows, strict=True)
+    ]  # fmt: skip
 
 
 def _alike(table: Fixed) -> Hashable:
@@ -355,9 +346,7 @@ _LOCK = Lock()
 def roofline_seconds(problem: Problem, arch: Arch) -> float:
     """The roofline's time: the longer of the arithmetic at the fastest unit's rate and the compulsory bytes at the rate
     of DRAM. [s]"""
-    return max(problem.flops / _peak(problem.sizeless, arch), problem.compulsory_bytes / arch.dram_bytes_per_s)
+    peak = max(flops_per_s(problem.sizeless, arch).values())
+    return max(problem.flops / peak, problem.compulsory_bytes / arch.dram_bytes_per_s)
 
 
-@lru_cache(maxsize=256)
-def _peak(problem: Problem, arch: Arch) -> float:
-    return max(flops_per_s(problem, arch).values())

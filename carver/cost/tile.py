@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..arch.descriptor import Arch
+from ..arch.descriptor import Arch, Matrix
 from ..base.types import FloatArray, Record
-from ..kernels.expr import MMA, VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
+from ..kernels.expr import VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
 from .model import column, given, table
 
@@ -66,9 +66,7 @@ class Block(Operands):
         "instructions", "instructions of a copy that is too narrow to be asynchronous; by default as for any copy", None
     )
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
-    products_apart: FloatArray = column(
-        "flag", "the loads of a step do not overlap with its products", 0
-    )
+    products_apart: FloatArray = column("flag", "the loads of a step do not overlap with its products", 0)
     synchronous_copies: FloatArray = column(
         "flag", "a step loads, waits, stores and multiplies, one after the other", 0
     )
@@ -215,18 +213,18 @@ def peak(problem: Problem, arch: Arch, kind: int) -> float:
     return _peaks(problem.sizeless, arch)[kind]
 
 
+def _units(problem: Problem, arch: Arch) -> list[Matrix | None]:
+    """The matrix instruction of each kind; None for vector units, which multiply where there is none."""
+    return [None, warp_matrix_unit(problem, arch), *[matrix_unit(problem, arch)] * 2]
+
+
 @lru_cache(maxsize=256)
 def _peaks(problem: Problem, arch: Arch) -> tuple[float, ...]:
-    return tuple(_peak(problem, arch, kind) for kind in range(4))
-
-
-def _peak(problem: Problem, arch: Arch, kind: int) -> float:
-    unit = None
-    if kind != VECTOR:
-        unit = warp_matrix_unit(problem, arch) if kind == MMA else matrix_unit(problem, arch)
-    if unit is None:
-        return compiled_peak(arch, vector_dtype(problem, arch)) * arch.sustained_clock_hz / arch.clock_hz
-    return unit.flops_per_clk_per_sm * arch.highest_of(unit) / arch.clock_hz
+    vector = compiled_peak(arch, vector_dtype(problem, arch)) * arch.sustained_clock_hz / arch.clock_hz
+    return tuple(
+        unit.flops_per_clk_per_sm * arch.highest_of(unit) / arch.clock_hz if unit else vector
+        for unit in _units(problem, arch)
+    )
 
 
 def products_an_instruction(problem: Problem, arch: Arch) -> float:
@@ -246,8 +244,7 @@ def held_back(problem: Problem, arch: Arch, kind: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _held_back(problem: Problem, arch: Arch) -> tuple[float, ...]:
-    units = [warp_matrix_unit(problem, arch), *[matrix_unit(problem, arch)] * 2]
-    return (1.0, *(arch.highest_of(unit) / arch.sustained_of(unit) if unit else 1.0 for unit in units))
+    return tuple(arch.highest_of(unit) / arch.sustained_of(unit) if unit else 1.0 for unit in _units(problem, arch))
 
 
 def instruction_rows(kind: FloatArray, mma_m: FloatArray | float) -> FloatArray:

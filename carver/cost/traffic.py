@@ -52,9 +52,7 @@ class Traffic(Record, eq=False):
     """Share of the requests to L2 that it serves together with a neighbour's."""
 
 
-def traffic(
-    t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray
-) -> Traffic:
+def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: FloatArray, fill_n: FloatArray) -> Traffic:
     """Bytes to load the operands of each candidate's tile. `fill_m`, `fill_n` are bytes moved over bytes of the tile.
 
         fill     = rows * depth * width * waste   of each operand; rows past the edge count if they are loaded too

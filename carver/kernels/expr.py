@@ -542,17 +542,18 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
     return None
 
 
-def flops_per_s(problem: Problem, arch: Arch) -> dict[str, float]:
+@lru_cache(maxsize=256)
+def flops_per_s(problem: Problem, arch: Arch) -> Mapping[str, float]:
     """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]
 
     At the clock of the datasheet, or the one that the device holds under load where that is higher.
     """
     peaks = {"vector": arch.vector_flops_per_s(vector_dtype(problem, arch))}
     unit = matrix_unit(problem, arch) if problem.contracts else None
-    if unit is None:
-        return peaks
-    above = max(arch.sustained_of(unit) / arch.clock_of(unit), 1.0)
-    return peaks | {"matrix": arch.matrix_flops_per_s(unit.dtype, unit.accumulate) * above}
+    if unit is not None:
+        above = max(arch.sustained_of(unit) / arch.clock_of(unit), 1.0)
+        peaks["matrix"] = arch.matrix_flops_per_s(unit.dtype, unit.accumulate) * above
+    return MappingProxyType(peaks)
 
 
 def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:

@@ -139,9 +139,7 @@ class Attention:
     tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's scores and sums", 0)
     start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
-    products_apart: FloatArray = column(
-        "flag", "the loads of a step do not overlap with its products", 0
-    )
+    products_apart: FloatArray = column("flag", "the loads of a step do not overlap with its products", 0)
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:

@@ -93,6 +93,10 @@ class Step(Record, eq=False):
     other_stores: FloatArray
 
 
+IN_WORK = Step._fields.keys() & Work._fields.keys()
+"""What a step says of `Work`."""
+
+
 def gives(kernel: Kernel, column: str) -> bool:
     """Whether a declaration gives a column, as a tunable or computed from others."""
     return column in kernel.tunables or column in kernel.derived
@@ -472,20 +476,13 @@ def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
     step: Step = apart(one_step, space, k)
     moved = traffic(t, k, step.resident, step.fill_m, step.fill_n)
+    of_step = {name: getattr(step, name) for name in IN_WORK}
+    of_step |= {"resident": step.resident * one, "warps": step.warps * one}
+    of_step |= {} if space.arch.power_limited else {"power_clk": None}
     return Work(
+        **of_step,
         grid=t.grid * one,
-        resident=step.resident * one,
-        warps=step.warps * one,
         steps=t.steps,
-        ahead=step.ahead,
-        exposed=step.exposed,
-        products_apart=step.products_apart,
-        math_clk=step.math_clk,
-        power_clk=step.power_clk if space.arch.power_limited else None,
-        chain_clk=step.chain_clk,
-        chain_overlap=step.chain_overlap,
-        smem_clk=step.smem_clk,
-        issue_clk=step.issue_clk,
         fill_bytes=moved.fill_bytes + step.spill_bytes,
         l2_bytes=moved.l2_bytes + step.spill_bytes,
         l2_read_bytes=moved.distinct_bytes,
@@ -493,19 +490,10 @@ def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
         dram_bytes=moved.dram_bytes,
         l3_bytes=moved.l3_bytes,
         store_bytes=stored_bytes(t),
-        store_clk=step.store_clk,
-        store_chain_clk=step.store_chain_clk,
-        next_tile=step.next_tile,
-        other_stores=step.other_stores,
         launch_s=k["cluster_s"] * (t.cluster > 1),
         reduction_s=reduction(t, k) + copying(t, k),
-        slowdown=step.slowdown,
-        scattered=step.scattered,
         alternates=alternates(space.kernel),
         body_overlap=body_overlap(space.kernel, k),
-        apart_clk=step.apart_clk,
-        wait_clk=step.wait_clk,
-        start_loads=step.start_loads,
         facts={
             "dram_bytes": moved.read_bytes + t.b * t.m * t.n * t.out_bytes,
             "compulsory_bytes": moved.compulsory_bytes + t.b * t.m * t.n * t.out_bytes,

@@ -213,7 +213,5 @@ def cpu_stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     )
 
 
-CPU_CONTRACTION = Model(
-    cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),), variant=lambda kernel, _: kernel
-)
+CPU_CONTRACTION = Model(cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),), variant=lambda kernel, _: kernel)
 CPU_STREAM = Model(cpu_stream, (Part(CpuStream, STREAM_READS),), variant=lambda kernel, _: kernel)
