@@ -4,8 +4,8 @@
 
 and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
-Columns are those of the models' dataclasses, constants those of `cost/model.py`, names in scope those that
-`templates/names.toml` describes, what a compiler decides the formulas in `templates/common/compilers/`.
+Columns are those of the models' dataclasses, constants those of `templates/constants.toml`, names in scope those
+that `templates/names.toml` describes, what a compiler decides the formulas in `templates/common/compilers/`.
 """
 
 from __future__ import annotations

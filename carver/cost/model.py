@@ -5,9 +5,9 @@ The columns of a model are the fields of a `table`: `column` is one that a decla
 tunable of that name, and `given` one that the problem and the device give, and that a schedule may replace. The same
 class defines which keys a [schedule] may and must have.
 
-A prior is used for a kernel that nobody measured. A kernel's declaration overrides it under `[constants]` with
-values fitted to measurements (its `[fitted]` table says which, when and how). A device's descriptor overrides both
-with values measured on that device.
+A prior (`templates/constants.toml`) is used for a kernel that nobody measured. A declaration overrides it under its
+`[constants]` with values fitted to measurements (`[fitted]` says which, when and how). A descriptor of a device
+overrides both with values measured there.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
+from ..base.folders import folder
+from ..base.given import text_of, toml_of
 from ..base.types import FloatArray, FrozenDict, Record
 from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables
@@ -144,103 +146,9 @@ class Constant(Record):
     meaning: str
 
 
-CONSTANTS = {
-    # efficiencies: the share of a datasheet rate that kernels reach
-    "math_efficiency": Constant(0.99, 0.70, 1.0, "share of the peak arithmetic rate that a full pipe sustains"),
-    "dram_efficiency": Constant(0.88, 0.70, 0.97, "share of the DRAM pin bandwidth that streaming reaches"),
-    "dram_run_bytes": Constant(16.0, 0.5, 128.0, "bytes that DRAM could move in the time to open a page for a run"),
-    "dram_burst": Constant(
-        0.0, 0.0, 0.2, "idle time of DRAM over its busy time, per KiB that each warp requests at once"
-    ),
-    "l2_efficiency": Constant(1.0, 0.4, 1.5, "reachable share of the descriptor's L2 bandwidth, itself an estimate"),
-    "l2_merge": Constant(0.8, 0.0, 1.0, "share of the common reads of neighbouring SMs that L2 serves once for all"),
-    "smem_efficiency": Constant(0.95, 0.7, 1.0, "reachable share of the shared-memory port's rate"),
-    "l2_usable": Constant(0.6, 0.3, 1.0, "share of L2 for data that a wave reuses, where two halves hold a line twice"),
-    # latencies under load, as multiples of the descriptor's unloaded latencies
-    "dram_latency_load": Constant(3.6, 1.5, 6.0, "DRAM latency seen in a busy pipeline over the unloaded one"),
-    "l2_latency_load": Constant(2.8, 1.0, 5.0, "L2 latency seen in a busy pipeline over the unloaded one"),
-    "pipeline_overlap": Constant(3.8, 1.2, 8.0, "exponent that joins throughput and uncovered latency of a step"),
-    "dram_overlap": Constant(4.0, 1.2, 16.0, "exponent that joins the times of the SMs and of DRAM"),
-    "chain_overlap": Constant(8.0, 1.0, 16.0, "exponent that joins a block's own chain and the shared math pipe"),
-    "chain_latency": Constant(0.55, 0.1, 1.5, "share of a step's chain that adds to the latency to be hidden"),
-    # clocks
-    "block_start_clk": Constant(500.0, 100.0, 2000.0, "time from the launch of a block to its first load"),
-    "block_dispatch_clk": Constant(155.0, 20.0, 400.0, "time between the launches of two blocks on one SM"),
-    "warp_start_clk": Constant(24.0, 1.0, 100.0, "time between the starts of two warps on one SM"),
-    "step_sync_clk": Constant(85.0, 1.0, 400.0, "barrier of a step, which nothing overlaps"),
-    "step_chain_clk": Constant(
-        33.0, 10.0, 400.0, "fixed part of a block's dependent chain in a step: about an ldmatrix"
-    ),
-    "group_chain_clk": Constant(150.0, 10.0, 600.0, "the same, where a group of warps issues wgmma and waits for it"),
-    "serial_clk": Constant(170.0, 10.0, 600.0, "extra time of a step whose wgmmas wait for each other"),
-    "row_scalar_clk": Constant(
-        1.0, 0.1, 8.0, "time of the load port for a scalar that a step loads from a separate row"
-    ),
-    # instructions of a warp
-    "step_instr": Constant(65.0, 2.0, 200.0, "bookkeeping per warp and step"),
-    "copy_instr": Constant(20.0, 1.0, 80.0, "per global-to-shared copy of a thread, with address and predicate"),
-    "copy_b_weight": Constant(1.0, 0.5, 2.0, "cost of a copy of the second operand over that of the first"),
-    "fragment_instr": Constant(1.05, 0.3, 10.0, "per 512 bytes that a warp reads from shared memory"),
-    "convert_instr": Constant(6.0, 0.1, 20.0, "per element that is converted before it is multiplied"),
-    "access_instr": Constant(4.0, 1.0, 40.0, "per load or store of a thread outside a copy pipeline, with its address"),
-    "element_instr": Constant(
-        1.0, 0.1, 8.0, "per element of a streaming kernel besides its arithmetic: conversion, predicate"
-    ),
-    "dependent_issue_clk": Constant(
-        3.0, 1.0, 8.0, "time between instructions of a warp that is alone on its scheduler"
-    ),
-    "store_instr": Constant(13.0, 0.5, 40.0, "per accumulator that a thread stores"),
-    "store_chain": Constant(
-        0.5, 0.01, 8.0, "part of the epilogue's instructions that runs at the rate of a single warp"
-    ),
-    "block_overlap": Constant(
-        0.5, 0.0, 1.5, "after the first wave, starts and epilogues count by resident blocks ^ -this"
-    ),
-    "tail": Constant(0.98, 0.8, 1.2, "weight of the last, partly filled wave"),
-    "spill_penalty": Constant(
-        0.02, 0.0, 0.2, "slowdown of a CPU's loop per vector that does not fit into its registers"
-    ),
-    "spill_rounds": Constant(2.0, 0.5, 8.0, "number of times per step that a spilled register is stored and loaded"),
-    # model of thread tiles: each thread reads its own operands
-    "vector_efficiency": Constant(
-        1.0, 0.7, 1.0, "reachable share of the peak rate for a loop of products on vector units"
-    ),
-    "unroll_instr": Constant(4.0, 0.5, 40.0, "loop and address instructions between two unrolled runs of products"),
-    "read_merge": Constant(1.7, 1.0, 2.0, "reads of one address by neighbouring lanes that one pass serves"),
-    "read_latency_clk": Constant(20.0, 2.0, 60.0, "latency of shared memory that a warp sees in each product"),
-    # model `window`: loop bodies unrolled over a filter
-    "port_overlap": Constant(
-        2.0, 1.0, 8.0, "exponent that joins the arithmetic of a loop body and the loads that feed it"
-    ),
-    "line_lookup_clk": Constant(1.0, 0.5, 4.0, "time of L1 to look up one line of a load"),
-    "address_weight": Constant(1.0, 0.0, 4.0, "weight of the address instructions that a declaration states"),
-    "guard_instr": Constant(2.0, 0.0, 12.0, "instructions to test a load against the border"),
-    "guarded_copy": Constant(1.3, 1.0, 6.0, "cost of a copy into shared memory with a border test, over one without"),
-    "copy_waits": Constant(
-        0.3, 0.0, 1.5, "share of the load latencies of a copy into shared memory that is not hidden"
-    ),
-    "unaliased_copy": Constant(0.9, 0.1, 1.0, "what is left of that share where loads may overtake earlier stores"),
-    "load_waits": Constant(
-        1.0, 0.0, 20.0, "load latencies that are not hidden in a body or product that reads through L1"
-    ),
-    "spill_traffic": Constant(1.0, 0.1, 4.0, "share of the spilled bytes that leaves L1"),
-    # model `delayed_sum`: one channel of one output per step
-    "narrow_load": Constant(1.5, 1.0, 4.0, "L1 time of a load narrower than a register, over that of a register"),
-    "channel_instr": Constant(9.0, 4.0, 30.0, "instructions of a warp per channel"),
-    "warp_spread": Constant(0.01, 0.0, 0.05, "standard deviation of the run times of a block's warps, over their mean"),
-    "channel_unroll": Constant(4.0, 1.0, 16.0, "channels whose loads are in flight together"),
-    # seconds
-    "launch_s": Constant(4.0e-6, 1e-6, 8e-6, "time of an empty kernel between two events"),
-    "cluster_s": Constant(
-        1e-6, 1e-7, 4e-6, "additional time of a launch in clusters: they start together, wait, and read of each other"
-    ),
-    "split_s": Constant(3.8e-6, 5e-7, 8e-6, "time of the second kernel that adds up split-K results"),
-    "split_each_s": Constant(1.2e-7, 1e-8, 6e-7, "additional time per partial result"),
-    "atomic_share": Constant(0.02, 0.004, 0.5, "rate of compare-and-swap additions over the rate of L2"),
-    "hot_steps": Constant(
-        24.0, 2.0, 200.0, "number of steps over which blocks that share a row of an operand are spread"
-    ),
-}
+_FILE = folder("templates") / "constants.toml"
+CONSTANTS = {name: Constant(*said) for name, said in toml_of(text_of(_FILE, KernelError), _FILE, KernelError).items()}
+"""By name, as the file has them."""
 
 
 @lru_cache(maxsize=256)

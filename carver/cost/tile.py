@@ -50,71 +50,38 @@ class Block(Operands):
     smem_bytes: FloatArray = column("bytes", "shared memory of a block")
     registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill")
     ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use")
-    product_copies: FloatArray = column(
-        "warps", "number of warps that repeat the same products, where the tile is too small for all warps", 1
-    )
+    product_copies: FloatArray = column("warps", "warps that repeat the same products, where a tile is too small", 1)
     threads: FloatArray | None = column("threads", "threads per block; by default those of all warps", None)
     copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
     copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
     resident_most: FloatArray | None = column("blocks", "for a persistent grid: largest number of blocks per SM", None)
     copy_warps: FloatArray = column("warps", "additional warps that only copy", 0)
-    next_tile: FloatArray = column(
-        "flag", "for a persistent grid: loads of the next tile start before the current one ends", 0
-    )
+    next_tile: FloatArray = column("flag", "persistent grid: loads of the next tile start before this one ends", 0)
     other_stores: FloatArray = column("flag", "for a persistent grid: some warps store while others multiply", 0)
-    single_copy_instr: FloatArray | None = column(
-        "instructions", "instructions of a copy that is too narrow to be asynchronous; by default as for any copy", None
-    )
+    single_copy_instr: FloatArray | None = column("instructions", "of a copy that cannot be asynchronous", None)
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
     products_apart: FloatArray = column("flag", "the loads of a step do not overlap with its products", 0)
-    synchronous_copies: FloatArray = column(
-        "flag", "a step loads, waits, stores and multiplies, one after the other", 0
-    )
+    synchronous_copies: FloatArray = column("flag", "a step loads, waits, stores and multiplies, in turn", 0)
     scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
     scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
     singles_a: FloatArray = column("", "number of times that each element of the first operand is copied one by one", 0)
-    singles_b: FloatArray = column(
-        "", "number of times that each element of the second operand is copied one by one", 0
-    )
-    single_conflicts_a: FloatArray = column(
-        "", "passes of the shared-memory port when a warp copies such elements of the first operand", 1
-    )
-    single_conflicts_b: FloatArray = column(
-        "", "passes of the shared-memory port when a warp copies such elements of the second operand", 1
-    )
+    singles_b: FloatArray = column("", "number of times that each element of the second is copied one by one", 0)
+    single_conflicts_a: FloatArray = column("", "passes of the port to copy such elements of a warp, first operand", 1)
+    single_conflicts_b: FloatArray = column("", "passes of the port to copy such elements of a warp, second operand", 1)
     converted_b: FloatArray = column("flag", "the second operand is converted into a separate buffer", 0)
-    unpack_instr: FloatArray | None = column(
-        "instructions",
-        "instructions to unpack an element of the second operand, with its loads if it is not copied; by default "
-        "`convert_instr`",
-        None,
-    )
-    fragment_conflicts: FloatArray | None = column(
-        "", "passes of the port for reads of matrix operands, where they alternate with the products", None
-    )
+    unpack_instr: FloatArray | None = column("instructions", "to unpack an element of B; else `convert_instr`", None)
+    fragment_conflicts: FloatArray | None = column("", "passes of operand reads that alternate with products", None)
     lane_reads_a: FloatArray = column("reads", "on vector units: reads of the first operand per lane and step", 0)
     lane_reads_b: FloatArray = column("reads", "on vector units: reads of the second operand per lane and step", 0)
     lane_read_a_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the first operand", 16)
     lane_read_b_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the second operand", 16)
-    lane_passes_a: FloatArray = column(
-        "", "passes of the port for such a read of a warp, where lanes want the same banks; first operand", 1
-    )
-    lane_passes_b: FloatArray = column(
-        "", "passes of the port for such a read of a warp, where lanes want the same banks; second operand", 1
-    )
+    lane_passes_a: FloatArray = column("", "passes of such a read of a warp, if lanes want one bank; first operand", 1)
+    lane_passes_b: FloatArray = column("", "passes of such a read of a warp, if lanes want one bank; second one", 1)
     tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's sums", 0)
-    warp_instr: FloatArray = column(
-        "instructions",
-        "instructions per warp and step besides products, counted in a compiler's output; 0: by the constants",
-        0,
-    )
+    warp_instr: FloatArray = column("instructions", "per warp and step besides products; 0: by the constants", 0)
     serialized: FloatArray = column("flag", "each wgmma waits for the previous one", 0)
-    after_instr: FloatArray = column(
-        "instructions", "instructions per thread on the sums of a step, after its products", 0
-    )
-    after_converts: FloatArray = column(
-        "sums", "sums per thread that are converted from integer to float before that", 0
-    )
+    after_instr: FloatArray = column("instructions", "per thread on the sums of a step, after its products", 0)
+    after_converts: FloatArray = column("sums", "per thread that are converted from integer to float before that", 0)
     start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
     row_scalars: FloatArray = column("elements", "further elements that a step loads, each from a different row", 0)
     store_run_bytes: FloatArray | None = column("bytes", "contiguous bytes of a store; by default a sector", None)
@@ -140,14 +107,8 @@ class Extent(Operands):
     a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 for windows")
     b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
     split: FloatArray = column("", "parts of the reduction", 1)
-    cluster: FloatArray = column(
-        "blocks", "blocks of a cluster, one below the other; they read the second operand from L2 once", 1
-    )
-    row_tiles: FloatArray | None = column(
-        "tiles",
-        "number of tiles along the rows, over the whole batch, if its matrices have different numbers of rows",
-        None,
-    )
+    cluster: FloatArray = column("blocks", "blocks of a cluster, one below the other, which read B once", 1)
+    row_tiles: FloatArray | None = column("tiles", "rows of tiles of the batch, if its matrices differ", None)
 
     @cached_property
     def grid_m(self) -> FloatArray:
@@ -328,23 +289,13 @@ class ThreadTile:
     vector_n: FloatArray = column("elements", "elements per read of the second operand")
     fetch_m: FloatArray = column("threads", "threads that fetch one row of the first operand, if it is staged")
     fetch_n: FloatArray = column("threads", "threads that fetch one row of the second operand, if it is staged")
-    interleaved_m: FloatArray = column(
-        "flag", "along m, a thread's vectors alternate with those of the other threads", 0
-    )
-    interleaved_n: FloatArray = column(
-        "flag", "along n, a thread's vectors alternate with those of the other threads", 0
-    )
+    interleaved_m: FloatArray = column("flag", "along m, a thread's vectors alternate with those of other threads", 0)
+    interleaved_n: FloatArray = column("flag", "along n, a thread's vectors alternate with those of other threads", 0)
     staged_m: FloatArray = column("flag", "the first operand is staged in shared memory", 1)
     staged_n: FloatArray = column("flag", "the second operand is staged in shared memory", 1)
-    pad_m: FloatArray = column(
-        "bytes", "padding of rows in shared memory that are written transposed, first operand", 0
-    )
-    pad_n: FloatArray = column(
-        "bytes", "padding of rows in shared memory that are written transposed, second operand", 0
-    )
-    staged_bytes: FloatArray | None = column(
-        "bytes", "size of an element in shared memory; by default as in the operand", None
-    )
+    pad_m: FloatArray = column("bytes", "padding of rows in shared memory, if written transposed, first operand", 0)
+    pad_n: FloatArray = column("bytes", "padding of rows in shared memory, if written transposed, second operand", 0)
+    staged_bytes: FloatArray | None = column("bytes", "an element in shared memory; by default as in the operand", None)
     unroll: FloatArray = column("", "unroll factor: products between two tests of the inner loop", 1)
     prefetched: FloatArray = column("flag", "loads of the next step are issued before the products of this one", 1)
     shared_k: FloatArray = column("threads", "threads that hold the same sums and divide the products of a step", 1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, NoCandidates
+from ..base.given import as_json
 from ..base.table import Column, titled, words
 from ..problem.problem import Problem
 from .declared import declared_in
@@ -48,12 +49,7 @@ class Comparison:
     @property
     def measures(self) -> dict[str, tuple[float, float]]:
         """Numbers of both that may explain a change, by name with its unit."""
-        return {
-            name: (of_before, of_after)
-            for (name, of_before), of_after in zip(
-                _measures(self.before).items(), _measures(self.after).values(), strict=True
-            )
-        }
+        return _pairs(_measures(self.before), _measures(self.after))
 
     @property
     def terms_ms(self) -> dict[str, tuple[float, float]]:
@@ -101,14 +97,9 @@ class Comparison:
 
 def compare(before: Sequence[Hint], after: Sequence[Hint]) -> Comparison:
     """Two rankings of one kernel on one device, best first."""
-    times: list[dict[str, tuple[Mapping[str, Any], float]]] = [
-        {words(hint.config): (hint.config, hint.predicted_ms) for hint in hints} for hints in (before, after)
-    ]
-    rows = []
-    for key in dict.fromkeys([*times[0], *times[1]]):
-        old, new = (side.get(key) for side in times)
-        config = (old or new or ({}, 0.0))[0]
-        rows.append((config, old[1] if old else None, new[1] if new else None))
+    old, new = ({words(hint.config): hint.predicted_ms for hint in hints} for hints in (before, after))
+    configs = {words(hint.config): hint.config for hint in (*after, *before)}
+    rows = [(configs[key], old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
     return Comparison(before[0].arch.name, before[0], after[0], tuple(rows))
 
 
@@ -209,13 +200,9 @@ class Fleet:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        one = self.one
+        one = None if self.one is None else {**as_json(self.one), "mean_loss": self.one.mean}
         return {
-            "hints": [hint.to_dict() for hint in self.best], "left_out": dict(self.left_out),
-            "one_for_all": None if one is None else {
-                "backend": one.backend, "config": dict(one.config), "times_ms": dict(one.times_ms),
-                "losses": dict(one.losses), "mean_loss": one.mean,
-            },
+            "hints": [hint.to_dict() for hint in self.best], "left_out": dict(self.left_out), "one_for_all": one,
         }  # fmt: skip
 
 

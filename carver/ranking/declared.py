@@ -32,7 +32,7 @@ from .hint import Columns, Hint, Launch, NoRasterization, Rasterization2DColumn,
 from .ranking import Ranking
 
 if TYPE_CHECKING:
-    from .profile import Given, Part
+    from .profile import Part
 
 COVERAGE = 0.8
 """Share of measured times that a band is meant to contain."""
@@ -211,20 +211,12 @@ class Declared(Record, eq=False):
         return [out[place] for place in range(len(rows))]
 
     def learnable(self, rows: Sequence[int]) -> list[Part]:
-        from ..cost.learn import predict
-        from .profile import Part, described, started
+        from .profile import described
 
-        out = []
-        for part, places, those in self.by_part(rows):
-            space, chosen = part.space, part.space.where(those)
-            names = [name for name in CONSTANTS if name in constants_of(space.kernel)]
-            constants = resolve(space.kernel, space.arch)
-            out.append(Part.made(
-                [rows[place] for place in places], space.kernel.name, started(constants),
-                [space.config(row) for row in those], described(self.subject), partial(predict, chosen), names,
-                constants,
-            ))  # fmt: skip
-        return out
+        return [
+            _learnable([rows[place] for place in places], [part.space.where(those)], described(self.subject))
+            for part, places, those in self.by_part(rows)
+        ]
 
 
 def make_hints(
@@ -421,15 +413,6 @@ def _grids(space: Space, col: Column, tiles: list[float], split: list[int]) -> l
     return list(zip(x, y, z, strict=True))
 
 
-def recalled(ranking: Ranking, profile: Given | None) -> Ranking:
-    """The ranking with what an earlier profile says, if one is given."""
-    if profile is None:
-        return ranking
-    from .surrogate import with_profile
-
-    return with_profile(ranking, profile)
-
-
 def declared_in(ranking: Ranking) -> Declared:
     """The candidates of a ranking of a declared operator. Raises ConfigError for one of something else."""
     if isinstance(ranking.table, Declared):
@@ -518,42 +501,42 @@ class Layered(Record, eq=False):
 
     def learnable(self, rows: Sequence[int]) -> list[Part]:
         """Constants of one name move together in all operators."""
-        chosen = self.rows[:, list(rows)]
-        owners = [table.owner(own) for table, own in zip(self.tables.values(), chosen, strict=True)]
-        by_kernels: dict[tuple[int, ...], list[int]] = {}
-        for place, owner in enumerate(zip(*owners, strict=True)):
-            by_kernels.setdefault(tuple(map(int, owner)), []).append(place)
-        return [self._part([rows[place] for place in places], owner) for owner, places in by_kernels.items()]
+        from .profile import described
 
-    def _part(self, rows: Sequence[int], owner: Sequence[int]) -> Part:
-        from ..cost.learn import predict
-        from .profile import Part, described, started
-
-        tables = list(self.tables.values())
-        spaces = [
-            table.parts[number].space.where(own[list(rows)] - table.starts[number])
-            for table, own, number in zip(tables, self.rows, owner, strict=True)
-        ]
-        first = spaces[0].kernel
-        constants = resolve(first, self.arch)
-        others = [resolve(space.kernel, self.arch) for space in spaces]
-
-        def seconds(k: Mapping[str, float]) -> FloatArray:
-            each = [
-                predict(space, {**own, **{name: k[name] for name in own if name in k}})
-                for space, own in zip(spaces, others, strict=True)
-            ]
-            out: FloatArray = np.sum(each, axis=0)
-            return out
-
-        names = [name for name in CONSTANTS if name in constants_of(first)]
-        configs = [
-            {f"{layer} {key}": n for layer, hint in zip(self.tables, each, strict=True) for key, n in hint.items()}
-            for each in zip(*([space.config(i) for i in range(len(rows))] for space in spaces), strict=True)
-        ]
+        tables, chosen = list(self.tables.values()), self.rows[:, list(rows)]
         sizes = {f"{name} {k}": v for name, table in self.tables.items() for k, v in described(table.subject).items()}
         kind = " and ".join(str(sizes.pop(f"{name} kind")) for name in self.tables)
-        kernels = " and ".join(dict.fromkeys(space.kernel.name for space in spaces))
-        return Part.made(
-            rows, kernels, started(constants), configs, {**sizes, "kind": kind}, seconds, names, constants
-        )
+        owners = zip(*(table.owner(own).tolist() for table, own in zip(tables, chosen, strict=True)), strict=True)
+        by_kernels: dict[tuple[int, ...], list[int]] = {}
+        for place, owner in enumerate(owners):
+            by_kernels.setdefault(owner, []).append(place)
+        return [
+            _learnable([rows[place] for place in places], [
+                table.parts[number].space.where(own[places] - table.starts[number])
+                for table, own, number in zip(tables, chosen, owner, strict=True)
+            ], {**sizes, "kind": kind}, [*self.tables])
+            for owner, places in by_kernels.items()
+        ]  # fmt: skip
+
+
+def _learnable(
+    rows: Sequence[int], spaces: Sequence[Space], problem: Mapping[str, Any], layers: Sequence[str] = ()
+) -> Part:
+    """What learning needs of some rows: their candidates of each operator, of several the name too."""
+    from ..cost.learn import predict
+    from .profile import Part, started
+
+    kernel = spaces[0].kernel
+    names, constants = [name for name in CONSTANTS if name in constants_of(kernel)], resolve(kernel, spaces[0].arch)
+
+    def seconds(k: Mapping[str, float]) -> FloatArray:
+        out: FloatArray = np.sum([predict(space, k) for space in spaces], axis=0)
+        return out
+
+    each = zip(*([space.config(i) for i in range(len(rows))] for space in spaces), strict=True)
+    configs = [config for (config,) in each] if not layers else [
+        {f"{layer} {key}": n for layer, config in zip(layers, row, strict=True) for key, n in config.items()}
+        for row in each
+    ]  # fmt: skip
+    kernels = " and ".join(dict.fromkeys(space.kernel.name for space in spaces))
+    return Part.made(rows, kernels, started(constants), configs, problem, seconds, names, constants)

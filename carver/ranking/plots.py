@@ -362,9 +362,8 @@ def _row(cells: Iterable[str], widths: Sequence[int]) -> str:
 
 
 def _heading(ranking: Ranking) -> str:
-    if isinstance(ranking.table, Layered):
-        return str(ranking.subject)
-    return f"{ranking.subject}\n{ranking.arch.title}, backend {ranking.backend}"
+    on = f"\n{ranking.arch.title}, backend {ranking.backend}"
+    return f"{ranking.subject}{'' if isinstance(ranking.table, Layered) else on}"
 
 
 def save(path: Path, drawn: Axes | Figure) -> None:
@@ -513,7 +512,10 @@ def document(ranking: Ranking, explained: int = EXPLAINED) -> dict[str, Any]:
         "backend": ranking.backend, "hints": hints, "rejected": dict(ranking.rejected),
         "reasons": {str(place): why for place, why in ranking.reasons.items()},
         "roofline": {"flops_per_s": peak, "dram_bytes_per_s": arch.dram_bytes_per_s},
-        "provenance": provenance(arch, ranking.notes),
+        "provenance": [
+            *ranking.notes, f"{arch.title}; constants: {arch.provenance}",
+            f"predicted by carver {__version__}, not measured",
+        ],
     }  # fmt: skip
 
 
@@ -532,6 +534,3 @@ def occupancy_curves(arch: Arch, warps: float, smem_bytes: float, registers: flo
     return {"limits": blocks_by_limit(arch, warps, smem_bytes, registers), "curves": curves}
 
 
-def provenance(arch: Arch, lines: Sequence[str] = ()) -> list[str]:
-    """Where the numbers come from, for the foot of a page."""
-    return [*lines, f"{arch.title}; constants: {arch.provenance}", f"predicted by carver {__version__}, not measured"]

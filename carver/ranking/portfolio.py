@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import fill
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,10 @@ WORTH_A_CHANGE = 0.001
 """Mean loss that each further bucket of a table must save."""
 
 
+Candidate: TypeAlias = tuple[str, Mapping[str, int]]
+"""A kernel's name and a configuration of it."""
+
+
 @dataclass(frozen=True)
 class Bucket:
     """Sizes up to `upto`, and above the bucket before, use configuration number `config` of the portfolio."""
@@ -59,8 +63,7 @@ class Portfolio:
     arch: Arch
     backend: str
     axis: str
-    configs: tuple[tuple[str, Mapping[str, int]], ...]
-    """Pairs (kernel, configuration)."""
+    configs: tuple[Candidate, ...]
     table: tuple[Bucket, ...]
     loss: float
     worst: float
@@ -80,13 +83,15 @@ class Portfolio:
 
     def hints(self) -> Ranking:
         """The configurations as a ranking for the largest size, which every exporter accepts."""
-        largest = max(b.upto for b in self.table)
-        every = [_hint(self, place, largest) for place in range(len(self))]
-        return rank(at(self.problem, self.axis, largest), self.arch, every, self.backend)
+        return self._ranked(self.configs, max(b.upto for b in self.table))
 
     def hint(self, size: int) -> Hint:
         """The hint of the configuration for a size, with the time predicted for that size."""
-        return _hint(self, self.place(size), size)
+        return self._ranked([self.configs[self.place(size)]], size)[0]
+
+    def _ranked(self, some: Sequence[Candidate], size: int) -> Ranking:
+        configs = [{"kernel": name, **config} for name, config in some]
+        return rank(at(self.problem, self.axis, size), self.arch, configs, self.backend)
 
     def measured(self, timings: Iterable[Any]) -> dict[int, float]:
         """Measured loss by size: the time of the table's pick over the best measured time, minus 1.
@@ -95,24 +100,17 @@ class Portfolio:
         problem at some size, on this device and backend, count. A size where the pick was not measured is left out; if
         that is so for all sizes, ConfigError is raised.
         """
-        rows: dict[int, list[tuple[Mapping[str, int], float]]] = {}
-        for timing in timings:
-            known = timing if isinstance(timing, tuple) else self._timing(timing)
-            if known is not None:
-                size, config, seconds = known
-                if not is_number(seconds) or not seconds > 0:
-                    raise ConfigError(f"a measured time is above 0 s, got {shown(seconds)} for size {size}")
-                rows.setdefault(int(size), []).append((dict(config), float(seconds)))
-        out = {}
-        for size, found in sorted(rows.items()):
-            picked = [s for config, s in found if config == dict(self[size])]
-            if picked:
-                out[size] = min(picked) / min(s for _, s in found) - 1
-        if not out:
-            if not rows:
-                raise ConfigError("no size of this problem was measured with this backend and device; see carver bench")
+        rows: dict[int, list[tuple[bool, float]]] = {}
+        for size, config, seconds in filter(None, (t if isinstance(t, tuple) else self._timing(t) for t in timings)):
+            if not is_number(seconds) or not seconds > 0:
+                raise ConfigError(f"a measured time is above 0 s, got {shown(seconds)} for size {size}")
+            rows.setdefault(int(size), []).append((dict(config) == dict(self[size]), float(seconds)))
+        picked = {size: [s for own, s in found if own] for size, found in sorted(rows.items())}
+        if not rows:
+            raise ConfigError("no size of this problem was measured with this backend and device; see carver bench")
+        if not any(picked.values()):
             raise ConfigError(f"none of the {len(rows)} measured sizes has a timing of what the portfolio picks there")
-        return out
+        return {size: min(own) / min(s for _, s in rows[size]) - 1 for size, own in picked.items() if own}
 
     def _timing(self, m: Any) -> tuple[int, Mapping[str, int], float] | None:
         if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
@@ -212,10 +210,6 @@ def portfolio(
     return replace(found, loss=means[0], worst=float(np.expm1(picked.max())), single_loss=means[1])
 
 
-Candidate = tuple[str, Mapping[str, int]]
-"""A kernel's name and a configuration of it."""
-
-
 def _axis(problem: Problem, name: str) -> str:
     """The axis with this name, in any case. If both masked axes have one size, the name of either means both."""
     sizes, words, mask = problem.sizes, problem.operator_file.axes, problem.operator_file.mask
@@ -302,42 +296,34 @@ def _times(
 
 
 def _cover(loss: FloatArray, weights: FloatArray, k: int) -> list[int]:
-    """`k` rows that minimise the mean over columns of the least entry: greedy from each of several starts, then
-    exchanges.
+    """`k` rows that minimise the mean over columns of the least entry: from each of several starts rows are added, and
+    then exchanged, one at a time as long as that lowers the mean.
 
-    Greedy from a single start first picks a compromise that a good set does not contain, and exchanges do not always
-    remove it.
+    From a single start the first that is added is a compromise that a good set does not contain, and exchanges do not
+    always remove it.
     """
     starts = np.argsort(loss @ weights, kind="stable")[:STARTS].tolist()
     starts += [int(np.argmin(column)) for column in loss.T]
-    found = [_exchange(loss, weights, _greedy(loss, weights, k, first)) for first in dict.fromkeys(starts)]
-    return min(found, key=lambda order: float(np.min(loss[order], axis=0) @ weights))
 
+    def covered(order: list[int]) -> FloatArray:
+        out: FloatArray = np.min(loss[order], axis=0) if order else np.full(loss.shape[1], np.log(NEVER))
+        return out
 
-def _greedy(loss: FloatArray, weights: FloatArray, k: int, first: int) -> list[int]:
-    """Add rows one at a time, each time the one that lowers the mean most."""
-    order = [first]
-    covered = loss[first]
-    while len(order) < min(k, len(loss)):
-        order.append(int(np.argmin(np.minimum(loss, covered) @ weights)))
-        covered = np.minimum(covered, loss[order[-1]])
-    return order
+    def from_start(first: int) -> list[int]:
+        order, improved = [first], True
+        while len(order) < min(k, len(loss)):
+            order.append(int(np.argmin(np.minimum(loss, covered(order)) @ weights)))
+        best = float(covered(order) @ weights)
+        while improved:
+            improved = False
+            for i in range(len(order)):
+                means = np.minimum(loss, covered(order[:i] + order[i + 1 :])) @ weights
+                new = int(np.argmin(means))
+                if means[new] < best - 1e-12:
+                    order[i], best, improved = new, float(means[new]), True
+        return order
 
-
-def _exchange(loss: FloatArray, weights: FloatArray, order: list[int]) -> list[int]:
-    """Exchange one configuration at a time for another, as long as that lowers the mean."""
-    best = float(np.min(loss[order], axis=0) @ weights)
-    improved = True
-    while improved:
-        improved = False
-        for i in range(len(order)):
-            rest = [loss[j] for j in order[:i] + order[i + 1 :]]
-            covered = np.min(rest, axis=0) if rest else np.full(loss.shape[1], np.log(NEVER))
-            means = np.minimum(loss, covered) @ weights
-            new = int(np.argmin(means))
-            if means[new] < best - 1e-12:
-                order[i], best, improved = new, float(means[new]), True
-    return order
+    return min(map(from_start, dict.fromkeys(starts)), key=lambda order: float(covered(order) @ weights))
 
 
 def _table(sizes: Sequence[int], loss: FloatArray, weights: FloatArray) -> tuple[Bucket, ...]:
@@ -378,8 +364,3 @@ def _steps(low: int, high: int) -> list[int]:
     """About 16 sizes between `low` and `high`: multiples of a power of two, since tiles end there."""
     step = 1 << max(0, ((high - low) // 16).bit_length())
     return list(range((low // step + 1) * step, high, step))
-
-
-def _hint(found: Portfolio, place: int, size: int) -> Hint:
-    problem, (name, config) = at(found.problem, found.axis, size), found.configs[place]
-    return rank(problem, found.arch, [{"kernel": name, **config}], found.backend)[0]

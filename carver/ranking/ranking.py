@@ -3,9 +3,9 @@ the model does not tell them apart: by a stated order.
 
 A front end gives `Candidates`: rows, each a candidate with its predicted time. A ranking is an order of their row
 numbers, with the reasons why other candidates are missing. Everything else is the same for all front ends: slices,
-tables, plots, exports, explanations and learning. Front ends are `carver.ranking.declared` (declared operators),
-`carver.ranking.kernel` (compiled kernels: whoever has `Facts` calls its `rank_facts`) and `carver.ranking.declared`
-(several operators, with a configuration for all or for each)."""
+tables, plots, exports, explanations and learning. Front ends are `carver.ranking.declared` (declared operators, also
+several of them with a configuration for all or for each) and `carver.ranking.kernel` (compiled kernels: whoever has
+`Facts` calls its `rank_facts`)."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ class Choice(Record):
     tied: int
 
 
-def choose(
-    hints: Sequence[Hint], default: Mapping[str, Any] | None = None, margin: float | None = None
-) -> Choice:
+def choose(hints: Sequence[Hint], default: Mapping[str, Any] | None = None, margin: float | None = None) -> Choice:
     """The fastest by prediction, ties resolved by the stated order: the same whatever the order of the hints.
 
     With a `margin`, `default` is left only for a predicted gain above it.
@@ -321,12 +319,6 @@ class Ranking(Sequence[Hint]):
         """Predicted times, best first. [s]"""
         out: FloatArray = self.all_seconds[self.rows]
         return out
-
-    @property
-    def half_bands(self) -> FloatArray:
-        """Half of the width of each hint's band in logarithms, best first; nan if no measurement changed it."""
-        told = self.learnt.told if self.learnt else {}
-        return np.array([told[row].half_band if row in told else np.nan for row in self.rows])
 
     @property
     def profile(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ..kernels.enumeration import instructions
 from ..kernels.expr import matrix_unit, multiply_dtype, plain, static_scope
 from ..kernels.space import Broken, given_space, misses
 from ..problem.problem import Problem, counted
-from .declared import Declared, recalled
+from .declared import Declared
 from .hint import Hint
 from .ranking import Ranking
 
@@ -59,15 +59,11 @@ def recommend(
         offered_kernels(problem, arch, chosen)  # says why there is none
         assert kernel is not None
         only = kernel_named(problem.operator, kernel)
-        unmet = only.unmet(static_scope(problem, arch))
-        raise NoCandidates(
-            f"{problem} with kernel {only.name!r} on {arch.name}",
-            {f"{only.title} requires that {why}": 1 for why in unmet},
-        )
+        raise _none_offered(f"{problem} with kernel {kernel!r}", problem, arch, [only])
     topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     [ranking] = _recommend([problem], arch, wanted, chosen, offered, notes)
-    return recalled(ranking, profile)[:topk] if profile else ranking
+    return ranking if profile is None else _recalled(ranking, profile)[:topk]
 
 
 @lru_cache(maxsize=256)
@@ -100,7 +96,7 @@ def recommend_problems(
             offered_kernels(some[0], arch, chosen)  # says why there is none
         out |= zip(places, _recommend(some, arch, wanted, chosen, offered, notes), strict=True)
     every = [out[place] for place in range(len(problems))]
-    return [recalled(ranking, profile)[:topk] for ranking in every] if profile else every
+    return every if profile is None else [_recalled(ranking, profile)[:topk] for ranking in every]
 
 
 def _recommend(
@@ -117,6 +113,12 @@ def _recommend(
             raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
         table = Declared(problem, arch, backend, answer.parts, (*too_large(problem, arch), *notes))
         yield Ranking(table, answer.order(topk), answer.candidates, answer.removed)
+
+
+def _recalled(ranking: Ranking, profile: Given) -> Ranking:
+    from .surrogate import with_profile  # few rankings have a profile
+
+    return with_profile(ranking, profile)
 
 
 def own_backend(arch: Arch, operator: str = "matmul") -> str:
@@ -145,12 +147,14 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
     """The kernels of a backend whose requirements this problem and device meet, and notes for the user."""
     offered, notes = _offered(problem.sizeless, arch, backend)
     if not offered:
-        scope = static_scope(problem, arch)
-        raise NoCandidates(
-            f"{problem} with backend {backend!r} on {arch.name}",
-            {f"{k.title} requires that {why}": 1 for k in kernels(problem.operator, backend) for why in k.unmet(scope)},
-        )
+        raise _none_offered(f"{problem} with backend {backend!r}", problem, arch, kernels(problem.operator, backend))
     return offered, notes
+
+
+def _none_offered(what: str, problem: Problem, arch: Arch, declared: Iterable[Kernel]) -> NoCandidates:
+    scope = static_scope(problem, arch)
+    unmet = {f"{k.title} requires that {why}": 1 for k in declared for why in k.unmet(scope)}
+    return NoCandidates(f"{what} on {arch.name}", unmet)
 
 
 def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
@@ -174,26 +178,23 @@ def _offered(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[Kernel, 
     notes = []
     if not BACKENDS[backend].runs_on(arch):
         notes.append(f"{BACKENDS[backend].title} kernels do not run on {arch.title}: take the tiles as advice")
-    contracts = any("instruction" in kernel.derived for kernel in offered)
-    if contracts and not scope["matrix"]:
-        notes.append(f"{arch.title} has no matrix instruction for {multiply_dtype(problem)}: vector units are used")
-    if contracts and scope["widen_instr"]:
-        dtype, unit = multiply_dtype(problem), matrix_unit(problem, arch)
-        own = arch.own_float8(dtype)
-        has = f"; it multiplies {own} itself" if own != dtype else ""
-        notes.append(
-            f"{arch.title} has no matrix instruction for {dtype}: each element is converted to "
-            f"{unit.dtype if unit else 'float32'} by about {scope['widen_instr']:.0f} instructions{has}"
-        )
-    elif contracts and scope["matrix"] and scope["matrix_widens"]:
-        dtype, unit = multiply_dtype(problem), matrix_unit(problem, arch)
-        to = unit.dtype if unit else "float16"
-        notes.append(f"{arch.title} has no matrix instruction for {dtype}: elements are converted to {to}")
+    dtype, unit = multiply_dtype(problem), matrix_unit(problem, arch) if scope["matrix"] else None
+    if any("instruction" in kernel.derived for kernel in offered):
+        none = f"{arch.title} has no matrix instruction for {dtype}"
+        if unit is None:
+            notes.append(f"{none}: vector units are used")
+        elif scope["widen_instr"]:
+            own = arch.own_float8(dtype)
+            has = f"; it multiplies {own} itself" if own != dtype else ""
+            how = f"by about {scope['widen_instr']:.0f} instructions{has}"
+            notes.append(f"{none}: each element is converted to {unit.dtype} {how}")
+        elif scope["matrix_widens"]:
+            notes.append(f"{none}: elements are converted to {unit.dtype}")
     if odd := copied_singly(problem, arch, offered):
         what = " and ".join(odd)
         notes.append(f"Triton copies {what} element by element: pad rows to multiples of 16, or see static_shapes")
     if (share := unit_share(problem, arch, offered)) < FULL_RATE:
-        rate = f"{arch.title}'s rate for {multiply_dtype(problem)}"
+        rate = f"{arch.title}'s rate for {dtype}"
         notes.append(f"at most {share:.0%} of {rate}: none of these kernels issues its fastest instruction")
     return offered, tuple(notes)
 
@@ -280,7 +281,8 @@ def rank(
     reasons: dict[int, str] = {place: str(each) for place, each in broken.items()}
     order = in_order(parts, len(given))
     table = Declared(problem, arch, backend, partial(tuple, parts), notes)
-    return recalled(Ranking(table, order, len(order), dict(rejected), reasons, len(given)), profile)
+    ranking = Ranking(table, order, len(order), dict(rejected), reasons, len(given))
+    return ranking if profile is None else _recalled(ranking, profile)
 
 
 def left_out(configs: Sequence[Any], unpriced: Collection[str], offered: Sequence[Kernel]) -> list[str]:

@@ -28,7 +28,7 @@ from ..cost.models.compiled import fits
 from ..kernels.expr import parse
 from .kernel import price_of, rank_facts
 from .ranking import Ranking, Search, Step
-from .surrogate import STARTS, Price, axes_of, promising, spread
+from .surrogate import STARTS, Axes, Price, axes_of, promising, spread
 
 Config = dict[str, Any]
 LISTED = 1000
@@ -68,22 +68,22 @@ class SearchSpace:
         if empty := [name for name, each in self.values.items() if not each]:
             raise ConfigError(f"tunable {empty[0]!r} has no values")
         self.rules: tuple[Callable[..., bool] | str, ...] = ()
-        self._checks: tuple[tuple[Callable[..., bool], tuple[str, ...]], ...] = ()
+        self._checks: tuple[Callable[[Mapping[str, Any]], Any], ...] = ()
 
     def where(self, allowed: Callable[..., bool] | str) -> SearchSpace:
         """The same space with one more constraint: a function whose arguments are the tunables that it reads, or an
         expression of them in the arithmetic of declarations: "BLOCK_M * BLOCK_N <= 32768"."""
-        check, wanted = _expression(allowed) if isinstance(allowed, str) else (allowed, _parameters(allowed))
+        wanted = sorted(parse(allowed).names) if isinstance(allowed, str) else [*inspect.signature(allowed).parameters]
         if unknown := [name for name in wanted if name not in self.values]:
             raise ConfigError(f"a constraint asks for {unknown[0]!r}; {nearest(unknown[0], self.values)}")
         narrowed = SearchSpace(**self.values)
         narrowed.rules = (*self.rules, allowed)
-        narrowed._checks = (*self._checks, (check, wanted))
+        narrowed._checks = (*self._checks, parse(allowed) if isinstance(allowed, str) else of_config(allowed, wanted))
         return narrowed
 
     def allows(self, config: Mapping[str, Any]) -> bool:
         """Whether all constraints hold."""
-        return all(check(*(config[name] for name in wanted)) for check, wanted in self._checks)
+        return all(check(config) for check in self._checks)
 
     def __iter__(self) -> Iterator[Config]:
         for combination in itertools.product(*self.values.values()):
@@ -161,14 +161,8 @@ class Choices:
         return found if found in self else None
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
-
-
-def _expression(text: str) -> tuple[Callable[..., bool], tuple[str, ...]]:
-    expression = parse(text)
-    names = tuple(sorted(expression.names))
-    return lambda *values: bool(expression(dict(zip(names, values, strict=True)))), names
+def of_config(function: Callable[..., bool], wanted: Sequence[str]) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda config: function(*(config[name] for name in wanted))
 
 
 def _key(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -275,7 +269,7 @@ class _State:
             some = self.kernels.facts([self.configs[place] for place in batch], min(self.seconds, max(left, 1.0)))
             for place, facts in zip(batch, some, strict=True):
                 self._told(place, facts, origin)
-            self.told(self.search("in progress"))
+            self.told(Search(tuple(self.steps), "in progress"))
 
     def _told(self, place: int, facts: Facts | CarverError, origin: str) -> None:
         config, why = self.configs[place], str(facts) if isinstance(facts, CarverError) else fits(facts, self.arch)
@@ -300,6 +294,10 @@ class _State:
         priced = {place: price.seconds for place, price in self.prices.items() if price.seconds is not None}
         return sorted(priced, key=lambda place: (priced[place], place))[:BEST]
 
+    @property
+    def axes(self) -> Axes:
+        return axes_of(self.configs, self.programs, self.arch.sm_count, self.space.kinds)
+
     def idle(self) -> int:
         """Steps since the last gain."""
         since, least = 0, math.inf
@@ -308,9 +306,6 @@ class _State:
             since = 0 if gained else since + 1
             least = min(least, step.predicted_ms or math.inf)
         return since
-
-    def search(self, ended: str) -> Search:
-        return Search(tuple(self.steps), ended)
 
 
 def searched(
@@ -335,7 +330,7 @@ def searched(
         kernels.name, arch, [state.configs[place] for place in places], state.found.values(), backend=kernels.backend,
         source=kernels.source, arguments=kernels.arguments,
     )  # fmt: skip
-    return replace(ranking, search=state.search(ended))
+    return replace(ranking, search=Search(tuple(state.steps), ended))
 
 
 def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, rng: random.Random) -> str:
@@ -345,8 +340,7 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
     state.with_fewer(most)
     best_s = state.prices[state.best[0]].seconds or math.inf if state.best else math.inf
     drawn = state.add(state.space.candidates([], best_s, rng))
-    far = spread(_axes(state), len(first) + STARTS) if drawn else []
-    far = [place for place in far if place not in state.prices]
+    far = [place for place in spread(state.axes, len(first) + STARTS) if place not in state.prices] if drawn else []
     state.compile(far[: min(STARTS, most - len(state.prices))], "spread")
     while True:
         if time.perf_counter() >= state.deadline:
@@ -360,11 +354,9 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
         best = state.best
         best_s = state.prices[best[0]].seconds or math.inf if best else math.inf
         places = state.add(state.space.candidates([state.configs[place] for place in best], best_s, rng))
-        chosen = promising(_axes(state), state.prices, places, min(BATCH, most - len(state.prices)))
+        chosen = promising(state.axes, state.prices, places, min(BATCH, most - len(state.prices)))
         if not chosen:
             return "all of the space was compiled"
         state.compile(chosen, "promising")
 
 
-def _axes(state: _State) -> Any:
-    return axes_of(state.configs, state.programs, state.arch.sm_count, state.space.kinds)

@@ -391,6 +391,6 @@ def to_measure(ranking: Ranking, tried: Collection[int], best_s: float, count: i
 
 def _deviations(ranking: Ranking, seconds: float) -> tuple[FloatArray, FloatArray]:
     """For each hint, by how many standard deviations its ln(time) is below that of `seconds`, and these deviations."""
-    bands = ranking.half_bands
-    widths = np.where(np.isnan(bands), KERNEL_OFFSET, bands / WITHIN)
+    told = ranking.learnt.told if ranking.learnt else {}
+    widths = np.array([told[row].half_band / WITHIN if row in told else KERNEL_OFFSET for row in ranking.rows])
     return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths

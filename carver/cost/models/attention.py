@@ -129,13 +129,9 @@ class Attention:
     registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill")
     split: FloatArray = column("", "parts of the keys, each processed by a separate block", 1)
     packed: FloatArray = column("flag", "query heads that share keys lie in one tile", 0)
-    p_bytes: FloatArray = column(
-        "bytes", "size of the probabilities that pass through shared memory between the products", 0
-    )
+    p_bytes: FloatArray = column("bytes", "size of the probabilities, if they pass through shared memory", 0)
     score_copies: FloatArray = column("", "number of warps that compute the same scores", 1)
-    operand_passes: FloatArray = column(
-        "", "on vector units: passes of the port of shared memory in which a warp reads the operands of a step", 0
-    )
+    operand_passes: FloatArray = column("", "vector units: passes of the port for a warp's operands of a step", 0)
     tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's scores and sums", 0)
     start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
     exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)

@@ -144,12 +144,8 @@ class CpuStream:
     l2_bytes: FloatArray = column("bytes", "size of what a task reads and writes in its core's private cache")
     unroll: FloatArray = column("vectors", "vectors per iteration of the inner loop", 1)
     passes: FloatArray = column("", "passes over the input", 1)
-    vector_instr: FloatArray | None = column(
-        "instructions", "instructions per vector in all passes, without its loads; by default `flops_per_element`", None
-    )
-    sums: FloatArray = column(
-        "", "number of independent accumulators, where each addition waits for the previous one", np.inf
-    )
+    vector_instr: FloatArray | None = column("instructions", "per vector besides loads; else `flops_per_element`", None)
+    sums: FloatArray = column("", "independent accumulators, where each addition waits for the previous one", np.inf)
     shared: FloatArray = column("", "number of rows that use a loaded vector", np.inf)
     largest: FloatArray = column("elements", "elements of the largest task; by default all tasks are equal", 0)
     run_elements: FloatArray = column("elements", "contiguous elements of the input (a run)", np.inf)

@@ -71,26 +71,14 @@ class Stream:
     warps: FloatArray = column("warps", "warps per block")
     tile_elements: FloatArray = column("elements", "elements of a block's tile")
     run_elements: FloatArray = column("elements", "contiguous elements in one row of the tile")
-    walked_elements: FloatArray | None = column(
-        "elements",
-        "elements of a row along which a block walks, with sectors in L1 between steps; by default one step's run",
-        None,
-    )
+    walked_elements: FloatArray | None = column("elements", "of a row that stay in L1 between steps; else a run", None)
     access_elements: FloatArray = column("elements", "elements that one load or store of a thread moves")
     row_align: FloatArray = column("bytes", "alignment of each row of the input", 128)
-    stored_run_elements: FloatArray | None = column(
-        "elements", "contiguous elements in one row of the stored tile", None
-    )
+    stored_run_elements: FloatArray | None = column("elements", "contiguous in one row of the stored tile", None)
     stored_align: FloatArray = column("bytes", "alignment of each row of the output", 128)
-    stored_apart: FloatArray = column(
-        "", "sector writes that stores request from L2, over the sectors that they fill", 1
-    )
+    stored_apart: FloatArray = column("", "sector writes that stores request from L2, over the sectors filled", 1)
     passes: FloatArray = column("", "passes over the input", 1)
-    fetched_elements: FloatArray | None = column(
-        "elements",
-        "elements of a tile that all passes load from L2, if L1 serves the rest; by default each pass loads all",
-        None,
-    )
+    fetched_elements: FloatArray | None = column("elements", "of a tile that passes load from L2; else all each", None)
     ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use", 1)
     outputs_per_element: FloatArray = column("", "elements stored per element read", 0)
     split: FloatArray = column("", "blocks that share one result", 1)
@@ -99,9 +87,7 @@ class Stream:
     exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
     tree_levels: FloatArray = column("", "dependent shuffles that combine the results of a warp", 0)
     tree_shuffles: FloatArray = column("", "shuffles of a warp at the end of a block, for all its results", 0)
-    tree_instr: FloatArray = column(
-        "instructions", "instructions of a thread that combine its results and its warp's", 0
-    )
+    tree_instr: FloatArray = column("instructions", "of a thread that combine its results and its warp's", 0)
     smem_bytes: FloatArray = column("bytes", "shared memory of a block", 0)
     registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill", 32)
 
@@ -409,9 +395,7 @@ class DelayedSum:
     apart_n: FloatArray = column("elements", "samples between neighbouring threads")
     warps: FloatArray = column("warps", "warps per block")
     conversions: FloatArray = column("", "conversions between integer and floating point per addition")
-    uniform_loads: FloatArray = column(
-        "loads", "loads of the delay by a vector instruction, over all outputs of a thread"
-    )
+    uniform_loads: FloatArray = column("loads", "of the delay by a vector instruction, over all outputs of a thread")
     registers: FloatArray = column("registers", "registers per thread")
     smem_bytes: FloatArray = column("bytes", "shared memory of a block")
 
