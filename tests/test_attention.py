@@ -426,6 +426,6 @@ def test_values_beyond_the_registers_that_instructions_name_are_moved() -> None:
     tile = {"BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 4, "num_stages": 2}
     many = space("mi300x", tile, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
     few = space("mi300x", tile | {"BLOCK_N": 64}, batch=4, heads=16, kv_heads=16, seq=4096, head_dim=64)
-    assert many.at(0, "registers", 0) > 256 >= few.at(0, "registers", 0)
+    assert many["registers"][0] > 256 >= few["registers"][0]
     of_many, of_few = (price(each).made[0].issue_clk[0] for each in (many, few))
     assert of_many / 128 > of_few / 64  # although more keys share the rest

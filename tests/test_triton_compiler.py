@@ -66,7 +66,7 @@ def test_warps_stand_on_the_tile_and_beyond_it(sources: Any, name: str, operator
     space, why = given_space(template.problem, arch, kernel, [config])
     assert not why
     found = compiled(getattr(sources, name), arch, config)
-    down, across, copies = (space.at(0, column, 1) for column in ("warps_m", "warps_n", "product_copies"))
+    down, across, copies = (np.ravel(space.get(column, 1))[0] for column in ("warps_m", "warps_n", "product_copies"))
     assert f"warpsPerCTA = [{down}, {across}], instrShape = [16, 8]" in found.asm["ttgir"]
     products = 2 if name == "gated" else 1
     multiplied = found.asm["ptx"].count("mma.sync") * config["num_warps"] * 16 * 8 * 16
@@ -93,7 +93,7 @@ def test_what_warps_repeat_on_amd(sources: Any, device: str, rows: int, tile: tu
         sources.linear, args=args, config=config, arch=device, grid=(SIZE // tile[0], SIZE // tile[1])
     )
     multiplied = sum(facts.loops[0].span.matrix.values()) * config["num_warps"]
-    assert multiplied == 2 * tile[0] * tile[1] * tile[2] * space.at(0, "product_copies", 1)
+    assert multiplied == 2 * tile[0] * tile[1] * tile[2] * np.ravel(space.get("product_copies", 1))[0]
 
 
 @pytest.mark.slow

@@ -237,7 +237,7 @@ def test_columns_along_k_start_in_one_bank_on_vector_units() -> None:
 def test_loads_that_do_not_overlap_with_products(device: str, stages: int, apart: int, exposed: int) -> None:
     op, config = matmul("float16", "nt", device), dict(zip(TILE, (64, 64, 64, 4, stages), strict=True))
     space, _ = given_space(op.problem, carver.load_arch(device), triton_matmul(), [config])
-    assert (space.at(0, "products_apart", None), space.at(0, "exposed_loads", None)) == (apart, exposed)
+    assert (space["products_apart"][0], space["exposed_loads"][0]) == (apart, exposed)
 
 
 def test_a_second_buffer_hides_loads_of_a_lone_block() -> None:

@@ -131,28 +131,20 @@ class Arch(Record):
         form, example = ISAS.get(self.vendor, (".+", ""))
         if not re.fullmatch(form, self.isa):
             raise ArchError(f"{self.name}: isa {self.isa!r} is none of {self.vendor}'s; write it as {example!r}")
-        if self.warp_size not in WARPS:
-            raise ArchError(f"{self.name}: warp_size {self.warp_size} is none of {', '.join(map(str, WARPS))}")
-        if dict(self.vector)["float32"] not in (2 * self.lanes_per_sm, 4 * self.lanes_per_sm):
-            raise ArchError(
-                f"{self.name}: [vector] float32 {dict(self.vector)['float32']:g} must be 2 FLOP a clock for each of "
-                f"lanes_per_sm {self.lanes_per_sm}, or 4 where a lane issues two FMA at once"
-            )
-        if self.smem_per_block_bytes + self.smem_reserved_bytes > self.smem_per_sm_bytes:
-            raise ArchError(
-                f"{self.name}: smem_per_block_bytes {self.smem_per_block_bytes} + smem_reserved_bytes "
-                f"{self.smem_reserved_bytes} is more than smem_per_sm_bytes {self.smem_per_sm_bytes}"
-            )
-        if self.max_threads_per_block > self.max_threads_per_sm:
-            raise ArchError(
-                f"{self.name}: max_threads_per_block {self.max_threads_per_block} is more than "
-                f"max_threads_per_sm {self.max_threads_per_sm}"
-            )
-        if (self.l3_bytes > 0) != (self.l3_bytes_per_s > 0):
-            raise ArchError(
-                f"{self.name}: l3_bytes {self.l3_bytes} and l3_bytes_per_s {self.l3_bytes_per_s:g} must be "
-                "both 0 (no such cache) or both above 0"
-            )
+        smem, float32 = self.smem_per_block_bytes + self.smem_reserved_bytes, dict(self.vector)["float32"]
+        wrong = {
+            f"warp_size {self.warp_size} is none of {', '.join(map(str, WARPS))}": self.warp_size not in WARPS,
+            f"[vector] float32 {float32:g} must be 2 FLOP a clock for each of lanes_per_sm {self.lanes_per_sm}, or 4 "
+            "where a lane issues two FMA at once": float32 not in (2 * self.lanes_per_sm, 4 * self.lanes_per_sm),
+            f"smem_per_block_bytes {self.smem_per_block_bytes} + smem_reserved_bytes {self.smem_reserved_bytes} is "
+            f"more than smem_per_sm_bytes {self.smem_per_sm_bytes}": smem > self.smem_per_sm_bytes,
+            f"max_threads_per_block {self.max_threads_per_block} is more than max_threads_per_sm "
+            f"{self.max_threads_per_sm}": self.max_threads_per_block > self.max_threads_per_sm,
+            f"l3_bytes {self.l3_bytes} and l3_bytes_per_s {self.l3_bytes_per_s:g} must be both 0 (no such cache) or "
+            "both above 0": (self.l3_bytes > 0) != (self.l3_bytes_per_s > 0),
+        }
+        if why := next((why for why, is_so in wrong.items() if is_so), ""):
+            raise ArchError(f"{self.name}: {why}")
 
     def __hash__(self) -> int:  # of what tells devices apart: a hash of all fields takes longer than most look-ups
         return hash((self.name, self.sm_count, self.clock_hz, self.l2_bytes, self.dram_bytes_per_s))

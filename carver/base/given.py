@@ -19,19 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    BinaryIO,
-    ParamSpec,
-    TextIO,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import IO, Annotated, Any, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -73,7 +61,7 @@ def content(path: Path, error: Error, most_bytes: int = MOST_BYTES) -> bytes:
             raise error(f"{path}: is no plain file")  # to open a pipe that nobody writes to is to wait for ever
         if path.suffix == ".gz":
             import gzip
-        with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
+        with cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
             while len(found) <= most_bytes and (piece := file.read(PIECE_BYTES)):
                 found += piece
     except (OSError, EOFError, ValueError, zlib.error) as e:  # of a name that no file has: ValueError

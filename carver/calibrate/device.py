@@ -16,13 +16,10 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError, NoCandidates, RunError
-from ..base.folders import cache_folder, lease
-from ..base.given import as_json, number, typed
+from ..base.folders import cache_folder, folder, lease
+from ..base.given import as_json, number, text_of, toml_of, typed
 from ..cost.learn import fit, identified
-from ..ops.elementwise import ElementwiseTemplate
-from ..ops.matmul import GEMVTemplate, MatmulTemplate
-from ..ops.operator import Template
-from ..ops.reduction import ReductionTemplate
+from ..ops.operator import Template, operators
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from ..ranking.recommend import own_backend, recommend
@@ -228,38 +225,12 @@ COUNTS = (5, 28, 4)
 """Candidates of each problem: its first hints, others spread over predicted time and tile, then hints of the fit."""
 EVERYTHING = 10**6
 
-GPU: Mapping[str, tuple[Template, ...]] = {
-    "matmul": tuple(
-        MatmulTemplate(m, n, k, trans_B=True)
-        for m, n, k in ((4096, 4096, 4096), (1024, 1024, 1024), (16, 4096, 8192), (256, 6144, 4096),
-                        (2048, 512, 8192), (8192, 1024, 512))
-    ),
-    "elementwise": (
-        ElementwiseTemplate((8192, 8192), inputs=2), ElementwiseTemplate((4096, 4096), "float32"),
-        ElementwiseTemplate((1024, 1024), inputs=2), ElementwiseTemplate((16384, 4096), "bfloat16", inputs=3),
-    ),
-    "reduction": (
-        ReductionTemplate("sum", (8192, 8192)), ReductionTemplate("sum", (4096, 16384), 0),
-        ReductionTemplate("max", (262144, 128)), ReductionTemplate("sum", (1024, 65536)),
-        ReductionTemplate("softmax", (16384, 4096)), ReductionTemplate("layer_norm", (8192, 8192)),
-        ReductionTemplate("softmax", (65536, 512)),
-    ),
-    "gemv": (GEMVTemplate(4096, 14336), GEMVTemplate(16384, 16384), GEMVTemplate(14336, 4096, trans_A=True)),
-}  # fmt: skip
-CPU: Mapping[str, tuple[Template, ...]] = {
-    "matmul": tuple(
-        MatmulTemplate(m, n, k, in_dtype="float32")
-        for m, n, k in ((512, 512, 512), (1024, 256, 1024), (64, 2048, 512), (256, 1024, 128))
-    ),
-    "elementwise": (
-        ElementwiseTemplate((2048, 2048), "float32", inputs=2), ElementwiseTemplate((512, 512), "float32"),
-        ElementwiseTemplate((1024, 8192), "float32"),
-    ),
-    "reduction": (
-        ReductionTemplate("sum", (2048, 4096), in_dtype="float32"),
-        ReductionTemplate("sum", (4096, 2048), 0, "float32"), ReductionTemplate("max", (65536, 64), in_dtype="float32"),
-    ),
-}  # fmt: skip
+
+def usual_problems(kind: str) -> dict[str, list[Template]]:
+    """What is measured on a "gpu" or a "cpu", by operator."""
+    path = folder("templates") / "calibrate" / "problems.toml"
+    said = toml_of(text_of(path, ConfigError), path, ConfigError)[kind]
+    return {name: [operators()[name].template(**each) for each in rows] for name, rows in said.items()}
 
 
 def measured(
@@ -276,8 +247,8 @@ def measured(
     """
     began = time.monotonic()
     top, spread, again = counts
-    chosen = problems or (CPU if arch.kind == "cpu" else GPU)
-    todo = [template for turn in zip_longest(*chosen.values()) for template in turn if template is not None]
+    chosen = (problems or usual_problems(arch.kind)).values()
+    todo = [template for turn in zip_longest(*chosen) for template in turn if template is not None]
     settings = Settings(rounds=3, budget_s=max(0.5, 0.4 * seconds / len(todo)), timeout_s=20.0)
     cases: dict[Problem, Case] = {}
     skipped: list[str] = []

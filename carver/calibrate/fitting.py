@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,9 +196,8 @@ class Fit:
     @property
     def at_bound(self) -> list[str]:
         """Constants that ran into their physical bounds: they stand for something that the model lacks."""
-        bounds = {name: (CONSTANTS[name].low * (1 + AT_BOUND), CONSTANTS[name].high * (1 - AT_BOUND))
-                  for name in self.constants}  # fmt: skip
-        return [name for name, value in self.constants.items() if not bounds[name][0] < value < bounds[name][1]]
+        each = ((name, value, CONSTANTS[name]) for name, value in self.constants.items())
+        return [name for name, x, known in each if not known.low * (1 + AT_BOUND) < x < known.high * (1 - AT_BOUND)]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -270,18 +269,16 @@ def quality(cases: Sequence[Case], predicted: Sequence[FloatArray]) -> Quality:
         order = np.argsort(np.where(np.isfinite(p), p, np.inf), kind="stable")[: int(np.isfinite(p).sum())]
         each.append(slowdowns(case, order, (1, 3, 5)))
     slowdown = {k: [one[k] for one in each] for k in (1, 3, 5)}
-    errors = [e for case, p in zip(cases, predicted, strict=True) if isfinite(e := log_error(case, p))]
+    errors = [e for case, p in zip(cases, predicted, strict=True) if isfinite(e := log_error(case, p))] or [nan]
     means = {k: geometric_mean(values) for k, values in slowdown.items()}
     losses = np.log([slowdown[1], slowdown[3]]).mean(axis=0)
-    return Quality(means, max(slowdown[1]), float(np.median(errors)) if errors else float("nan"), tuple(losses))
+    return Quality(means, max(slowdown[1]), float(np.median(errors)), tuple(losses))
 
 
 def errors_near(case: Case, predicted: FloatArray) -> FloatArray:
     """log(measured / predicted) of the candidates that a user would be shown: those predicted near the best."""
     both = np.isfinite(predicted) & np.isfinite(case.seconds)
-    if not both.any():
-        return np.array([])
-    near = both & (predicted <= NEAR * predicted[both].min())
+    near = both & (predicted <= NEAR * predicted[both].min(initial=np.inf))
     out: FloatArray = np.log(case.seconds[near] / predicted[near])
     return out
 
@@ -498,8 +495,7 @@ def fitted_elsewhere(arch: Arch, fields: Mapping[str, Any], constants: Mapping[s
 
 def fitted_pairs(about: Mapping[str, str], tables: Mapping[str, Mapping[str, float] | Pairs]) -> Pairs:
     """The `[fitted]` section: what was done, then its tables, without what is no number; empty ones are left out."""
-    rows = {name: dict(table) for name, table in tables.items()}
-    known = {name: tuple((k, v) for k, v in row.items() if isfinite(v)) for name, row in rows.items()}
+    known = {name: tuple((k, v) for k, v in dict(table).items() if isfinite(v)) for name, table in tables.items()}
     return (*about.items(), *((name, row) for name, row in known.items() if row))
 
 

@@ -30,7 +30,7 @@ from ..arch.devices import isa_of, load, match, names
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest
 from ..base.given import is_number, json_of, shown, text_of, toml_of
 from ..base.types import FloatArray
-from ..kernels.backends import renamed
+from ..kernels.backends import as_whole, renamed
 from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import Template, operators
 from ..problem.problem import Problem
@@ -125,7 +125,7 @@ def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> 
     """The rows as configurations of a backend, and a remark on what tells equal ones apart, because no kernel has it.
     What a row does not have is at the kernel's default."""
     names = {name for kernel in kernels(operator, backend) for name in kernel.tunables}
-    configs = [{k: _whole(k, v) for k, v in row.items() if k in names} for row in rows]
+    configs = [{k: as_whole(k, v) for k, v in row.items() if k in names} for row in rows]
     unread: dict[str, None] = {}
     if any(row.keys() - names for row in rows):
         first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
@@ -133,17 +133,6 @@ def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> 
             twin = first.setdefault(tuple(config.items()), row)
             unread |= {k: None for k in row if k not in names and str(row[k]) != str(twin.get(k))}
     return configs, f"configurations differ in {', '.join(unread)}, which nothing reads" if unread else ""
-
-
-def _whole(name: str, value: Any) -> int:
-    if type(value) is int:
-        return value
-    try:
-        if int(value) == value:
-            return int(value)
-    except (TypeError, ValueError):
-        pass
-    raise ConfigError(f"{name} takes a whole number, got {value!r}")
 
 
 def reason(error: Exception) -> str:

@@ -167,14 +167,14 @@ def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
     sizes = given.get("block_sizes")
     if not sizes or len(sizes) != 3:
         raise ConfigError(f"a matmul has block_sizes of three tiles, got {sizes!r}")
-    out = {BLOCKS[letter]: _whole("block_sizes", size) for letter, size in zip(order_of(tiles), sizes, strict=True)}
-    out["num_warps"] = _whole("num_warps", given.get("num_warps") or 4)
-    out["num_stages"] = _whole("num_stages", given.get("num_stages") or 1)
-    out["GROUP_M"] = _whole("l2_groupings", (given.get("l2_groupings") or [1])[0])
+    out = {BLOCKS[letter]: as_whole("block_sizes", size) for letter, size in zip(order_of(tiles), sizes, strict=True)}
+    out["num_warps"] = as_whole("num_warps", given.get("num_warps") or 4)
+    out["num_stages"] = as_whole("num_stages", given.get("num_stages") or 1)
+    out["GROUP_M"] = as_whole("l2_groupings", (given.get("l2_groupings") or [1])[0])
     return out
 
 
-def _whole(key: str, value: Any) -> int:
+def as_whole(key: str, value: Any) -> int:
     """A whole number, also as text or as a float. Raises ConfigError for anything else."""
     with suppress(TypeError, ValueError, OverflowError):
         if (number := int(value)) == float(value):
@@ -201,19 +201,20 @@ def from_inductor(config: Any) -> dict[str, int]:
     given = dict(config) if isinstance(config, Mapping) else vars(config)
     blocks = {"block_m": "BLOCK_M", "block_n": "BLOCK_N", "block_k": "BLOCK_K", "group_m": "GROUP_M"}
     known = {*blocks.values(), "num_warps", "num_stages"}
-    return {ours: _whole(key, value) for key, value in given.items() if (ours := blocks.get(key, key)) in known}
+    return {ours: as_whole(key, value) for key, value in given.items() if (ours := blocks.get(key, key)) in known}
 
 
 def from_row(config: Mapping[str, Any]) -> dict[str, int]:
     """The configuration in a row of `to_json` or `to_csv`; numbers may be text."""
-    return {key: _whole(key, value) for key, value in config.items() if key not in ROW_KEYS and value not in ("", None)}
+    told = {key: value for key, value in config.items() if key not in ROW_KEYS and value not in ("", None)}
+    return {key: as_whole(key, value) for key, value in told.items()}
 
 
 def from_tilelang(config: Mapping[str, Any], names: Mapping[str, str] | None = None) -> dict[str, int]:
     """Translate a TileLang dict to the keys that `rank(backend="tilelang")` takes; options that the model ignores are
     left out."""
     ours, left_out = _ours("tilelang", names), {"pass_configs", *BACKENDS["tilelang"].unpriced["nvidia"]}
-    return {ours.get(key, key): _whole(key, value) for key, value in config.items() if key not in left_out}
+    return {ours.get(key, key): as_whole(key, value) for key, value in config.items() if key not in left_out}
 
 
 def from_cutlass(config: Mapping[str, Any], num_stages: int = 3) -> dict[str, int]:

@@ -25,7 +25,7 @@ from typing import Any, TypeGuard
 
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import config_folder, folder, own_files
-from ..base.given import fits, in_words, is_number, shown, text_of, toml_of
+from ..base.given import fits, in_words, shown, text_of, toml_of
 from ..base.types import Record
 from ..problem.problem import of, operator_files
 from . import expr
@@ -287,7 +287,11 @@ class _Reader:
         if missing := {"backend", "model", "tunables", "schedule"} - raw.keys():
             self.fault("", "", f"missing {', '.join(sorted(missing))}")
         tunables = {name: self.tunable(name, values) for name, values in self.table("tunables").items()}
-        defaults = {name: self.default(name, value) for name, value in self.table("defaults").items()}
+        defaults = dict(self.table("defaults"))
+        for name, value in defaults.items():
+            if not is_tunable(value):
+                self.fault("defaults", name, f"a whole number from 0 to 2^31 is wanted, got {shown(value)}")
+                defaults[name] = 0
         options = {vendor: self.named(vendor, names, defaults) for vendor, names in self.table("options").items()}
         for word in self.table("workspace").keys() - {"bytes"}:
             self.fault("workspace", word, f"[workspace] has unknown key {word!r}; it has bytes")
@@ -302,7 +306,7 @@ class _Reader:
             "tunables": tunables, "defaults": defaults, "options": options, "let": let, "schedule": schedule,
             "requires": self.expressions("requires"), "derived": self.ordered({**let, **schedule}),
             "rules": self.expressions("rules"), "avoid": self.expressions("avoid"),
-            "constants": {name: self.number("constants", name, value)
+            "constants": {name: float(self.checked("constants", name, value, "float", "a number is wanted", 0.0))
                           for name, value in {**lent, **self.table("constants")}.items()},
             "fitted": self.fitted(self.table("fitted") or fitted),
         }  # fmt: skip
@@ -318,24 +322,21 @@ class _Reader:
         self.helpers(kernel)
         return kernel
 
+    def checked(self, table: str, key: str, value: Any, kind: str, wanted: str, otherwise: Any) -> Any:
+        """The value if it is of an annotation; else a fault, and what to go on with."""
+        if fits(value, kind, {}):
+            return value
+        self.fault(table, key, f"{wanted}, got {shown(value)}")
+        return otherwise
+
     def text(self, key: str, default: str = "") -> str:
         value = self.raw.get(key, default)
-        if not isinstance(value, str):
-            self.fault("", key, f"{key} is a string, got {value!r}")
-        return str(value)
+        return str(self.checked("", key, value, "str", f"{key} is a string", value))
 
     def table(self, name: str) -> Mapping[str, Any]:
-        value = self.raw.get(name, {})
-        if isinstance(value, Mapping):
-            return value
-        self.fault("", name, f"[{name}] is a table of keys and values, got {value!r}")
-        return {}
-
-    def number(self, table: str, key: str, value: object) -> float:
-        if is_number(value):
-            return float(value)  # type: ignore[arg-type]
-        self.fault(table, key, f"a number is wanted, got {shown(value)}")
-        return 0.0
+        wanted, none = f"[{name}] is a table of keys and values", dict[str, Any]()
+        found: Mapping[str, Any] = self.checked("", name, self.raw.get(name, none), "Mapping", wanted, none)
+        return found
 
     def expression(self, table: str, key: str, text: object) -> Expression:
         try:
@@ -356,16 +357,9 @@ class _Reader:
         self.fault("tunables", name, f"{wanted}, each number from 0 to 2^31, got {shown(values)}")
         return (1,)
 
-    def default(self, name: str, value: object) -> int:
-        if is_tunable(value):
-            return value
-        self.fault("defaults", name, f"a whole number from 0 to 2^31 is wanted, got {shown(value)}")
-        return 0
-
     def fitted(self, said: Mapping[str, Any]) -> Mapping[str, Any]:
         for key, kind in FITTED_KEYS.items():
-            if key in said and not fits(said[key], kind, {}):
-                self.fault("fitted", key, f"{key} must be {in_words(kind)}, got {shown(said[key])}")
+            self.checked("fitted", key, said.get(key), f"{kind} | None", f"{key} must be {in_words(kind)}", None)
         if "device" in said and "date" not in said:
             self.fault("fitted", "date", "[fitted] names a device, but lacks the date")
         return said
@@ -398,18 +392,12 @@ class _Reader:
         return constants, {}
 
     def tables(self, name: str, value: object) -> list[Mapping[str, Any]]:
-        if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
-            return value
-        *table, key = name.split(".")
-        self.fault(".".join(table), key, f"{key} are tables, each under [[{name}]]")
-        return []
+        table, _, key = name.rpartition(".")
+        wanted, none = f"{key} are tables, each under [[{name}]]", list[Mapping[str, Any]]()
+        return list(self.checked(table, key, value, "list[Mapping]", wanted, none))
 
     def listed(self, table: str, key: str, raw: Mapping[str, Any]) -> list[Any]:
-        value = raw.get(key, [])
-        if isinstance(value, list):
-            return value
-        self.fault(table, key, f"{key} is a list, got {value!r}")
-        return []
+        return list(self.checked(table, key, raw.get(key, []), "list", f"{key} is a list", []))
 
     def part(self, table: str, key: str, raw: Mapping[str, Any], default: object = 0) -> Expression:
         return self.expression(table, key, raw.get(key, default))

@@ -59,15 +59,9 @@ def pow2(x: Any) -> Any:
     return 1 << np.ceil(np.log2(np.maximum(x, 1))).astype(np.int64)
 
 
-def _all(*values: Any) -> Any:
-    return reduce(np.logical_and, values)
-
-
-def _any(*values: Any) -> Any:
-    return reduce(np.logical_or, values)
-
-
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "and": lambda *a: reduce(np.logical_and, a),
+    "or": lambda *a: reduce(np.logical_or, a),
     "min": lambda *a: reduce(np.minimum, a),
     "max": lambda *a: reduce(np.maximum, a),
     "ceil": lambda a, b: -(-a // b),
@@ -258,9 +252,9 @@ def _value(
     if kind is ast.Compare:
         ends = [inner(end) for end in (node.left, *node.comparators)]
         pairs = [_called(operation(op), left, right) for left, op, right in zip(ends, node.ops, ends[1:], strict=False)]
-        return pairs[0] if len(pairs) == 1 else _called(_all, *pairs)
+        return pairs[0] if len(pairs) == 1 else _called(_FUNCTIONS["and"], *pairs)
     if kind is ast.BoolOp:
-        return _called(_all if type(node.op) is ast.And else _any, *map(inner, node.values))
+        return _called(_FUNCTIONS["and" if type(node.op) is ast.And else "or"], *map(inner, node.values))
     if kind is ast.UnaryOp:
         return _called(operation(node.op), inner(node.operand))
     if kind is ast.IfExp:

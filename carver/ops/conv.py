@@ -129,9 +129,4 @@ def recognise(problem: Problem) -> Problem | None:
     return None
 
 
-WINDOW = Operator(
-    "window",
-    WindowTemplate,
-    "A filter of TAPS taps over a signal: LENGTH results.",
-    recognise=recognise,
-)
+WINDOW = Operator("window", WindowTemplate, "A filter of TAPS taps over a signal: LENGTH results.", recognise=recognise)

@@ -36,7 +36,7 @@ def explained(hint: Hint, arch: Arch | str | None = None) -> Any:
             raise ConfigError("a compiled configuration is explained on the device that it was compiled for")
         from ..ranking.kernel import explained as explained_code
 
-        return explained_code(hint, hint.facts)
+        return "\n".join(explained_code(hint, hint.facts))
     found = explain(hint, None if arch is None else load(arch))
     more = tuple(f"{text[0].upper()}{text[1:]}." for text in faster_if(hint.problem, found.arch, hint.backend))
     return replace(found, notes=(*found.notes, *more))

@@ -146,7 +146,7 @@ class GroupedMatmulTemplate(Template):
         chosen: Annotated[int | None, "ROWS are tokens, each of which goes to this many experts"] = None,
         skew: Annotated[float, "exponent of Zipf's law, by which tokens choose experts"] = 0.0,
     ) -> None:
-        dealt = _dealt(_routed(rows, experts, chosen, skew), experts)
+        dealt = _dealt(rows, experts, chosen, skew)
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype, packed=True)
         types = {"C": output_type(a, out_dtype), "A": a, "B": b}
         sizes = {"e": dealt.groups, "m": max(1, round(dealt.rows / dealt.groups)), "n": N, "k": K}
@@ -157,20 +157,15 @@ class GroupedMatmulTemplate(Template):
         super().__init__(Problem("grouped_matmul", computes, sizes, types, accumulator(a), options))
 
 
-def _routed(
+def _dealt(
     rows: int | Sequence[int] | Routing, experts: int | None, chosen: int | None, skew: float
-) -> int | Sequence[int] | Routing:  # fmt: skip
-    """Rows as they were given, or the routing of so many tokens."""
-    if chosen is None:
-        if skew:
-            raise ProblemError("skew is of tokens that choose among experts; say with chosen how many each goes to")
-        return rows
-    if not isinstance(rows, int) or experts is None:
-        raise ProblemError(f"tokens go to chosen={chosen} of experts; got rows={rows!r}, experts={experts!r}")
-    return Routing(rows, experts, size("chosen", chosen), skew)
-
-
-def _dealt(rows: int | Sequence[int] | Routing, experts: int | None) -> Routing | Counts:
+) -> Routing | Counts:
+    if chosen is not None:
+        if not isinstance(rows, int) or experts is None:
+            raise ProblemError(f"tokens go to chosen={chosen} of experts; got rows={rows!r}, experts={experts!r}")
+        return Routing(rows, experts, size("chosen", chosen), skew)
+    if skew:
+        raise ProblemError("skew is of tokens that choose among experts; say with chosen how many each goes to")
     if isinstance(rows, Routing):
         if experts is not None and experts != rows.experts:
             raise ProblemError(f"the routing is over {rows.experts} experts, not experts={experts}")
@@ -302,9 +297,7 @@ class MoETemplate:
         return f"{type(self).__name__}({self.title}{device})"
 
 
-def _dealt_by(
-    tokens: int, experts: int, topk: int, routing: str | float | Sequence[int]
-) -> Routing | Sequence[int]:
+def _dealt_by(tokens: int, experts: int, topk: int, routing: str | float | Sequence[int]) -> Routing | Sequence[int]:
     if isinstance(routing, int | float):
         return Routing(tokens, experts, topk, routing)
     if isinstance(routing, str):

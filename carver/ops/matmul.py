@@ -106,9 +106,7 @@ class MatmulTemplate(Template):
         options |= {"static_shapes": True} if static_shapes else {}
         options |= {"scale_n": scaled[0], "scale_k": scaled[1]} if scaled else {}
         operator, sizes = "scaled_matmul" if scaled else "matmul", {"b": batch, "m": M, "n": N, "k": K}
-        super().__init__(
-            Problem(operator, f"C[b,m,n] += {left} * {right}", sizes, types, accumulate, options, align)
-        )
+        super().__init__(Problem(operator, f"C[b,m,n] += {left} * {right}", sizes, types, accumulate, options, align))
 
 
 SCALE_BLOCK = Argument("columns x depth that share a scale, such as 128x128; or row, or tensor", "NxK")

@@ -219,9 +219,7 @@ class Template:
             if call is None:
                 raise ConfigError("compiled= needs the kernel: call=carver.Call(kernel, args={...}, grid=...)")
             every = [dict(config.config if isinstance(config, Hint) else config) for config in every]
-        ranking = rank(
-            self.problem, device, every, backend, kernel=kernel, names=names, ignore=ignore, profile=profile
-        )
+        ranking = rank(self.problem, device, every, backend, kernel=kernel, names=names, ignore=ignore, profile=profile)
         if compiled is None or call is None:
             return ranking
         return call.rank(every, device, ranking.indices[: counted("compiled", compiled, 1)])

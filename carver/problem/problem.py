@@ -71,8 +71,8 @@ class OperatorFile(Record):
 
     def option_words(self, options: Mapping[str, int]) -> dict[str, str]:
         """For each option that has one, the word for its value."""
-        given = {name: (words, options[name]) for name, words in self.options.items() if name in options}
-        return {name: words[value] for name, (words, value) in given.items() if 0 <= value < len(words)}
+        return {name: words[options[name]] for name, words in self.options.items()
+                if 0 <= options.get(name, -1) < len(words)}  # fmt: skip
 
 
 @cache

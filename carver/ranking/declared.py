@@ -20,7 +20,7 @@ import numpy as np
 from ..arch.descriptor import LIMITS, Arch, occupancy_limits
 from ..arch.devices import match
 from ..base.errors import ConfigError
-from ..base.types import FloatArray, FrozenDict, IntArray, Record
+from ..base.types import FloatArray, FrozenDict, IntArray, Record, Value
 from ..cost.estimate import LIMITERS
 from ..cost.model import CONSTANTS, constants_of, resolve
 from ..cost.pricing import Priced, roofline_seconds, shown
@@ -195,10 +195,16 @@ class Declared(Record, eq=False):
         parts = list(self.by_part(rows))
         told = cache(lambda: shown([(part, those) for part, _, those in parts]))
         for number, (part, places, those) in enumerate(parts):
-            own = [ranks[place] for place in places]
-            made = make_hints(
-                self.subject, part, lambda at=number: told()[at], those, own, self.backend, self.notes  # type: ignore[misc]
-            )
+            space = part.space.where(those)
+            columns: dict[str, Sequence[Any]] = {
+                "rank": [ranks[place] for place in places], "index": space.index.tolist(), "config": _configs(space),
+                "predicted_ms": [t * 1e3 for t in part.seconds[those].tolist()],
+            }  # fmt: skip
+            rest = partial(lambda space, at: _reasons(self.subject, space, told()[at]), space, number)
+            made = hints_of(
+                columns, rest, backend=self.backend, kernel=space.kernel.name, arch=space.arch, subject=self.subject,
+                notes=self.notes, tied=False,
+            )  # fmt: skip
             out |= zip(places.tolist(), made, strict=True)
         return [out[place] for place in range(len(rows))]
 
@@ -219,24 +225,8 @@ class Declared(Record, eq=False):
         ]
 
 
-def make_hints(
-    problem: Problem, part: Priced, told: Callable[[], Mapping[str, Any]], rows: IntArray, ranks: Sequence[int],
-    backend: str, notes: tuple[str, ...] = (),
-) -> list[Hint]:  # fmt: skip
-    """The hints of some rows, of which `told` gives the columns of `pricing.shown`."""
-    space = part.space.where(rows)
-    columns: dict[str, Sequence[Any]] = {
-        "rank": ranks, "index": space.index.tolist(), "config": _configs(space, partial(_whole, space)),
-        "predicted_ms": [t * 1e3 for t in part.seconds[rows].tolist()],
-    }  # fmt: skip
-    return hints_of(
-        columns, lambda: _reasons(problem, space, told()), backend=backend, kernel=space.kernel.name, arch=space.arch,
-        subject=problem, notes=notes, tied=False,
-    )  # fmt: skip
-
-
 def _reasons(problem: Problem, space: Space, told: Mapping[str, Any]) -> tuple[Columns, Mapping[str, Any]]:
-    """The other fields of hints: as columns, and those that all share."""
+    """The other fields of hints, from the columns of `pricing.shown`: as columns, and those that all share."""
     arch, kernel, n = space.arch, space.kernel, len(space)
     col = partial(_whole, space)
 
@@ -308,27 +298,21 @@ def _whole(space: Space, name: str, default: int) -> list[int]:
     return value.tolist() if value.dtype == np.int64 else list(map(int, value.tolist()))
 
 
-def _records(columns: Mapping[str, Sequence[float]], n: int) -> list[FrozenDict[float]]:
+def _records(columns: Mapping[str, Sequence[Value]], n: int) -> list[FrozenDict[Value]]:
     """Each row of the columns as a mapping."""
-    names = list(columns)
-    made = [FrozenDict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    made = [FrozenDict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return made or [FrozenDict()] * n
 
 
-def _configs(space: Space, col: Column) -> list[FrozenDict[int]]:
-    """`Space.config` of the chosen rows."""
+def _configs(space: Space) -> list[FrozenDict[int]]:
+    """`Space.config` of all rows."""
     kernel = space.kernel
-    columns = {name: col(name, 0) for name in kernel.tunables}
+    records = _records({name: _whole(space, name, 0) for name in kernel.tunables}, len(space))
     options = {name for names in kernel.options.values() for name in names}
-    if columns and not options:
-        return [FrozenDict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return [
-        FrozenDict({
-            name: value for name, value in zip(columns, row, strict=True)
-            if name not in options or value != kernel.defaults[name]
-        })
-        for row in zip(*columns.values(), strict=True)
-    ] or [FrozenDict()] * len(space)  # fmt: skip
+    return records if not options else [
+        FrozenDict({name: n for name, n in each.items() if name not in options or n != kernel.defaults[name]})
+        for each in records
+    ]  # fmt: skip
 
 
 def _tiles(space: Space, col: Column) -> dict[str, list[Any]]:
@@ -395,7 +379,7 @@ def _vectorize(problem: Problem, space: Space, col: Column) -> list[FrozenDict[i
     for name, column in copies.items():
         align, itemsize = problem.align_bytes[name], problem.itemsize(name)
         widths[name] = [max(1, int(min(n, align) / itemsize)) for n in column]
-    return _records(widths, len(space))  # type: ignore[return-value]
+    return _records(widths, len(space))
 
 
 def _grids(space: Space, col: Column, tiles: list[float], split: list[int]) -> list[tuple[int, int, int]]:

@@ -208,11 +208,9 @@ def rank_kernel(
         check_values(values, handed[0])
     bound: dict[int, Candidate] = {}
     reasons: dict[int, str] = {}
-    alike: dict[Any, int] = {}
     for i, each in zip(places, handed, strict=True):
-        before = i if callable(args) else alike.setdefault((repr(plain[i]), id(getattr(every[i], "pre_hook", None))), i)
         try:
-            bound[i] = bound[before] if before in bound else candidate(kernel, every[i], each, grid, device, constants)
+            bound[i] = candidate(kernel, every[i], each, grid, device, constants)
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     progress = is_watched() and pool is None if progress is None else progress
@@ -422,12 +420,8 @@ def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], com
     return list(dict.fromkeys(whole("each place of screen", place, ConfigError, 0, last) for place in screen))
 
 
-def explained(hint: Hint, facts: Facts) -> str:
-    """Why a compiled configuration is predicted to take this time, as text."""
-    return "\n".join(_explained(hint, facts))
-
-
-def _explained(h: Hint, facts: Facts) -> Iterator[str]:
+def explained(h: Hint, facts: Facts) -> Iterator[str]:
+    """Why a compiled configuration is predicted to take this time, line by line."""
     yield f"{h.kernel} on {h.arch.title}"
     yield ", ".join(f"{name}={value}" for name, value in h.config.items())
     rate = f"{facts.dot_flops * facts.programs / h.predicted_ms / 1e9:.4g} TFLOP/s, " if facts.dot_flops else ""

@@ -33,13 +33,13 @@ from ..base.table import (
 from ..base.types import Late
 from ..cost.estimate import dram_seconds
 from ..cost.model import resolve
-from ..cost.pricing import price, roofline_seconds, shown
+from ..cost.pricing import price, roofline_seconds
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression, flops_per_s
 from ..kernels.space import Space, given_space
 from ..problem.problem import Problem
 from .compare import Fleet
-from .declared import Layered, make_hints
+from .declared import Declared, Layered
 from .hint import NOT_MEASURED, Hint
 from .ranking import TIED, Ranking
 
@@ -480,11 +480,10 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
     space, why = given_space(hint.problem, arch, kernel, [hint.config])
     if why:
         raise NoCandidates(f"{dict(hint.config)} on {arch.title}", {str(why[0]): 1})
-    row, priced = np.zeros(1, np.int64), price(space)
+    priced = price(space)
     assert priced.made is not None  # of a configuration that is given
     work, est = priced.made
-    [told] = shown([(priced, row)])
-    [again] = make_hints(hint.problem, priced, lambda: told, row, [hint.rank], hint.backend, hint.notes)
+    [again] = Declared(hint.problem, arch, hint.backend, lambda: (priced,), hint.notes).hints([0], [hint.rank])
     again = replace(again, index=hint.index)
     notes = list(hint.notes)
     if abs(again.predicted_ms / hint.predicted_ms - 1) > 1e-6:
@@ -524,12 +523,8 @@ def changes(hint: Hint, arch: Arch, kernel: Kernel) -> Iterator[Change]:
     row_of = {int(place): row for row, place in enumerate(space.index)}
     env = {**space.scope, **space.columns}
     avoids = {rule: np.broadcast_to(holds(env), len(space)) for rule, holds in kernel.avoid.items()}
-    made: list[Hint] = []
-    if len(space):
-        rows = np.arange(len(space))
-        priced = price(space)
-        [told] = shown([(priced, rows)])
-        made = make_hints(hint.problem, priced, lambda: told, rows, [0] * len(space), hint.backend)
+    runs = range(len(space))
+    made = Declared(hint.problem, arch, hint.backend, lambda: (price(space),)).hints(runs, runs) if runs else []
     for i, (name, value) in enumerate(moves):
         old = hint.config[name]
         if i not in row_of:

@@ -19,18 +19,10 @@ from ...base.types import FloatArray
 from ...kernels.expr import MMA, VECTOR, WGMMA
 from ...kernels.space import Space
 from ...problem.problem import Problem
+from .. import tile
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
 from ..model import Model, Part, column, given, read_columns, table
-from ..tile import (
-    SPILL_READS,
-    Extent,
-    held_back,
-    instruction_rows,
-    issue_per_clk,
-    peaks,
-    products_an_instruction,
-    spill_slowdown,
-)
+from ..tile import Extent
 from ..traffic import reused_share, sector_waste
 from .contraction import CONTRACTED, contraction
 from .stream import EXCHANGE_CLK
@@ -165,7 +157,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     busy = np.minimum(trips / steps, 1.0)
 
     # arithmetic of the padded tile: warps without rows of their own repeat those of others
-    inst_m = instruction_rows(kind, c.mma_m)
+    inst_m = tile.instruction_rows(kind, c.mma_m)
     rows_at_once = inst_m * np.select([kind == WGMMA, kind == MMA], [np.maximum(wm // 4, 1), wm], 1)
     rows_padded = np.ceil(tm / rows_at_once) * rows_at_once
     rows_scored = rows_padded * c.score_copies
@@ -174,7 +166,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     tile_flops = 2 * tk * (rows_scored * head + rows_padded * value + again)
     # fitted to wgmma; those of single warps reach the rate of their instruction, as in matmuls (published_rates.csv)
     share = np.where(kind >= WGMMA, k["math_efficiency"], 1.0)
-    products_clk = tile_flops / (peaks(problem, arch, kind) * share)
+    products_clk = tile_flops / (tile.peaks(problem, arch, kind) * share)
     ops = way.score_ops + (CAP_OPS if "softcap" in problem.options else 0)
     ops = ops + (MASK_OPS if problem.options.get("causal") and not way.rescales else 0)
     special = 3 if "softcap" in problem.options else 1
@@ -195,7 +187,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         summed = way.stores[0] * head + way.stores[1] * value  # each sum's product reads an operand of the step across
         between = np.maximum(vector_clk + across_read_clk(arch, c, summed), exp_clk)
         math_clk = np.where(kind == MMA, products_clk + between, math_clk)
-    power_clk = (math_clk + products_clk * (held_back(problem, arch, kind) - 1.0)) * (kind > VECTOR)
+    power_clk = (math_clk + products_clk * (tile.held_back(problem, arch, kind) - 1.0)) * (kind > VECTOR)
 
     # shared-memory port: keys and values are written, fragments of all operands are read
     tile_q, tile_kv = tm * (head * eq + way.keeps_both * value * ev), tk * (head * ek + value * ev)
@@ -209,7 +201,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     # instruction issue
     lanes = warps * arch.warp_size
     copies = tile_kv / COPY_BYTES / lanes
-    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size / products_an_instruction(problem, arch), 0.0)
+    fma = np.where(kind == VECTOR, tile_flops / 2 / arch.warp_size / tile.products_an_instruction(problem, arch), 0.0)
     instructions = (
         warps * (k["step_instr"] + k["copy_instr"] * copies)
         + np.where(kind >= WGMMA, 0.0, k["fragment_instr"] * fragments / 512)
@@ -257,17 +249,17 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         power_clk=power_clk * busy if arch.power_limited else None,
         chain_clk=np.maximum(chain_clk * busy, 1.0),
         smem_clk=smem_clk * busy + 2 * tile_q / steps / arch.smem_bytes_per_clk,
-        issue_clk=instructions / issue_per_clk(arch) * busy,
+        issue_clk=instructions / tile.issue_per_clk(arch) * busy,
         fill_bytes=read,
         l2_bytes=read,
         l2_read_bytes=read,
         dram_bytes=dram,
         l3_bytes=dram,
         store_bytes=store,
-        store_clk=store_instr * warps / issue_per_clk(arch),
+        store_clk=store_instr * warps / tile.issue_per_clk(arch),
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
         reduction_s=np.where(partial, join_s, 0.0),
-        slowdown=spill_slowdown(arch, warps, registers, np.maximum(math_clk, smem_clk), k),
+        slowdown=tile.spill_slowdown(arch, warps, registers, np.maximum(math_clk, smem_clk), k),
         facts={
             "dram_bytes": read_q + read_kv + outputs * eo,
             "compulsory_bytes": float(problem.compulsory_bytes),
@@ -389,7 +381,7 @@ def keys_read(
     return once + (1 - hit) * again, hit
 
 
-ATTENTION = Model(attention, (Part(Attention, READS | SPILL_READS),))
+ATTENTION = Model(attention, (Part(Attention, READS | tile.SPILL_READS),))
 
 
 GATE_OPS, GATE_SFU = 4.0, 2.0

@@ -21,22 +21,7 @@ from .. import tile
 from .. import traffic as traffic_terms
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined, norm, on_pipe
 from ..model import Model, Part, apart, read_columns
-from ..tile import (
-    SPILL_READS,
-    Block,
-    Extent,
-    ThreadTile,
-    Tile,
-    converts_per_clk,
-    delivery,
-    held_back,
-    instruction_rows,
-    issue_per_clk,
-    merged_reads,
-    peaks,
-    products_an_instruction,
-    spill_slowdown,
-)
+from ..tile import Block, Extent, ThreadTile, Tile
 from ..traffic import sector_waste, traffic
 
 ASYNC_BYTES = 4
@@ -125,14 +110,14 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     resident = resident_blocks(arch, t.warps + t.copy_warps, t.smem_bytes, t.registers, t.tmem_columns)
     if t.resident_most is not None:
         resident = np.minimum(resident, t.resident_most)
-    slots = issue_per_clk(arch)
+    slots = tile.issue_per_clk(arch)
     flops = tile_flops(t)
     products_clk = math_clk = arithmetic(t, k, flops)
     lane_reads, lane_clk = read_by_lanes(t, k)
     chain_clk = chain(t, k, math_clk, lane_clk)
     fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
     smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
-    packed = products_an_instruction(space.problem, arch)
+    packed = tile.products_an_instruction(space.problem, arch)
     fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size / packed, 0.0)
     instr = instructions(t, k, fragments) + lane_reads + fma
     if arch.matrix_on_vector:
@@ -140,7 +125,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
-        delivered = delivery(t, own, k, resident)
+        delivered = tile.delivery(t, own, k, resident)
         # idle lanes take as long as the others
         filled = own.product_instr * t.lanes / np.maximum(t.lanes if t.threads is None else t.threads, 1.0)
         smem_clk, spill_bytes = delivered.port_clk, delivered.spill_bytes
@@ -168,7 +153,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
         exposed=t.exposed_loads,
         products_apart=t.products_apart,
         math_clk=math_clk,
-        power_clk=(math_clk + products_clk * (held_back(space.problem, arch, t.instruction) - 1.0))
+        power_clk=(math_clk + products_clk * (tile.held_back(space.problem, arch, t.instruction) - 1.0))
         * (t.instruction > VECTOR),
         chain_clk=chain_clk,
         chain_overlap=chain_overlap(t, k),
@@ -180,7 +165,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
         spill_bytes=spill_bytes,
         fill_m=fill_m,
         fill_n=fill_n,
-        slowdown=spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n),
+        slowdown=tile.spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n),
         scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
         store_clk=stores * t.warps / slots,
         store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
@@ -192,7 +177,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
 def tile_flops(t: Block) -> FloatArray:
     """Arithmetic of one step of one block: the tile is padded to whole instructions, and products that several warps
     repeat count each time. [FLOP]"""
-    inst_m = instruction_rows(t.instruction, t.mma_m)
+    inst_m = tile.instruction_rows(t.instruction, t.mma_m)
     inst_n = np.where(t.instruction > VECTOR, t.mma_n, 1)
     padded = np.ceil(t.tile_m / inst_m) * inst_m * np.ceil(t.tile_n / inst_n) * inst_n
     return 2 * padded * t.tile_k * t.product_copies
@@ -203,7 +188,7 @@ def arithmetic(t: Block, k: Mapping[str, float], flops: FloatArray) -> FloatArra
 
         clk = flops / (peak of the instruction * math_efficiency)
     """
-    return flops / (peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
+    return flops / (tile.peaks(t.problem, t.arch, t.instruction) * k["math_efficiency"])
 
 
 def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: FloatArray) -> FloatArray:
@@ -251,7 +236,7 @@ def chain_overlap(t: Block, k: Mapping[str, float]) -> FloatArray:
 def after_clk(t: Block) -> FloatArray:
     """Time of a step's arithmetic on its sums, on the vector units or the converting units, whichever is longer."""
     lanes = t.arch.lanes_per_sm
-    return t.lanes * np.maximum(t.after_instr / lanes, t.after_converts / converts_per_clk(t.arch))
+    return t.lanes * np.maximum(t.after_instr / lanes, t.after_converts / tile.converts_per_clk(t.arch))
 
 
 def fragment_bytes(t: Block) -> FloatArray:
@@ -266,7 +251,8 @@ def fragment_bytes(t: Block) -> FloatArray:
     groups_m = np.minimum(groups, np.maximum(t.tile_m // 64, 1))
     beside = np.where(t.instruction == WGMMA, groups // groups_m, 1)
     reads_a = np.where(t.instruction >= WGMMA, np.maximum(beside, np.ceil(t.tile_n / 256)), t.warps_n)
-    reads_b = np.where(t.instruction >= WGMMA, np.maximum(t.tile_m / instruction_rows(t.instruction, 1), 1), t.warps_m)
+    once_b = np.maximum(t.tile_m / tile.instruction_rows(t.instruction, 1), 1)
+    reads_b = np.where(t.instruction >= WGMMA, once_b, t.warps_m)
     wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
     turns = 1.0 if t.fragment_conflicts is None else t.fragment_conflicts
     return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
@@ -303,7 +289,7 @@ def read_by_lanes(t: Block, k: Mapping[str, float]) -> tuple[FloatArray, FloatAr
     reads = clk = np.zeros(())
     for each, width, passes in sides:
         own = np.where(t.instruction == VECTOR, t.warps * each, 0.0)
-        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * merged_reads(arch, k))
+        returned = arch.warp_size * width / (arch.smem_bytes_per_clk * tile.merged_reads(arch, k))
         reads, clk = reads + own, clk + own * np.maximum(passes, returned)
     return reads, clk
 
@@ -538,7 +524,7 @@ def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
     return alternates(kernel), body_overlap(kernel, k), gives(kernel, "row_tiles")
 
 
-CONTRACTED = (Part(Block, BLOCK_READS | SPILL_READS), Part(Tile, READS | traffic_terms.READS))
+CONTRACTED = (Part(Block, BLOCK_READS | tile.SPILL_READS), Part(Tile, READS | traffic_terms.READS))
 CONTRACTION = Model(
     contraction, CONTRACTED, Part(ThreadTile, tile.THREAD_READS), bound=least_seconds, variant=variant,
     apart=(Block, ThreadTile),
