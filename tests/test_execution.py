@@ -25,6 +25,7 @@ from carver.compiled.execution.maps import shared_out
 from carver.compiled.execution.overlaps import overlaps, uncovered
 from carver.compiled.execution.program import Program, passing_by
 from carver.compiled.execution.roles import TABLE_CLK
+from carver.compiled.execution.run import Drawn
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
@@ -100,6 +101,12 @@ extern "C" __global__ void gathered(const float* x, const int* at, float* y, int
     y[i] = x[at[i]];
 #pragma unroll 1
     for (int j = 0; j < at[n]; ++j) y[j * 32 + i] = j;
+}
+extern "C" __global__ void in_turn_by_a_list(const float* x, const int* at, float* y, int n) {
+    float total = 0;
+#pragma unroll 1
+    for (int j = 0; j < n; ++j) total += x[at[j] + threadIdx.x];
+    y[threadIdx.x] = total;
 }
 extern "C" __global__ void row_of_three(const float* x, const int* at, float* y) {
     int i = blockIdx.x * 256 + threadIdx.x, row = at[i];
@@ -1046,6 +1053,16 @@ def test_lanes_that_loaded_one_word_look_at_one_place(cubin: tuple[str, bytes]) 
     n = 1 << 16
     facts = executed(cubin, "row_of_four_lanes", n // 256, 256, f32(n), i32_(n // 4), f32(n)).facts()
     assert [access.program_bytes for access in facts.accesses if access.argument == "arg0"] == [256 * 4 / 4]
+
+
+def test_loaded_words_are_drawn_until_what_depends_on_them_is_met(cubin: tuple[str, bytes]) -> None:
+    """A loop over 1,000 words that tell where to load is not gone through to its end."""
+    of = executed(cubin, "in_turn_by_a_list", 1, 32, f32(1 << 16), i32_(1000), f32(32), i32(1000))
+    [lost] = (tile for tile in of.tiles if tile.anywhere)
+    address = of.program.ops[lost.index].address
+    first, whole = (Drawn(of.detail, ("global",), {address: times}) for times in (1, 10_000))
+    kinds = [[event.kind for event in run.log if event.where == address].count("global") for run in (first, whole)]
+    assert kinds[0] == 1 < kinds[1] and first.done < whole.done
 
 
 @pytest.mark.parametrize(("entry", "words", "sectors"), [("four_in_a_row", 4, 1), ("eight_in_a_row", 8, 8)])

@@ -489,21 +489,20 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
     if access.root is None or access.kind != "load":
         return 1.0
     run, item = Stretch.of(access, SECTOR_BYTES).run_bytes, access.item_bytes
-    before, since, near = [0.0], 0.0, list[float]()
-    bounded = math.isfinite(room_bytes)  # else nobody asks what is held, which takes longer than all the rest
+    before, since, near = [0.0], list[Access](), list[float]()
     for other in others:
         if other is access:
             break
         alike = ("kind", "argument", "loop", "shape", "item_bytes", "root")
         apart = _apart(access, other) if all(getattr(other, n) == getattr(access, n) for n in alike) else None
         beside = apart is not None and any(abs(apart - each) * item < LINE_BYTES for each in near)
-        if bounded and other.kind == "load" and other.loop == access.loop and not beside:
-            since += held_bytes(other, others)
+        if other.kind == "load" and other.loop == access.loop and not beside:
+            since.append(other)
         if apart is not None:
             near.append(apart)
             if abs(apart) * item < SECTOR_BYTES + run:
                 before.append(apart * item)
-                since, near = held_bytes(other, others) if bounded else 0.0, [apart]
+                since, near = [other], [apart]
     if len(before) == 1 or run > ALIGN_LIMIT:
         return 1.0
     step = math.gcd(round(_multiple(access.root) * item), SECTOR_BYTES) or SECTOR_BYTES
@@ -513,7 +512,9 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
         own, *past = (set(range(int((phase - d) // SECTOR_BYTES), int((phase - d + run - 1) // SECTOR_BYTES) + 1))
                       for d in before)  # fmt: skip
         found, new = found + len(own), new + len(own.difference(*past))
-    return 1.0 - (1.0 - new / found) * (min(room_bytes / since, 1.0) if bounded else 1.0)
+    # what is held takes longer to tell than all the rest
+    left = min(room_bytes / sum(held_bytes(each, others) for each in since), 1.0) if math.isfinite(room_bytes) else 1.0
+    return 1.0 - (1.0 - new / found) * left
 
 
 def _apart(one: Access, other: Access) -> float | None:

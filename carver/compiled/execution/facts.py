@@ -276,7 +276,7 @@ class Execution:
         (`cuda_tables` in `languages_eighth.jsonl.gz`, tests/data/h200) takes as long as that says, and 1.7 times as
         long as if lanes did not meet in banks."""
         kinds, found = tuple({self.program.ops[index].kind for index in lost}), {}
-        run = Drawn(self.detail, kinds)
+        run = Drawn(self.detail, kinds, {self.program.ops[index].address: LOOKED_AT for index in lost})
         for index, events in by_instruction(run, kinds).items():
             if index not in lost:
                 continue

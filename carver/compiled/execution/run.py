@@ -9,7 +9,7 @@ falls through, and is recorded. Waits for barriers in memory succeed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf, prod
 from typing import Any
@@ -412,13 +412,21 @@ class Run:
 class Drawn(Run):
     """The first block of another run, in which words that loads give have bits as if drawn at random where they are not
     known, the same from the same place: addresses differ between lanes as far as the code lets what is loaded choose.
-    Such bits keep loops from leaps, so that it gives up when it has done as much as the other one."""
+    Such bits keep loops from leaps, so that it gives up when it has done as much as the other one, or has met each of
+    some instructions so many times. `wanted`: these, by address."""
 
-    def __init__(self, other: Run, kinds: Collection[str]) -> None:
-        self.enough = len(other.log)
+    def __init__(self, other: Run, kinds: Collection[str], wanted: Mapping[int, int]) -> None:
+        self.enough, self.kinds, self.wanted = len(other.log), kinds, Counter(wanted)
         super().__init__(
             other.program, other.launch, other.block_ids[:1], other.threads, kinds=kinds, warp=other.warp_size
         )
+
+    def _step(self, fiber: Fiber) -> list[Fiber]:
+        before, out = len(self.log), super()._step(fiber)
+        self.wanted -= Counter(event.where for event in self.log[before:] if event.kind in self.kinds)
+        if not self.wanted:
+            self.enough = 0
+        return out
 
     def _touch(self, op: Op, fiber: Fiber, guard: Column | None) -> dict[str, Value]:
         out, at = super()._touch(op, fiber, guard), op.at(fiber) if op.access == "load" else None

@@ -129,7 +129,8 @@ def _apart(run: Run, lost: Set[int]) -> dict[int, float]:
     loaded the same word do not. Source: a product of sparse rows of 3 x 3 blocks, three lanes a row (`warp_blocks` in
     `languages_ninth.jsonl.gz`, tests/data/h200), takes a third of what it does if each lane had its own."""
     found = {}
-    for index, (event, *_) in by_instruction(Drawn(run, ("global",)), ("global",)).items():
+    drawn = Drawn(run, ("global",), {run.program.ops[index].address: 1 for index in lost})
+    for index, (event, *_) in by_instruction(drawn, ("global",)).items():
         if index in lost and (column := event.values[0]) is not None:
             lanes, address = spread(event._replace(values=(Column(column.bits),)))
             found[index] = len(distinct(run.warp[lanes] * SPACE + address % SPACE)) / max(len(lanes), 1)
@@ -408,24 +409,23 @@ def _rows(
     )
     others = [i for i in range(len(moves)) if i != longest]
     points, weight = _points([event.walks[i].times for i in others])
-    for point in points:
-        moved = start + moves[longest]
-        at_ = at
-        for i, place in zip(others, point, strict=True):
-            moved = moved + moves[i] * place
-            if event.walks[i].head == head:
-                at_ = at + place
-        yield slot, moved, moves[longest], event.walks[longest].times * ones, kept, at_, weight * ones
+    moved = start + moves[longest]
+    for i, place in zip(others, points, strict=True):
+        moved = moved + moves[i] * place
+        if event.walks[i].head == head:
+            at = at + place
+    columns = slot, moved, moves[longest], event.walks[longest].times * ones, kept, at, weight * ones
+    yield tuple(np.broadcast_to(column, (points.shape[1], len(cut))).ravel() for column in columns)
 
 
-def _points(counts: Sequence[int]) -> tuple[list[tuple[int, ...]], int]:
-    """Passes of loops around a walk, from 1 on, and how many passes each stands for."""
+def _points(counts: Sequence[int]) -> tuple[Array, int]:
+    """Passes of loops around a walk, from 1 on, a column by loop; and how many passes each stands for."""
     axes, weight = [], 1
     for count in counts:
         taken = min(count, MOST_POINTS)
         axes.append([1 + i * (count - 1) // max(taken - 1, 1) for i in range(taken)])
         weight *= max(round(count / taken), 1)
-    return list(product(*axes)), weight
+    return np.array(list(product(*axes)), np.int64).T[..., None], weight
 
 
 def _starts(
