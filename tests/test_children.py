@@ -178,7 +178,10 @@ def test_temporary_files_stay_while_the_child_works_and_go_with_it(tmp_path: Pat
         ("`ptxas` failed with error code -9", True), ("`ptxas` raised SIGSEGV", True),
         ("No space left on device", True),
         ("clang: error: unable to execute command: Killed", True), ("ptxas fatal: Memory allocation failure", False),
-        ("error: use of undeclared identifier 'x'", False),
+        ("error: use of undeclared identifier 'x'", False), ("/usr/bin/ld terminated with signal 15", True),
+        ("f.cu:1:10: fatal error: none.h: No such file or directory\ncompilation terminated.", False),
+        ("100 errors detected in the compilation of \"f.cu\".\nCompilation terminated.", False),
+        ("error: unterminated argument list invoking macro \"F\"", False),
         ("ptxas error : Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)", False),
     ],
 )  # fmt: skip

@@ -115,8 +115,9 @@ def finished(
 _LACKS = "|".join(
     [re.escape(os.strerror(e)) for e in (errno.ENOSPC, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE,
                                          errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)]
-    + ["killed", "terminated", "out of memory", "memory exhausted", "internal compiler error", "cannot allocate",
-       "bus error", r"error code (-\d+|12[67])\b", r"\bsig(segv|kill|abrt|bus|term|xfsz)\b"]
+    + [r"\bkilled\b", r"(?<!compilation )\bterminated\b", "out of memory", "memory exhausted",
+       "internal compiler error", "cannot allocate", "bus error",
+       r"error code (-\d+|12[67])\b", r"\bsig(segv|kill|abrt|bus|term|xfsz)\b"]
 )  # fmt: skip
 _TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
 
