@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from everyday import disassembles
 
 import carver
-from carver.base.errors import ConfigError
+from carver.base.errors import ConfigError, NoCandidates
 from carver.cli.main import main
 from carver.integrations.source import ordered
 
@@ -53,6 +55,26 @@ def test_macros_may_have_names_of_the_headers_that_nvcc_includes_itself() -> Non
     source = AXPY.replace("ALPHA", "depth").replace("int n)", "int count)").replace("i < n", "i < n * count")
     [facts] = carver.inspect(carver.Kernel(source, "axpy", block=256, defines={"depth": "2.0f", "n": 2}), arch="h100")
     assert facts.shared_bytes == 1024
+
+
+@pytest.mark.slow
+def test_a_struct_is_a_tuple_of_its_fields() -> None:
+    """An element is read and written through pointers in a struct, which is one parameter; nested ones are aligned."""
+    source = """struct Way { short odd; double by; };
+    struct Task { const float *x; char first; struct Way way; float *y; int n; };
+    __global__ void scale(Task task) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < task.n) task.y[i] = task.x[i] * (float)task.way.by;
+    }"""
+    n = 1 << 22
+    x = carver.Tensor("float32", (n,))
+    fields = (x, np.int8(1), (np.int16(3), np.float64(2)), x, n)
+    assert carver.Struct.of(*fields).tensors.keys() == {0, 32}
+    ask = partial(carver.rank_kernel, carver.Kernel(source, "scale"), [{}], arch="h100", grid=n // 256, block=256)
+    [hint] = ask(args=[fields])
+    assert hint.details["compulsory_bytes"] == 8 * n
+    with pytest.raises(NoCandidates, match=r"of \[48\] bytes; 5 arguments were given, of which a struct"):
+        ask(args=fields)
 
 
 @pytest.mark.slow

@@ -262,6 +262,42 @@ class Struct:
         }
         object.__setattr__(self, "tensors", found)
 
+    @classmethod
+    def of(cls, *fields: Any) -> Struct:
+        """A struct of these fields as C lays them out, each at a multiple of its size, or of its largest member's.
+
+        A field is a tensor, by its address; a number, of which a Python int is an `int` and a float a `float`; None as
+        a null pointer; or a tuple, as a struct in it or as an array.
+        """
+        data, tensors, _ = _laid_out(fields)
+        return cls(data, tensors)
+
+
+def _laid_out(fields: Sequence[Any]) -> tuple[bytes, dict[int, Tensor], int]:
+    """Bytes of a struct, its tensors by offset, and its alignment."""
+    data, tensors, widest = b"", dict[int, Tensor](), 1
+    for each in fields:
+        body, inside, align = _laid_out(each) if isinstance(each, tuple | list) else _field(passed(each))
+        data += bytes(-len(data) % align)
+        tensors |= {len(data) + at: tensor for at, tensor in inside.items()}
+        data, widest = data + body, max(widest, align)
+    return data + bytes(-len(data) % widest), tensors, widest
+
+
+def _field(value: Any) -> tuple[bytes, dict[int, Tensor], int]:
+    if isinstance(value, np.generic):
+        return value.tobytes(), {}, value.itemsize
+    return bytes(8), {} if value is None else {0: _tensor("a pointer in a struct", value)}, 8
+
+
+def passed(value: Any) -> Any:
+    """A Python number as C passes it: `int`, `float` or `bool`; a tuple as a struct. Anything else as it is."""
+    if isinstance(value, tuple | list):
+        return Struct.of(*value)
+    if isinstance(value, bool | np.generic) or not isinstance(value, int | float):
+        return np.int8(value) if isinstance(value, bool) else value
+    return np.float32(value) if isinstance(value, float) else np.int32(value)
+
 
 @dataclass(frozen=True)
 class Binary:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
 from ..base.store import unpack
 from ..base.table import several
-from ..compiled.binary import Binary, Tensor
+from ..compiled.binary import Binary, Tensor, passed
 from ..compiled.facts import code_lines
 from ..compiled.isa.sass import kernels
 from ..compiled.machine import Machine, matrix_rates, read_machines
@@ -27,8 +25,8 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     """Compile a source with the configuration as further macros: by nvcc or NVRTC, for AMD by clang.
 
     `args`: tensors and numbers by name or in the order of the function's parameters; a Python int is passed as a C
-    `int`, a float as a `float`. Without them the kernel's `params` and `scalars` say what it takes. Grid
-    and block are the kernel's own unless given. Raises CompileError.
+    `int`, a float as a `float`, a tuple as a struct (`Struct.of`). Without them the kernel's `params` and `scalars` say
+    what it takes. Grid and block are the kernel's own unless given. Raises CompileError.
     """
     if kernel.is_triton or kernel.kind != "cuda":
         raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")
@@ -57,7 +55,7 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
         args = ordered(args, text, kernel.entry)
     names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
-        code, symbol(code, kernel.entry, unset(text, written.defines)), tuple(map(_passed, values or _declared(given))),
+        code, symbol(code, kernel.entry, unset(text, written.defines)), tuple(map(passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
         dim3("block", kernel.block if block is None else block), kernel.shared_bytes, names=names,
     )  # fmt: skip
@@ -111,13 +109,6 @@ def symbol(code: bytes, entry: str, missing: Sequence[str]) -> str:
             more += f"; its source asks for macros that defines= and configurations do not give: {', '.join(missing)}"
         raise CompileError(f"the code holds {many} {entry!r}, but: {', '.join(names) or 'none'}{more}")
     return found[0]
-
-
-def _passed(value: Any) -> Any:
-    """A Python number as C passes it."""
-    if isinstance(value, bool | np.generic) or not isinstance(value, int | float):
-        return np.int8(value) if isinstance(value, bool) else value
-    return np.float32(value) if isinstance(value, float) else np.int32(value)
 
 
 def _declared(kernel: Kernel) -> list[Any]:

@@ -72,12 +72,12 @@ class Launch:
         """Words of constant memory that all lanes read, by bank and place."""
         self.words: dict[int, int] = {}
         parameters = kernel.parameters
-        if len(binary.args) < len(parameters):
+        if len(binary.args) != len(parameters):
             raise CompileError(
                 f"{kernel.name} has {len(parameters)} parameters, of {[size for _, size in parameters]} bytes; "
-                f"{len(binary.args)} arguments were given"
+                f"{len(binary.args)} arguments were given, of which a struct is one"
             )
-        for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=False)):
+        for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=True)):
             name = binary.names[place] or f"arg{place}"
             self._put(kernel.parameters_at + offset, size, value, name, offset, values)
         end = max((offset + size for offset, size in parameters), default=0)
