@@ -11,22 +11,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from ..arch.descriptor import TRITON_LACKS, TRITON_LEAST_CC, Arch
+from ..arch.descriptor import TRITON_LACKS, Arch
 from ..base.errors import ConfigError
-from ..base.given import shown
+from ..base.folders import folder
+from ..base.given import shown, text_of, toml_of, typed
 from ..base.types import Record
-
-_TILES = {
-    "BLOCK_M": ("BLOCK_SIZE_M", "block_m", "BM"),
-    "BLOCK_N": ("BLOCK_SIZE_N", "block_n", "BN"),
-    "BLOCK_K": ("BLOCK_SIZE_K", "block_k", "BK"),
-    "GROUP_M": ("GROUP_SIZE_M", "group_m", "GROUP"),
-    "SPLIT_K": ("split_k",),
-}
-_LAUNCH = {"nvidia": {"num_warps": 4, "num_stages": 3}, "amd": {"num_warps": 4, "num_stages": 2}}
-"""Triton 3.6's default launch options for CUDA and for HIP."""
-_UNPRICED = {"amd": ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint")}
-_TILELANG = {"num_stages": 2, "thread_num": 128, "enable_rasteration": 0}
 
 
 class Backend(Record):
@@ -60,44 +49,15 @@ class Backend(Record):
         return known and arch.isa not in self.without_isas and (arch.cc is None or arch.cc >= self.least_cc)
 
 
-def _triton(
-    name: str, title: str, *, vendors: tuple[str, ...] = ("nvidia",), least_cc: tuple[int, int] = (8, 0), **more: Any
-) -> Backend:
-    """A tool that writes kernels in Triton, with the options of its launches and the usual names of tiles."""
-    return Backend(
-        name, title, vendors=vendors, least_cc=least_cc, without_isas=TRITON_LACKS, aliases=_TILES, options=_LAUNCH,
-        **more,
-    )  # fmt: skip
-
-
+_FILE = folder("templates") / "backends.toml"
+_SAID = toml_of(text_of(_FILE, ConfigError), _FILE, ConfigError)
+_COMMON = {"triton": {**_SAID["written_in"]["triton"], "without_isas": TRITON_LACKS}}
+"""What tools have in common that write kernels in a language."""
 BACKENDS: Mapping[str, Backend] = MappingProxyType({
-    backend.name: backend
-    for backend in (
-        Backend("cuda", "carver's CUDA", vendors=("nvidia",), source="cuda", by_default=True),
-        _triton(
-            "triton", "Triton's", vendors=("nvidia", "amd"), least_cc=TRITON_LEAST_CC, by_default=True,
-            unpriced=_UNPRICED,
-        ),
-        Backend("kernel_tuner", "Kernel Tuner's CUDA", vendors=("nvidia",), by_default=True),
-        Backend("kernel_tuner_hip", "Kernel Tuner's HIP", vendors=("amd",), by_default=True),
-        Backend("cpu", "carver's CPU", device_kind="cpu", source="c", by_default=True),
-        _triton(
-            "triton_block_fp8", "vLLM's Triton", vendors=("nvidia", "amd"), least_cc=TRITON_LEAST_CC,
-            unpriced=_UNPRICED,
-        ),
-        _triton("triton_tma", "Triton's with tensor descriptors", least_cc=(9, 0)),
-        _triton("triton_walk", "Triton's in one launch"),
-        _triton("triton_decode", "serving engines' Triton"),
-        Backend(
-            "tilelang", "TileLang's", vendors=("nvidia", "amd"), least_cc=(7, 0),
-            aliases={"thread_num": ("threads",), "enable_rasteration": ("enable_rasterization",)},
-            options={"nvidia": _TILELANG, "amd": _TILELANG},
-            unpriced={vendor: ("k_pack", "policy") for vendor in ("nvidia", "amd")},
-        ),
-        Backend("clblast", "CLBlast's"),
-        Backend("tensile", "Tensile's", vendors=("amd",)),
-    )
+    name: typed(Backend, {"name": name, **_COMMON.get(said.pop("written_in", ""), {}), **said})
+    for name, said in _SAID["tools"].items()
 })  # fmt: skip
+"""By name, as the file has them."""
 
 
 def preferred(arch: Arch, there: Iterable[str]) -> Backend:
