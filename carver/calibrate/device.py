@@ -117,7 +117,7 @@ def calibrate(
     device: str = "auto", seconds: float = SECONDS, *, kernels: bool = True, command: str = "carver calibrate",
     say: Say = lambda text: None, **few: Any,
 ) -> Calibration:  # fmt: skip
-    """Measure, fit and judge. Nothing is written; `few` goes to `kernels.measured`, for fewer problems than usual."""
+    """Measure, fit and judge. Nothing is written; `few` goes to `measured`, for fewer problems than usual."""
     number("seconds", seconds, ConfigError, 1e-6, MOST_S)
     base, state, micro = _microbenchmarks(device, say)
     derived = fitting.derive(base, micro)

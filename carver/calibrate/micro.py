@@ -217,15 +217,13 @@ class Cpu(Launcher):
             note = ""
             if name == "dram_read_bytes_per_s" and each * threads < 2 * (a.l2_bytes + a.l3_bytes):
                 note = "partly from cache: the array is less than twice the caches"
-            passes, took = self.counted(partial(self._pass, "read", buffer, each), 1)
+            passes, took = self.counted(partial(self.run, "read", "data", "out", each, data=buffer.pointer), 1)
             samples = [each * passes * threads / t for t in took]
             yield reading(name, what, "B/s", samples, said, note)
-        passes, took = self.counted(partial(self._pass, "write", buffer, largest & -1024), 1)
-        samples = [(largest & -1024) * passes * threads / t for t in took]
+        each = largest & -1024
+        passes, took = self.counted(partial(self.run, "write", "data", "out", each, data=buffer.pointer), 1)
+        samples = [each * passes * threads / t for t in took]
         yield reading("dram_write_bytes_per_s", "DRAM, writing (fetched before it is written)", "B/s", samples)
-
-    def _pass(self, entry: str, buffer: Buffer, size: int, passes: int) -> Run:
-        return self.run(entry, "data", "out", size, passes, data=buffer.pointer)
 
     def latency(self) -> Iterator[Reading]:
         a = self.arch

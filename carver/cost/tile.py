@@ -95,7 +95,7 @@ class Block(Operands):
 class Extent(Operands):
     """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
-    A convolution's axes are multiplied together to `m n k b` as `scope.roles` says.
+    A convolution's axes are multiplied together to `m n k b` as `expr.roles` says.
     """
 
     m: FloatArray = given("elements", "extent of the axes that are in the output and the first operand only")

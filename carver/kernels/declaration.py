@@ -172,7 +172,7 @@ class Kernel(Record, eq=False):
         return self.tunables.keys() - {n for other, names in self.options.items() if other != vendor for n in names}
 
     def unmet(self, scope: Mapping[str, Any]) -> list[str]:
-        """The requirements that a problem and a device do not meet; `scope` is their `scope.static_scope`.
+        """The requirements that a problem and a device do not meet; `scope` is their `expr.static_scope`.
 
         Raises DeclarationError for one that cannot be computed.
         """

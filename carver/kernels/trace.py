@@ -138,10 +138,10 @@ class Trace:
     def made(self, op: str, *args: Any) -> Any:
         """The result of an operation. It is not recorded where a number decides it or changes nothing: values are
         finite, and nothing is divided by 0."""
-        args = tuple(map(self.told, args))
+        args = tuple(map(self.simplified, args))
         symbols = [arg for arg in args if isinstance(arg, Symbol)]
         if not symbols:
-            return self.told(getattr(np, op)(*args))
+            return self.simplified(getattr(np, op)(*args))
         nothing = (op == "multiply" and 0 in map(_number, args)) or (op == "divide" and _number(args[0]) == 0)
         if nothing and not any(symbol.high for symbol in symbols):
             return 0.0
@@ -164,13 +164,13 @@ class Trace:
 
     def chosen(self, condition: Any, yes: Any, no: Any) -> Any:
         """`np.where`: one side as it is, where a number decides."""
-        told, yes, no = map(self.told, (condition, yes, no))
+        told, yes, no = map(self.simplified, (condition, yes, no))
         if isinstance(told, _TRACED):
             told = told if _kind(told) == _TRUTH else self.made("not_equal", told, 0)
             return yes if yes is no or _number(yes) == _number(no) is not None else self.made("where", told, yes, no)
         return yes if told else no
 
-    def told(self, value: Any) -> Any:
+    def simplified(self, value: Any) -> Any:
         """`simple`, found once for each array."""
         if not isinstance(value, np.ndarray):
             return simple(value)
@@ -209,7 +209,7 @@ class Code:
         leaves: dict[int, Any] = {}
 
         def leaf(value: Any) -> Any:
-            value = trace.told(value)
+            value = trace.simplified(value)
             if not isinstance(value, _TRACED):
                 return value
             leaves.setdefault(id(value), value)

@@ -85,20 +85,17 @@ class MatmulTemplate(Template):
             raise ProblemError(f"unknown activation {activation!r}; {nearest(str(activation), ACTIVATIONS)}")
         left = "A[b,k,m]" if trans_A else "A[b,m,k]"
         right = "B[b,n,k]" if trans_B else "B[b,k,n]"
-        rows = {"A": lda, "B": ldb, "C": ldc}
-        long = {"A": M if trans_A else K, "B": K if trans_B else N, "C": N}
-        for name, ld in rows.items():
-            if ld is not None and size(f"ld{name.lower()}", ld) < size(name, long[name]):
+        types, align = {"C": out, "A": a, "B": b}, dict[str, int]()
+        rows = {"A": (lda, M if trans_A else K), "B": (ldb, K if trans_B else N), "C": (ldc, N)}
+        for name, (ld, long) in rows.items():
+            if ld is None:
+                continue
+            if size(f"ld{name.lower()}", ld) < size(name, long):
                 raise ProblemError(
-                    f"ld{name.lower()} is {ld}, but a row of {name} has {long[name]} elements; "
+                    f"ld{name.lower()} is {ld}, but a row of {name} has {long} elements; "
                     "a leading dimension counts the elements from one row to the next"
                 )
-        types = {"C": out, "A": a, "B": b}
-        align = {
-            name: gcd(MAX_ALIGN_BYTES, max(1, int(size(f"ld{name.lower()}", ld) * dtypes.element_bytes(types[name]))))
-            for name, ld in rows.items()
-            if ld is not None
-        }
+            align[name] = gcd(MAX_ALIGN_BYTES, max(1, int(ld * dtypes.element_bytes(types[name]))))
         scaled = scales(scale_block, a, b)
         if scaled and (with_bias or activation != "none"):
             raise ProblemError("a matmul with scales has no other epilogue")

@@ -508,7 +508,7 @@ def _learnable(
 ) -> Part:
     """What learning needs of some rows: their candidates of each operator, of several the name too."""
     from ..cost.learn import predict
-    from .profile import Part, started
+    from .profile import Part
 
     kernel = spaces[0].kernel
     names, constants = [name for name in CONSTANTS if name in constants_of(kernel)], resolve(kernel, spaces[0].arch)
@@ -523,4 +523,4 @@ def _learnable(
         for row in each
     ]  # fmt: skip
     kernels = " and ".join(dict.fromkeys(space.kernel.name for space in spaces))
-    return Part.made(rows, kernels, started(constants), configs, problem, seconds, names, constants)
+    return Part.made(rows, kernels, configs, problem, seconds, names, constants)

@@ -74,7 +74,7 @@ class Subject(Record):
         return {"title": self.title, "sizes": dict(self.sizes)}
 
 
-class Told(Record):
+class Update(Record):
     """What measurements say of one candidate: its time [s], half of its band's width in logarithms, and the source."""
 
     seconds: float
@@ -150,7 +150,7 @@ class Hint(Record):
     """The hint of each operator, by name, if there are several."""
     tied: bool = field(default=False, compare=False)
     """Whether the model does not tell it from the fastest of its ranking, or from a second where it is that one: their
-    predicted times are within `ties.TIED`."""
+    predicted times are within `ranking.TIED`."""
 
     explain: ClassVar[Callable[..., Any]] = late("ops.elsewise:explained")
     _repr_html_ = late("ranking.table:hint_html")
@@ -225,16 +225,16 @@ class Hint(Record):
     def __hash__(self) -> int:
         return hash((self.kernel, self.arch, self.subject, self.config))
 
-    def told(self, told: Told) -> Hint:
+    def updated(self, update: Update) -> Hint:
         """The hint with the time and band that measurements gave it. Terms and rates are scaled in proportion."""
-        ms = told.seconds * 1e3
-        factor, width = ms / self.predicted_ms, told.half_band
+        ms = update.seconds * 1e3
+        factor, width = ms / self.predicted_ms, update.half_band
         rates = {name: self.details[name] / factor for name in ("tflops", "roofline_share") if name in self.details}
         return replace(
             self, predicted_ms=ms, terms_ms=FrozenDict({name: t * factor for name, t in self.terms_ms.items()}),
             loop_ms=FrozenDict({name: t * factor for name, t in self.loop_ms.items()}),
             details=FrozenDict({**self.details, **rates}), band_ms=(ms * exp(-width), ms * exp(width)),
-            calibrated=told.text,
+            calibrated=update.text,
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:

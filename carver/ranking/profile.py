@@ -16,7 +16,7 @@ from ..base.given import canonical, check_fields, is_number, json_of, text_of
 from ..base.types import FloatArray, FrozenDict
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..problem.problem import Problem
-from .hint import Told
+from .hint import Update
 
 FORMAT = 1
 WITHIN = 1.2816
@@ -89,7 +89,7 @@ class Profile:
         seen = Rows(names, log_s, slopes, axes, where, tuple(m.problem for m in ran))
         return seen, np.log([m.ms / 1e3 for m in ran if m.ms is not None])
 
-    def told(self, kernel: str, found: Posterior) -> Profile:
+    def with_constants(self, kernel: str, found: Posterior) -> Profile:
         """The profile with the constants of one kernel replaced by those of `found`."""
         moved = {
             f"{kernel}.{name}": {"factor": float(f"{np.exp(x):.4g}"), "deviation": float(f"{d:.3g}")}
@@ -146,20 +146,21 @@ class Part:
     """Their rows in the ranking's table."""
     kernel: str
     start: str
+    """Identifier of the constants that the model starts from."""
     configs: tuple[Mapping[str, Any], ...]
     rows: Rows
 
     @classmethod
     def made(
-        cls, of: Sequence[int], kernel: str, start: str, configs: Sequence[Mapping[str, Any]],
-        problem: Mapping[str, Any], seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str],
-        constants: Mapping[str, float],
+        cls, of: Sequence[int], kernel: str, configs: Sequence[Mapping[str, Any]], problem: Mapping[str, Any],
+        seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str], constants: Mapping[str, float],
     ) -> Part:  # fmt: skip
         """`seconds` predicts the times of the configurations from constants; `names` are those that may change."""
         axes, where = places(configs)
         log_s, steep = np.log(seconds(constants)), slopes(seconds, names, constants)
         rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
-        return cls(tuple(of), kernel, start, tuple(configs), rows)
+        text = json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True)
+        return cls(tuple(of), kernel, sha256(text.encode()).hexdigest()[:12], tuple(configs), rows)
 
     def where(self, kept: Collection[int]) -> Part:
         """Only those of these rows of the table; itself where that is all."""
@@ -183,23 +184,23 @@ class Part:
             float(self.seconds[row]) * 1e3, dict(zip(rows.names, map(float, rows.slopes[row]), strict=True)),
         )  # fmt: skip
 
-    def told(self, profile: Profile) -> tuple[Profile, dict[int, Told], set[int]]:
+    def updates(self, profile: Profile) -> tuple[Profile, dict[int, Update], set[int]]:
         """Apply a profile. Returns it with the constants that it changed, its predictions for these candidates by their
         row in the table, and the rows that did not run."""
         seen = profile.rows(self.kernel, self.start)
         found = learnt(self.rows, *seen) if seen is not None else None
-        out: dict[int, Told] = {}
+        out: dict[int, Update] = {}
         if seen is not None and found is not None:
-            profile = profile.told(self.kernel, found)
+            profile = profile.with_constants(self.kernel, found)
             text = f"learnt from {len(seen[0])} measurements on this device"
             pairs = zip(np.exp(found.mean), WITHIN * found.deviation, strict=True)
-            out |= {row: Told(float(t), float(width), text) for row, (t, width) in zip(self.of, pairs, strict=True)}
+            out |= {row: Update(float(t), float(width), text) for row, (t, width) in zip(self.of, pairs, strict=True)}
         here = self.rows.problems[0] if self.configs else {}
         times = {canonical(m.config): m.ms for m in profile.measured if (m.kernel, m.problem) == (self.kernel, here)}
         failed = set()
         for row, key in zip(self.of, map(canonical, self.configs), strict=True):
             if (ms := times.get(key)) is not None:
-                out[row] = Told(ms / 1e3, WITHIN * REPEATABLE, "measured here")
+                out[row] = Update(ms / 1e3, WITHIN * REPEATABLE, "measured here")
             elif key in times:
                 failed.add(row)
         return profile, out, failed
@@ -210,7 +211,7 @@ class Learnt:
     """What measurements say of a ranking's candidates; see `carver.ranking.surrogate`."""
 
     profile: Profile
-    told: Mapping[int, Told]
+    updates: Mapping[int, Update]
     """By row of the table, only for candidates of which something was learnt."""
     parts: Sequence[Part]
     """The candidates of each kernel with what the model says of them. It is the same after each measurement, and takes
@@ -220,11 +221,6 @@ class Learnt:
 def described(problem: Problem) -> dict[str, Any]:
     """A problem in the form of profiles: its sizes and its kind."""
     return {**problem.sizes, "kind": str(problem.sizeless)}
-
-
-def started(constants: Mapping[str, float]) -> str:
-    """An identifier of the constants that a model starts from."""
-    return sha256(json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _time(ms: object, config: Mapping[str, Any]) -> float | None:

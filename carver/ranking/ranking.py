@@ -249,11 +249,11 @@ class Ranking(Sequence[Hint]):
         new = [place for place in places if order[place] not in made]
         if new:
             rows = [order[place] for place in new]
-            told = self.learnt.told if self.learnt else {}
+            updates = self.learnt.updates if self.learnt else {}
             alike = self.tied
             for place, hint in zip(new, self.table.hints(rows, [place + 1 for place in new]), strict=True):
                 row = order[place]
-                made[row] = hint.told(told[row]) if row in told else hint
+                made[row] = hint.updated(updates[row]) if row in updates else hint
                 if place < alike:
                     object.__setattr__(made[row], "tied", True)
         return [made[order[place]] for place in places]
@@ -310,8 +310,8 @@ class Ranking(Sequence[Hint]):
         out = self.table.seconds
         if self.learnt:
             out = out.copy()
-            for row, told in self.learnt.told.items():
-                out[row] = told.seconds
+            for row, update in self.learnt.updates.items():
+                out[row] = update.seconds
         return out
 
     @property

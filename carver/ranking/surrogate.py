@@ -24,7 +24,7 @@ from ..base.errors import ConfigError, NoCandidates
 from ..base.given import shown
 from ..base.types import FloatArray
 from ..cost.learn import KERNEL_OFFSET
-from .hint import Hint, Told
+from .hint import Hint, Update
 from .profile import WITHIN, Given, Learnt, Part, Profile, profile_of
 from .ranking import Ranking
 
@@ -351,10 +351,10 @@ def _by_row(ranking: Ranking, times: Times) -> dict[int, float | None]:
 
 
 def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Ranking:
-    told: dict[int, Told] = {}
+    told: dict[int, Update] = {}
     failed: set[int] = set()
     for part in parts:
-        profile, said, lost = part.told(profile)
+        profile, said, lost = part.updates(profile)
         told |= said
         failed |= lost
     table, left = ranking.table, [row for row in ranking.rows if row not in failed]
@@ -391,6 +391,6 @@ def to_measure(ranking: Ranking, tried: Collection[int], best_s: float, count: i
 
 def _deviations(ranking: Ranking, seconds: float) -> tuple[FloatArray, FloatArray]:
     """For each hint, by how many standard deviations its ln(time) is below that of `seconds`, and these deviations."""
-    told = ranking.learnt.told if ranking.learnt else {}
+    told = ranking.learnt.updates if ranking.learnt else {}
     widths = np.array([told[row].half_band / WITHIN if row in told else KERNEL_OFFSET for row in ranking.rows])
     return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths
