@@ -33,7 +33,7 @@ from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.trace import sampled
-from carver.cost.models.compiled import shape_of
+from carver.cost.models.compiled import REWRITTEN, _rewritten, shape_of
 
 SOURCE = """
 extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
@@ -436,6 +436,13 @@ template <int APART> __device__ void four(const float *x, float *y) {
 }
 extern "C" __global__ void in_fours(const float *x, float *y) { four<1>(x, y); }
 extern "C" __global__ void in_four_rows(const float *x, float *y) { four<1024>(x, y); }
+extern "C" __global__ void one_half(const float *x, float *y) {
+    y[blockIdx.x * 8192 + threadIdx.x / 4 * 128 + threadIdx.x % 4] = x[0];
+}
+extern "C" __global__ void both_halves(const float *x, float *y) {
+    y += blockIdx.x * 8192 + threadIdx.x / 4 * 128 + threadIdx.x % 4;
+    y[0] = x[0], y[4] = x[1];
+}
 extern "C" __global__ void bordered(const float *x, float *y, int rows, int columns, int pitch) {
     float sum = 0;
     x += blockIdx.x * 32 + blockIdx.y * 16 * pitch;
@@ -1019,6 +1026,12 @@ def test_stores_that_fill_a_sector_one_behind_another_leave_l1_once(
     of = executed(cubin, entry, 32, 256, f32(4), f32(1 << 17))
     moved = sum(a.program_bytes * a.fetched for a in of.facts().accesses if a.kind == "store")
     assert moved == pytest.approx(4096.0 * written)
+
+
+def test_sectors_that_stores_fill_together_are_written_once(cubin: tuple[str, bytes]) -> None:
+    both, one = (_rewritten(executed(cubin, entry, 32, 256, f32(4), f32(1 << 18)).facts(), load("h200"), 0.0)
+                 for entry in ("both_halves", "one_half"))  # fmt: skip
+    assert both < 2.0 < one == 1.0 + REWRITTEN
 
 
 def test_each_pass_of_a_tile_and_its_border_has_its_own_threads(cubin: tuple[str, bytes]) -> None:

@@ -479,8 +479,8 @@ def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> 
 
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
-    keeps `usable_bytes`, gives these up before others store the rest; a store that goes on in the next pass where it
-    ended, or those beside it did, stores the rest itself, and soon enough does the next program. Sources: fields whose
+    keeps `usable_bytes`, gives these up before others store the rest; those beside it in a pass do that at once, one
+    that goes on in the next where they ended does, and soon enough does the next program. Sources: fields whose
     rows begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); features of a hashed
     grid, 8 bytes of each sector at a time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in
     tests/data/h100); the softmax of rows of 50,257 floats on an RTX 4060 laptop moves 4.93 GB where 4.94 are wanted
@@ -491,7 +491,7 @@ def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     apart = [a for a, there in zip(stores, on, strict=True) if not there]
     waste = (
         float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
-        for a, span in ((a, a.span_bytes * max(a.filled, 1.0)) for a in apart)
+        for a, span in ((a, max(a.span_bytes * max(a.filled, 1.0), a.together_bytes)) for a in apart)
     )
     left_out = sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True))
     return 1.0 + REWRITTEN * left_out / asked * lost_share(f.written_bytes, usable_bytes) if asked else 1.0
