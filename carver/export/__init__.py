@@ -93,6 +93,11 @@ def distinct(
     return Exported(entries.values(), notes)
 
 
+def splits(what: str) -> Callable[[Hint], str]:
+    """`why_not` of `distinct`, for a kernel that does not split K."""
+    return lambda hint: "" if hint.config["SPLIT_K"] == 1 else f"they split K, which {what} does not"
+
+
 def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
     """The hints, and after them those that follow in carver's own ranking of the same kernels, if they are of one."""
     yield from given

@@ -13,7 +13,7 @@ from ..base.given import takes
 from ..kernels.backends import BLOCKS, from_helion, order_of
 from ..ops.operator import Template
 from ..ranking.hint import Hint
-from . import Exported, distinct, imported
+from . import Exported, distinct, imported, splits
 
 if TYPE_CHECKING:
     import helion
@@ -38,10 +38,7 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.C
             num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]],
         )  # fmt: skip
 
-    def why_not(hint: Hint) -> str:
-        return "" if hint.config["SPLIT_K"] == 1 else "they split K, which a Helion loop does not"
-
-    found = distinct(hints, "Helion", ("triton",), entry, "matmul", why_not)
+    found = distinct(hints, "Helion", ("triton",), entry, "matmul", splits("a Helion loop"))
     if not found:
         raise ConfigError("every hint splits K, which a Helion loop does not")
     return found

@@ -46,7 +46,7 @@ from ..ranking.pins import Pin
 from ..ranking.profile import Given, profile_of
 from ..ranking.ranking import choose
 from ..ranking.recommend import rank
-from . import Exported, chosen, distinct, first, imported
+from . import Exported, chosen, distinct, first, imported, splits
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -414,10 +414,7 @@ def configs(hints: Iterable[Hint]) -> Exported[Any]:
         c = hint.config
         return make(c["BLOCK_M"], c["BLOCK_N"], c["BLOCK_K"], c["num_stages"], c["num_warps"], group_m=c["GROUP_M"])
 
-    def why_not(hint: Hint) -> str:
-        return "" if hint.config["SPLIT_K"] == 1 else "they split K, which Inductor's template does not"
-
-    return distinct(hints, "PyTorch Inductor", ("triton",), entry, "matmul", why_not)
+    return distinct(hints, "PyTorch Inductor", ("triton",), entry, "matmul", splits("Inductor's template"))
 
 
 @takes(ConfigError)

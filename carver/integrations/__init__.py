@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import CompileError, ConfigError
+from ..base.errors import CarverError, CompileError, ConfigError
 from ..compiled.binary import given
 
 
@@ -21,15 +22,20 @@ def capability(arch: Arch, what: str) -> tuple[int, int]:
     return arch.cc
 
 
-def refusal(error: Exception) -> CompileError:
-    """What a language's compiler raised, as one configuration's answer: the line that names an error, else the first.
-    Raises OSError or MemoryError where the machine lacked something, which says nothing of the configuration."""
-    if isinstance(error, OSError | MemoryError) and not isinstance(error, TimeoutError):
-        raise error
-    said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    line = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-    return CompileError(f"{type(error).__name__}: {line[:300]}", said)
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Whatever a language's compiler, or the kernel's author, raises in this block is one configuration's answer: a
+    CompileError with the line that names an error, else the first. Errors of carver pass, and OSError and MemoryError:
+    the machine lacked something, which says nothing of the configuration."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError | MemoryError | CarverError) and not isinstance(error, TimeoutError):
+            raise
+        said = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        line = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+        raise CompileError(f"{type(error).__name__}: {line[:300]}", said) from error
 
 
 def in_order(function: Callable[..., Any], args: Any, more: Mapping[str, Any] | None = None) -> list[Any]:

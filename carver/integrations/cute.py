@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter, signature
+from inspect import signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
 from ..compiled.binary import Binary, Tensor, TensorMap
-from . import capability, in_order, refusal
+from . import capability, compiling, in_order
 
 _ELEMENTS = {
     "float64": "Float64", "float32": "Float32", "tf32": "TFloat32", "float16": "Float16", "bfloat16": "BFloat16",
@@ -58,21 +58,15 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     with TemporaryDirectory() as folder:  # what is kept is written into files first
         environment.keep_ir, environment.keep_cubin, environment.dump_dir = True, True, folder
         try:
-            made = cute.compile(kernel, *map(_stand_in, values), options=f"--gpu-arch {sm} --keep-cubin")
-            kept, lowered, code = str(made.__mlir__), str(made.ir_module), made.__cubin__
-        except Exception as error:  # whatever stage refuses it, it is this configuration's answer
-            raise refusal(error) from error
+            with compiling():
+                made = cute.compile(kernel, *map(_stand_in, values), options=f"--gpu-arch {sm} --keep-cubin")
+                kept, lowered, code = str(made.__mlir__), str(made.ir_module), made.__cubin__
         finally:
             for name, value in before.items():
                 setattr(environment, name, value)
-    of = signature(host).parameters
-    passed = {n: v for v, (n, p) in zip(values, of.items(), strict=True) if not _constant(v, p)}
+    each = zip(values, signature(host).parameters.items(), strict=True)  # what the compiler knows is not in the IR
+    passed = {n: v for v, (n, p) in each if v is not None and "Constexpr" not in str(p.annotation)}
     return _Host(kept, passed, lowered).binary(code)
-
-
-def _constant(value: Any, parameter: Parameter) -> bool:
-    """Whether a host function's argument is known to the compiler, and so not in the IR."""
-    return value is None or "Constexpr" in str(parameter.annotation)
 
 
 def _stand_in(value: Any) -> Any:

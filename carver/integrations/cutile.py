@@ -19,7 +19,7 @@ from ..base.errors import ConfigError
 from ..compiled.binary import Binary, Tensor, given
 from ..compiled.isa.sass import kernels
 from ..compiled.triton import ALIGNED, grid_of
-from . import capability, in_order, refusal
+from . import capability, compiling, in_order
 from .enable import Chosen, Enabled, replaced
 from .kernels import rank_made
 
@@ -49,15 +49,13 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     known = ["Constant" in kind for kind in annotated[: len(values)]]
     constraints = [v if k else _constraint(v, ct, to) for v, k in zip(values, known, strict=True)]
     out = io.BytesIO()
-    try:
+    with compiling():
         signature = to.KernelSignature(constraints, to.CallingConvention.cutile_python_v1())
         target = f"sm_{major}{minor}"
         hinted = kernel.replace_hints(**hints) if hints else kernel
         to.export_kernel(
             hinted, [signature.with_mangled_symbol(function.__name__)], out, gpu_code=target, output_format="cubin"
         )
-    except Exception as error:  # whatever stage refuses it, it is this configuration's answer
-        raise refusal(error) from error
     [made] = kernels(out.getvalue()).values()
     x, y, z = grid_of(grid, config)
     of = zip(function.__code__.co_varnames, values, known, strict=False)

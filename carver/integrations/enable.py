@@ -93,15 +93,13 @@ class Pinned:
         return pin, "" if pin else f"{path} has no entry"
 
     def _taken(self, pin: Pin, configs: Sequence[Any]) -> Any:
-        found = next((c for c in configs if _plain(c) == canonical(pin.config)), None)
+        told = ({name: encode(value) for name, value in plain_config(config).items()} for config in configs)
+        taken = canonical(pin.config)
+        found = next((c for c, plain in zip(configs, told, strict=True) if canonical(plain) == taken), None)
         if found is None:
             raise PinsError(f"{pin.kernel}: {canonical(pin.config)} is none of the kernel's configurations")
         self.picks[pin.place] = pin
         return found
-
-
-def _plain(config: Any) -> str:
-    return canonical({name: encode(value) for name, value in plain_config(config).items()})
 
 
 def tuner_key(tuner: Any, given: Mapping[str, Any]) -> dict[str, Any]:

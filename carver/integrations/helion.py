@@ -11,7 +11,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +34,7 @@ from ..ops.operator import Template
 from ..ranking.kernel import described
 from ..ranking.ranking import Ranking, Search
 from ..ranking.search import BESIDE, DRAWN, MOST, MOVED, PATIENCE, Config, searched
-from . import capability, refusal
+from . import capability, compiling
 
 PACKAGES = "helion==1.5.1 packaging"
 BUDGET_S, HINTS = 60.0, 6
@@ -110,16 +110,13 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
         mock.patch.object(torch.version, "cuda", torch.version.cuda or "13.0"),
         mock.patch.object(fake_tensor, "init_gpu_context", lambda device: None),  # which PyTorch for CUDA would start
     ]
-    for patch in patches:
-        patch.start()
-    driver.set_active(gone)
-    try:
-        with Indexed():
-            yield tensor
-    finally:
-        driver._active = before
-        for patch in reversed(patches):
-            patch.stop()
+    with ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        stack.callback(setattr, driver, "_active", before)
+        driver.set_active(gone)
+        stack.enter_context(Indexed())
+        yield tensor
 
 
 def _viewed(x: Any, places: tuple[Any, ...]) -> Any:
@@ -208,6 +205,8 @@ class HelionSpace:
             process_group_name=bound.env.process_group_name,
         )
         self._blocks = {block.block_id: i for i, block in enumerate(self._spec.block_sizes)}
+        self._grid = [self._blocks[i] for i in self._spec.grid_block_ids if i in self._blocks]
+        """Places in `block_sizes` of the axes that programs divide among them."""
         self._tiles = [_Tile(each, self._spec.reduction_loops) for each in self._spec.tensor_numel_constraints]
         self.kinds = _Kinds()
 
@@ -270,60 +269,55 @@ class HelionSpace:
     def least_s(self, config: Any) -> float:
         """That products need to read their operands through L2, once for each tile of the grid along the other. [s]"""
         moved, blocks = 0.0, self._spec.block_sizes
-        grid = [self._blocks[i] for i in self._spec.grid_block_ids if i in self._blocks]
-        every = math.prod(blocks[i].size_hint for i in grid)
+        every = math.prod(blocks[i].size_hint for i in self._grid)
         for fact in self._spec.matmul_facts:
             if None in (fact.static_m, fact.static_n, fact.static_k):
                 continue
             elements = fact.static_m * fact.static_n * fact.static_k
             sides = ((fact.m_block_id, fact.rhs_dtype), (fact.n_block_id, fact.lhs_dtype))
-            own = {self._blocks[i]: dtype for i, dtype in sides if self._blocks.get(i) in grid}
+            own = {self._blocks[i]: dtype for i, dtype in sides if self._blocks.get(i) in self._grid}
             batch = every / math.prod(blocks[i].size_hint for i in own)
             moved += sum(batch * elements / config.block_sizes[i] * dtype.itemsize for i, dtype in own.items())
         return moved / self._arch.l2_bytes_per_s
 
     def programs(self, config: Any) -> float:
         """Of the grid of a kernel that is not persistent."""
-        blocks = self._spec.block_sizes
-        grid = [self._blocks[i] for i in self._spec.grid_block_ids if i in self._blocks]
-        return float(math.prod(-(-blocks[i].size_hint // config.block_sizes[i]) for i in grid))
+        sizes = self._spec.block_sizes
+        return float(math.prod(-(-sizes[i].size_hint // config.block_sizes[i]) for i in self._grid))
 
     def seeds(self) -> list[Config]:
         """Hints of the operator that the kernel's products are, then Helion's default and its compiler's proposals."""
         own = [self._spec.default_config(), *self._spec.compiler_seed_configs]
-        return [*map(self._told, self._hints()), *map(flat, own)]
+        return [*self._hints(), *map(flat, own)]
 
-    def _hints(self) -> list[tuple[Mapping[str, int], Mapping[str, Any]]]:
-        """Blocks by the letters of a matmul, and a hint's configuration."""
+    def _hints(self) -> list[Config]:
+        """None where the products are neither one matmul nor the two of an attention."""
         facts, blocks = self._spec.matmul_facts, self._spec.block_sizes
-        grid = [i for i in self._spec.grid_block_ids if i in self._blocks]
         if not facts or None in (facts[0].static_m, facts[0].static_n, facts[0].static_k):
             return []
-        first, batch = facts[0], [blocks[self._blocks[i]].size_hint for i in grid if i != facts[0].m_block_id]
+        first = facts[0]
         letters = {"BLOCK_M": first.m_block_id, "BLOCK_N": first.n_block_id, "BLOCK_K": first.k_block_id}
+        places = {letter: self._blocks[i] for letter, i in letters.items() if i in self._blocks}
+        columns = places.get("BLOCK_N")
+        others = [i for i in self._grid if i not in (places.get("BLOCK_M"), columns)]
+        dtype, batch = str(first.lhs_dtype).removeprefix("torch."), math.prod(blocks[i].size_hint for i in others)
         template: Template
-        dtype = str(first.lhs_dtype).removeprefix("torch.")
         try:
-            if len(facts) == 1 and first.n_block_id in grid:
-                batch.remove(blocks[self._blocks[first.n_block_id]].size_hint)
-                template = MatmulTemplate(
-                    first.static_m, first.static_n, first.static_k, in_dtype=dtype, batch=math.prod(batch)
-                )
-            elif len(facts) == 2 and first.n_block_id not in grid:
+            if len(facts) == 1 and columns in self._grid:
+                template = MatmulTemplate(first.static_m, first.static_n, first.static_k, in_dtype=dtype, batch=batch)
+            elif len(facts) == 2 and columns not in self._grid:
                 template = FlashAttentionTemplate(
-                    heads=math.prod(batch), seq=first.static_m, seq_kv=first.static_n, head_dim=first.static_k,
-                    in_dtype=dtype,
-                )  # fmt: skip
+                    heads=batch, seq=first.static_m, seq_kv=first.static_n, head_dim=first.static_k, in_dtype=dtype
+                )
             else:
                 return []
             hints = template.with_arch(self._arch).recommend_hints(HINTS, backend="triton")
         except CarverError:  # a shape or a type that no operator declares: the others are seeds enough
             return []
-        places = {letter: self._blocks[i] for letter, i in letters.items() if i in self._blocks}
-        return [(places, hint.config) for hint in hints]
+        return [self._of_hint(places, hint.config) for hint in hints]
 
-    def _told(self, hint: tuple[Mapping[str, int], Mapping[str, Any]]) -> Config:
-        places, config = hint
+    def _of_hint(self, places: Mapping[str, int], config: Mapping[str, Any]) -> Config:
+        """A hint's configuration, whose blocks lie at these places."""
         out = flat(self._spec.default_config())
         # what is neither rows nor columns of a product has one entry in a tile, as the hint's kernel has
         out |= {f"block_sizes.{i}": 1 for i in range(len(self._spec.block_sizes)) if i not in places.values()}
@@ -403,12 +397,10 @@ class HelionKernels:
         def record(kernel: Any, grid: Any, *given: Any, **how: Any) -> None:
             launches.append((kernel, grid, given, how))
 
-        try:
+        with compiling():
             host = self._bound.compile_config(config_of(config), allow_print=False)
             with _allocated(self._args):
                 host(*self._args, _launcher=record)
-        except Exception as error:  # of Helion, about this configuration
-            raise refusal(error) from error
         if len(launches) != 1:
             raise CompileError(f"it launches {len(launches)} kernels, of which carver prices one")
         [(kernel, grid, given, how)] = launches

@@ -73,8 +73,12 @@ class PricedSearch(BaseSearch):  # type: ignore[misc, unused-ignore]
 
     def _autotune(self) -> Any:
         """The fastest of the first few and of Helion's default, as measured."""
-        if self._topk:
-            _begun(self.benchmark_provider)
+        provider = self.benchmark_provider
+        if self._topk and isinstance(provider, LocalBenchmarkProvider) and provider._subprocess_benchmark_enabled():
+            # Helion measures in a process that takes seconds to import PyTorch: it does so while the search compiles
+            provider._benchmark_worker = provider._benchmark_worker or BenchmarkWorker(device=None)
+            if not provider._benchmark_worker.alive():
+                provider._benchmark_worker._start()
         ranking = search(self.kernel, self.args, seed=self.settings.autotune_random_seed, **self._how)
         self.log(str(ranking.search))
         first = [config_of(hint.config) for hint in ranking[: max(self._topk, 1)]]
@@ -85,14 +89,6 @@ class PricedSearch(BaseSearch):  # type: ignore[misc, unused-ignore]
         if math.isinf(best.perf):
             raise exc.NoConfigFound
         return best.config
-
-
-def _begun(provider: Any) -> None:
-    """Helion measures in a process that takes seconds to import PyTorch: it begins to, while the search compiles."""
-    if isinstance(provider, LocalBenchmarkProvider) and provider._subprocess_benchmark_enabled():
-        provider._benchmark_worker = provider._benchmark_worker or BenchmarkWorker(device=None)
-        if not provider._benchmark_worker.alive():
-            provider._benchmark_worker._start()
 
 
 class PricedProvider(BenchmarkProvider):  # type: ignore[misc, unused-ignore]

@@ -46,7 +46,7 @@ from ..ranking.profile import Given
 from ..ranking.ranking import Ranking, Search
 from ..ranking.search import MOST, PATIENCE, Choices, Config, Kernels, Space, searched
 from ..run.spec import HintKernel, Kernel
-from . import refusal
+from . import compiling
 from .source import CodeFacts, functions
 
 
@@ -378,12 +378,8 @@ def made(function: Callable[..., Any], args: Any, config: Mapping[str, Any]) -> 
     whole = len(parameters) == 1 and not parameters.keys() & told
     every = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     taken = {k: v for k, v in known.items() if k in parameters or (every and k in config)}
-    try:
+    with compiling():
         kernel = function(dict(config)) if whole else function(**taken)
-    except CarverError:
-        raise
-    except Exception as error:  # of the kernel's author
-        raise refusal(error) from error
     if whole:
         return kernel, args, {}
     left = {k: v for k, v in named.items() if k not in taken} if isinstance(args, Mapping) else args

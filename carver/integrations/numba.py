@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..compiled.binary import Binary, Tensor
 from ..run.spec import dim3
-from . import capability, in_order, refusal
+from . import capability, compiling, in_order
 
 _OPTIONS = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
 """Options of a kernel's decorator that decide what code is made of it."""
@@ -35,13 +35,11 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     values = in_order(kernel.py_func, args)
     of = signature(kernel.py_func).parameters
     options = {name: value for name in _OPTIONS if (value := kernel.targetoptions.get(name)) is not None}
-    try:
+    with compiling():
         library, _ = _compile_pyfunc_with_fixup(
             kernel.py_func, tuple(map(_type, values)), cc=cc, device=False, abi="numba", **options
         )
         code = bytes(library.get_cubin(cc=cc).code)
-    except Exception as error:  # whatever stage refuses it, it is this configuration's answer
-        raise refusal(error) from error
     every = [each for name, value in zip(of, values, strict=True) for each in _parameters(name, value)]
     names, parameters = zip(*every, strict=True) if every else ((), ())
     return Binary(code, library._entry_name, parameters, dim3("grid", grid), dim3("block", block), names=names)
@@ -52,14 +50,10 @@ def _type(value: Any) -> Any:
 
     if not isinstance(value, Tensor):
         return typeof(value)
-    return types.Array(from_dtype(np.dtype(value.dtype)), value.dim(), _order(value))
-
-
-def _order(value: Tensor) -> str:
-    """Numba's letter for how the elements lie: rows one after another, columns, or any."""
     rows = tuple(prod(value.shape[i + 1 :]) for i in range(value.dim()))
     columns = tuple(prod(value.shape[:i]) for i in range(value.dim()))
-    return "C" if value.strides == rows else "F" if value.strides == columns else "A"
+    order = "C" if value.strides == rows else "F" if value.strides == columns else "A"  # rows, columns, or any
+    return types.Array(from_dtype(np.dtype(value.dtype)), value.dim(), order)
 
 
 def _parameters(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -157,12 +157,11 @@ def functions(kernel: Kernel | HintKernel, arch: Arch) -> tuple[CodeFacts, ...]:
 
 def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> tuple[CodeFacts, ...]:
     """`calls`: threads of a block and bytes that the launch adds to its shared memory, by function."""
-    binary = compile_source(source, cuda_compiler())
-    cubin, held = binary.checked().read_bytes(), binary.resources
+    cubin = compile_source(source, cuda_compiler()).checked().read_bytes()
     found = []
     for name, (threads, added) in calls.items():
         [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
-        shared_bytes = added + (held[name].static_smem_bytes if name in held else 0)
+        shared_bytes = added + kernels(cubin)[name].shared_bytes
         fitting = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
         resident = fitting if threads <= arch.max_threads_per_block else 0
         found.append(CodeFacts(name, threads, shared_bytes, resident, machine))

@@ -17,7 +17,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
 from ..compiled.binary import Binary, Tensor, TensorMap, given
-from . import capability, refusal
+from . import capability, compiling
 from .enable import Chosen, Enabled, replaced
 from .kernels import rank_made
 
@@ -52,10 +52,8 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         own = {name: value for name, value in config.items() if name != PASS_CONFIGS}
         known = {name: value for name, value in args.items() if name in jit.signature.parameters}
         options = {**(jit.pass_configs or {}), **options}
-        try:
+        with compiling():
             program = jit.get_tir(**known, **own)
-        except Exception as error:  # of the kernel's author, for a configuration that it cannot have
-            raise refusal(error) from error
     return lowered(program, target_of(arch), options, args)
 
 
@@ -75,12 +73,9 @@ def lowered(program: Any, target: Any, options: Mapping[str, Any], tensors: Mapp
     from tilelang.transform.pass_config import normalize_pass_configs
 
     passes = normalize_pass_configs({**dict((program.attrs or {}).get("tilelang_pass_configs", {})), **options})
-    try:
-        with target, tvm.transform.PassContext(opt_level=3, config=passes):
-            made = tilelang.lower(program, target=target)
-            code = bytes(tilelang_callback_cuda_compile(made.kernel_source, target, passes))
-    except Exception as error:  # whatever pass refuses a program, or nvcc, it is this configuration's answer
-        raise refusal(error) from error
+    with compiling(), target, tvm.transform.PassContext(opt_level=3, config=passes):
+        made = tilelang.lower(program, target=target)
+        code = bytes(tilelang_callback_cuda_compile(made.kernel_source, target, passes))
     launches = list(_launches(made, _Given(program, tensors)))
     if len(launches) != 1:
         raise CompileError(f"the program launches {len(launches)} kernels; carver ranks programs of one")

@@ -12,7 +12,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError
 from ..compiled.binary import Binary, Struct, Tensor
-from . import capability, in_order, refusal
+from . import capability, compiling, in_order
 
 THREADS = 256
 """Of a block of `wp.launch`, unless it says otherwise."""
@@ -40,12 +40,11 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     with TemporaryDirectory() as folder:
         try:
             module.options["block_dim"] = threads
-            [made] = warp.compile_aot_module(
-                module, arch=major * 10 + minor, module_dir=folder, use_ptx=False, strip_hash=None
-            )
+            with compiling():
+                [made] = warp.compile_aot_module(
+                    module, arch=major * 10 + minor, module_dir=folder, use_ptx=False, strip_hash=None
+                )
             code = Path(made).read_bytes()
-        except Exception as error:  # whatever stage refuses it, it is this configuration's answer
-            raise refusal(error) from error
         finally:
             module.options["block_dim"] = before
         [meta] = (json.loads(path.read_text()) for path in Path(folder).glob("*.meta"))
