@@ -33,7 +33,7 @@ from carver.ranking.recommend import recommend
 from carver.run.bench import LIBRARY, Bench, Candidate, candidates, measure, stratified
 from carver.run.records import Measurement, Records
 from carver.run.report import Report
-from carver.run.session import Settings
+from carver.run.worker import Settings
 
 GEMMS = [  # decode, prefill, square, skinny, ragged
     (1, 4096, 4096), (16, 6144, 4096), (64, 14336, 4096), (8, 4096, 14336), (128, 4096, 14336),

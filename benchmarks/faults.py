@@ -35,7 +35,7 @@ from kernels import candidate  # noqa: E402
 
 from carver.run.bench import Bench, measure  # noqa: E402
 from carver.run.records import Measurement, Records  # noqa: E402
-from carver.run.session import Settings  # noqa: E402
+from carver.run.worker import Settings  # noqa: E402
 
 FAULTS = {
     "cpu": {

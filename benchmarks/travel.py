@@ -39,10 +39,10 @@ def consumer(given: Mapping[str, Any]) -> dict[str, Any]:
     import tuned
 
     import carver
-    from carver.tune.lanes import Lanes
+    from carver.tune.sessions import Sessions
 
     measured: set[int] = set()  # a candidate once, however many rounds finalists got
-    measure = Lanes.measure
+    measure = Sessions.measure
 
     def counted(self: Any, ready: Any, *rest: Any) -> Any:
         measured.update(ready)
@@ -52,7 +52,7 @@ def consumer(given: Mapping[str, Any]) -> dict[str, Any]:
                     pass
         return measure(self, ready, *rest)
 
-    Lanes.measure = counted  # type: ignore[method-assign]
+    Sessions.measure = counted  # type: ignore[method-assign]
     n, configs = given.get("n", 1000), [{"ways": 1, "delay": d} for d in given.get("delays", (1, 2))]
     result = carver.AutoTuner.from_kernel(tuned.scale, configs, (n,)).run(warmup=1, rep=5, retakes=0)
     x = np.arange(n, dtype=np.float32)

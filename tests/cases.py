@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import carver
 from carver.base.errors import NoCandidates
@@ -15,6 +16,25 @@ from carver.problem.problem import Problem, operator_files
 from carver.ranking.recommend import offered_kernels
 
 T = TypeVar("T")
+
+
+class Used(NamedTuple):
+    """What ptxas says that one entry uses."""
+
+    registers: int
+    static_smem_bytes: int
+    spill_bytes: int
+
+
+def used(log: str) -> dict[str, Used]:
+    """By entry, out of a compiler's log."""
+    found = {}
+    for block in log.split("Compiling entry function '")[1:]:
+        registers, smem = (re.search(rf"{what}", block) for what in (r"Used (\d+) registers", r"(\d+) bytes smem"))
+        spills = map(int, re.findall(r"(\d+) bytes spill (?:stores|loads)", block))
+        if registers:
+            found[block.partition("'")[0]] = Used(int(registers[1]), int(smem[1]) if smem else 0, sum(spills))
+    return found
 
 
 def holds_for_each(values: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:

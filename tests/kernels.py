@@ -10,8 +10,8 @@ import numpy.typing as npt
 from carver.problem.problem import Problem
 from carver.run.bench import Candidate
 from carver.run.buffers import Buffer, encode
-from carver.run.device import Call, Device, Program, Source, TensorSpec
-from carver.run.render import CPU_FLAGS, CUDA_FLAGS
+from carver.run.device import Device
+from carver.run.render import CPU_FLAGS, CUDA_FLAGS, Call, Program, Source, TensorSpec
 
 CPU = {
     "ok": "for (int64_t i = 0; i < n; i++) Y[i] = X[i];",

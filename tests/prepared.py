@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from carver.run.buffers import Buffer, Loaded, address
-from carver.run.device import Binary, Device, Program
+from carver.run.compile import Binary
+from carver.run.device import Device
+from carver.run.render import Program
 
 
 @dataclass(frozen=True)

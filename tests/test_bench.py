@@ -36,10 +36,10 @@ from carver.run.bench import LIBRARY, Bench, Candidate, Runner, benchmark, candi
 from carver.run.buffers import decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.device import CpuDevice, concrete
+from carver.run.device import CpuDevice
 from carver.run.records import Measurement, Records
-from carver.run.session import Settings
-from carver.run.stand import Stand
+from carver.run.render import concrete
+from carver.run.worker import Settings, Worker
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,7 @@ class Script:
             machine = {"kind": "cpu", "name": "scripted", "lease": "scripted", "arch": ARCH, "state": {"driver": "1"}}
             return Reply("ok", "", machine)
         if job["do"] == "setup":
+            self.settings = job["settings"]
             return Reply("ok")
         nudge = int(job["trial"]["program"]["source"]["defines"]["NUDGE"])
         self.asked.append((job["do"], nudge))
@@ -79,7 +80,7 @@ class Script:
             return self.replies[job["do"], nudge]
         if job["do"] == "check":
             return Reply("ok", "", {"error": 0.1})
-        self.colds.append(job["cold"])
+        self.colds.append(not self.settings["warm"])
         samples_ms = self.samples.get(nudge, [1.0] * 10)
         return Reply("ok", "", {"samples_ms": samples_ms, "outputs": None, "conditions": {"clock_hz": 1e9}})
 
@@ -508,7 +509,7 @@ def test_library_computes_the_same(op: Any) -> None:
     device, p = CpuDevice(), op.problem
     inputs = {name: upload(device, x, p.dtypes[name]) for name, x in reference.draw(p, 0).items()}
     value, magnitude = reference.expected(p, {name: b.owner.astype(float) for name, b in inputs.items()})
-    output = device.empty(reference.output_shape(p), p.dtypes[p.statement.output.name])
+    output = device.empty(p.stored(p.statement.output).shape(p.sizes), p.dtypes[p.statement.output.name])
     device.fill(output, 0xFF)
     name, call = library_call(p, "cpu", inputs, output)
     call()
@@ -585,33 +586,31 @@ def test_a_bench_of_which_nothing_ran_has_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stand() -> Stand:
-    made = Stand("cpu")
-    made.setup(problem=problem(8).to_dict(), check=False)
+def worker() -> Worker:
+    made = Worker("cpu")
+    settings = Settings(warm=True, check=False, warmup=3, rep=10, timeout_s=30.0)
+    made.setup(settings=as_json(settings), problem=problem(8).to_dict())
     return made
 
 
-TIMING: dict[str, Any] = {"seconds": 0.0, "most": 10, "warmup": 3, "timeout_s": 30.0, "cold": False}
-
-
-def test_a_candidate_warms_up_before_its_first_round_only(stand: Stand) -> None:
+def test_a_candidate_warms_up_before_its_first_round_only(worker: Worker) -> None:
     runs = []
     for expected in (3 + 3, 3):
-        samples = stand._timed("key", lambda: runs.append(1), None, **TIMING)["samples_ms"]
+        samples = worker._timed("key", lambda: runs.append(1), None, 0.0)["samples_ms"]
         assert 1 <= len(samples) <= 3 and expected <= len(runs) <= expected + 1  # one more if it lost a core
         runs.clear()
 
 
 def test_times_that_lost_a_core_are_told_of_the_candidate_that_they_are_of(
-    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round says it, the last one too. A first run that lost a core is no sample."""
     def sample(taken: list[int]) -> Mapping[str, Any]:
         counts = iter([0, 0, *taken])  # before the first run caches are emptied once
         monkeypatch.setattr("carver.run.device.cores_taken", lambda: next(counts))
-        return stand._timed("key", lambda: None, None, **TIMING)
+        return worker._timed("key", lambda: None, None, 0.0)
 
-    stand._warm.add("key")
+    worker._warm.add("key")
     calm, first, every = (sample(taken) for taken in ([0] * 6, [0, 1] + [1] * 6, [0, 1, 1, 2, 2, 3, 3, 4]))
     assert [len(s["samples_ms"]) for s in (calm, first, every)] == [3, 3, 3]
     assert [s["conditions"]["disturbed_percent"] for s in (calm, first, every)] == [0, 0, 100]
@@ -669,7 +668,7 @@ def test_reference(p: Problem, inputs: dict[str, Any], value: Any, magnitude: An
     got, scale = reference.expected(p, arrays)
     np.testing.assert_allclose(got, value, rtol=1e-15, atol=1e-15)
     np.testing.assert_allclose(scale, magnitude, rtol=1e-15)
-    assert np.shape(got) == reference.output_shape(p)
+    assert np.shape(got) == p.stored(p.statement.output).shape(p.sizes)
 
 
 @pytest.mark.parametrize(
@@ -815,7 +814,8 @@ def test_concrete_programs_name_all_tensors() -> None:
     config = enumerate_space(template.problem, arch, kernel).config(0)
     program = concrete(kernel, template.problem, config, arch)
     assert {t.name for t in program.tensors} == {"A", "B", "bias", "C"}
-    assert program.output.shape == reference.output_shape(template.problem)
+    problem = template.problem
+    assert program.output.shape == problem.stored(problem.statement.output).shape(problem.sizes)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import used
 from click.testing import CliRunner
 
 import carver
@@ -38,7 +39,7 @@ from carver.run.buffers import Buffer
 from carver.run.compile import compile_source, cuda_compiler
 from carver.run.device import CpuDevice
 from carver.run.render import Source
-from carver.run.session import Settings
+from carver.run.worker import Settings
 
 H200 = carver.load_arch("h200")
 SHAPES = [(64, 4096, 4096), (1024, 1024, 1024), (2048, 2048, 512), (4096, 4096, 4096), (8192, 8192, 128)]
@@ -709,9 +710,9 @@ def cuda_sources() -> Iterator[Any]:
 def test_cuda_sources_compile(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     binary = compile_source(source, cuda_compiler())
-    used = binary.resources[source.entries[0]]
-    assert used.spill_bytes == 0
-    assert used.registers <= 168
+    resources = used(binary.log)[source.entries[0]]
+    assert resources.spill_bytes == 0
+    assert resources.registers <= 168
     assert "serialized" not in binary.log, "wgmma would be timed one by one"
     assert source.flags == ("--std=c++17",), "nothing for this device alone"
 

@@ -44,17 +44,9 @@ from carver.run import compile as compiling
 from carver.run.buffers import address, decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.device import (
-    CpuDevice,
-    Source,
-    TensorSpec,
-    c_compiler,
-    compile_source,
-    concrete,
-    cores_available,
-    open_device,
-)
-from carver.run.render import CPU_FLAGS
+from carver.run.compile import c_compiler, compile_source
+from carver.run.device import CpuDevice, cores_available, open_device
+from carver.run.render import CPU_FLAGS, Source, TensorSpec, concrete
 from tests.prepared import Prepared, prepare
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3": 2.0**-4,

@@ -36,11 +36,11 @@ from carver.run.bench import benchmark
 from carver.run.buffers import OutOfMemory, address, decode, encode
 from carver.run.built import compile_hint
 from carver.run.check import Differences
-from carver.run.compile import compile_source, cuda_compiler
+from carver.run.compile import Binary, compile_source, cuda_compiler
 from carver.run.cuda import check_timer
-from carver.run.device import Binary, Call, Program, Source, TensorSpec, lease_name, open_device, render
-from carver.run.render import Scalar, concrete
-from carver.run.session import Settings
+from carver.run.device import lease_name, open_device
+from carver.run.render import Call, Program, Scalar, Source, TensorSpec, concrete, render
+from carver.run.worker import Settings
 from tests.prepared import prepare
 
 SPEC = TensorSpec("A", (4,), "float16", 8)

@@ -39,7 +39,7 @@ from carver.cli.main import main
 from carver.kernels.declaration import backends, every
 from carver.run.compile import c_compiler, compile_source
 from carver.run.records import Measurement, Records, RecordsError
-from carver.run.session import Settings
+from carver.run.worker import Settings
 from carver.tune.plan import names_of
 
 H200 = carver.load_arch("h200")

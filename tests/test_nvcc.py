@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from cases import KERNELS
+from cases import KERNELS, used
 
 from carver import CUDA, ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
 from carver.base.errors import CompileError
@@ -249,11 +249,12 @@ def compiled_case(case: tuple[str, str, Problem, Config]) -> Compiled:
         binary = compile_source(program.source, cuda_compiler())
     except CompileError as e:
         return Compiled(label, error=str(e))
-    assert {*program.source.entries} <= binary.resources.keys() and binary.path.read_bytes()[:4] == b"\x7fELF"
-    assert all(0 < entry.registers <= 255 for entry in binary.resources.values()), label
-    found = binary.resources[next(c.entry for c in program.calls if "pack" not in c.entry)]
+    resources = used(binary.log)
+    assert {*program.source.entries} <= resources.keys() and binary.path.read_bytes()[:4] == b"\x7fELF"
+    assert all(0 < entry.registers <= 255 for entry in resources.values()), label
+    found = resources[next(c.entry for c in program.calls if "pack" not in c.entry)]
     remarks = "\n".join(re.findall(r".*(?:C75\d\d|ignored|warning).*", binary.log))
-    spill_bytes = sum(entry.spill_bytes for entry in binary.resources.values())
+    spill_bytes = sum(entry.spill_bytes for entry in resources.values())
     return Compiled(label, found.static_smem_bytes, found.registers, int(names["registers"]), spill_bytes, remarks)
 
 
@@ -433,9 +434,9 @@ def test_a_source_compiles_alone_without_a_warning(path: Path) -> None:
     entries = {
         entry
         for defines in ({}, *narrow)
-        for entry in compile_source(
+        for entry in used(compile_source(
             Source(path, MappingProxyType(defines), (*CUDA_FLAGS, "-Werror=all-warnings"), (), isa), cuda_compiler()
-        ).resources
+        ).log)
     }
     assert launches == entries, "every entry is launched, and every launch has an entry"
 

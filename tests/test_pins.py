@@ -441,9 +441,9 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_tuned_function_takes_the_predicted_fastest_of_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    from carver.tune.lanes import Lanes
+    from carver.tune.sessions import Sessions
 
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     hints = list(carver.MatmulTemplate(256, 256, 256, in_dtype="float32").with_arch("cpu").recommend_hints(12))
 
     def some(n: int, block_m: int) -> carver.Kernel:

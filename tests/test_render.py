@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from cases import KERNELS
+from cases import KERNELS, used
 
 from carver.arch import devices as arch
 from carver.arch.descriptor import Arch
@@ -28,20 +28,8 @@ from carver.ops.matmul import GEMVTemplate, MatmulTemplate
 from carver.ops.reduction import ReductionTemplate
 from carver.problem.problem import Problem
 from carver.run import compile as compiling
-from carver.run.device import (
-    Binary,
-    Call,
-    Program,
-    Resources,
-    Source,
-    TensorSpec,
-    c_compiler,
-    compile_source,
-    concrete,
-    cuda_compiler,
-    render,
-)  # fmt: skip
-from carver.run.render import CPU_FLAGS, TensorMap
+from carver.run.compile import c_compiler, compile_source, cuda_compiler
+from carver.run.render import CPU_FLAGS, Call, Program, Source, TensorMap, TensorSpec, concrete, render
 
 H200, CPU = arch.load("h200"), arch.load("cpu_avx512")
 
@@ -332,7 +320,7 @@ def test_nvrtc_compiles_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     (declared,) = (k for k in DECLARATIONS if (k.operator, k.name) == ("matmul", "mma"))
     source = samples(declared, 2)[0][2].source
-    assert set(source.entries) <= set(compile_source(source, compiling._nvrtc(NVRTC)).resources)
+    assert set(source.entries) <= set(used(compile_source(source, compiling._nvrtc(NVRTC)).log))
     broken = Source(source.path, {**source.defines, "STAGES": "1"}, source.flags, source.entries, source.isa)
     with pytest.raises(CompileError, match="NVRTC failed") as caught:
         compile_source(broken, compiling._nvrtc(NVRTC))
@@ -373,5 +361,4 @@ ptxas info    : Compiling entry function 'second' for 'sm_90'
 ptxas info    : Function properties for second
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 22 registers, used 0 barriers"""
-    binary = Binary(Path("x"), "", log, False)
-    assert binary.resources == {"first": Resources(128, 1024, 32), "second": Resources(22, 0, 0)}
+    assert used(log) == {"first": (128, 1024, 32), "second": (22, 0, 0)}

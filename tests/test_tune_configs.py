@@ -44,7 +44,7 @@ def test_hints_must_say_something_and_equal_ones_count_once() -> None:
         return scale.fn(n)
 
     made = carver.AutoTuner.from_kernel(carver.jit(out_idx=-1)(some), hints, (100,))
-    plan = made.plan(made.set_profile_args(**QUICK).settings())
+    plan = made.set_profile_args(**QUICK).plan()
     tiles = [e.config["block_M"] for e in plan.entries]
     assert tiles == list(dict.fromkeys(h.block[0] for h in hints)), "in rank order, each once"
     with pytest.raises(ConfigError, match=r"takes ways, delay, factor, of which a hint says nothing; it has block_m"):

@@ -69,7 +69,7 @@ def children() -> int:
 
 @pytest.mark.slow
 def test_a_worker_of_an_executor_keeps_one_tuning_only() -> None:
-    """Each lane holds a process with inputs and, on a GPU, a context: those of tunings that are over must go."""
+    """Each session holds a process with inputs and, on a GPU, a context: those of tunings that are over must go."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         before = pool.submit(children).result()
         for n in (100, 101, 102):

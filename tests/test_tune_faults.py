@@ -25,12 +25,12 @@ import carver
 from carver.arch import detect
 from carver.base import child, store
 from carver.base.errors import ConfigError, DeviceError
-from carver.run import session, stand
+from carver.run import session, worker
 from carver.run.session import Session, Trial
 from carver.tune import cache as disk
-from carver.tune import lanes
-from carver.tune.lanes import Lanes
+from carver.tune import sessions
 from carver.tune.plan import choose_device, likely_arch
+from carver.tune.sessions import Sessions
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_a_kernel_that_does_nothing_is_wrong(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "int16", "uint8"])
 def test_poison_is_like_no_result(dtype: str) -> None:
     array = np.zeros((2, 3), dtype)
-    stand.fill(array)
+    worker.fill(array)
     assert np.isnan(array).all() if array.dtype.kind in "fc" else (array.view(np.uint8) == 0x7F).all()
 
 
@@ -139,13 +139,13 @@ void twice(const float *X, float *Y, int n) {
 # several at once
 
 
-class FakeLane:
+class FakeSession:
     """The first candidate is measured, the second ends it all, any other waits until it is stopped."""
 
     def __init__(self, spec: Any) -> None:
         self.stopped, self.seen = threading.Event(), spec
 
-    def __enter__(self) -> FakeLane:
+    def __enter__(self) -> FakeSession:
         return self
 
     def begin(self) -> None: ...
@@ -166,12 +166,12 @@ class FakeLane:
 
 
 def test_an_interrupt_keeps_what_is_measured_and_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "Session", FakeLane)
+    monkeypatch.setattr(sessions, "Session", FakeSession)
     seen = queue.SimpleQueue[str]()
     plan: Any = SimpleNamespace(spec=lambda device: seen, kind="cpu", settings=SimpleNamespace(timeout=1.0))
     works = {i: Trial(key, {}) for i, key in enumerate(["first", "long", "second", *map(str, range(9))])}
     found = []
-    with pytest.raises(KeyboardInterrupt), Lanes(plan, ["cpu", "cpu"], None, None) as both:
+    with pytest.raises(KeyboardInterrupt), Sessions(plan, ["cpu", "cpu"], None, None) as both:
         for i, each in both.measure(works, {}, None):
             found.append((i, each["outcome"]))
     assert found == [(0, "ok")] and seen.qsize() <= 4, "what was not begun is not begun"
@@ -192,8 +192,8 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
         events.append("run")
         return {"outcome": "ok", "message": "", "samples_ms": [1.0]}
 
-    monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
-    monkeypatch.setattr(lanes, "build", build)
+    monkeypatch.setattr(sessions, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(sessions, "build", build)
     monkeypatch.setattr(Session, "measure", measure)
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     tuner(scale, configs, search=search, seconds=600).run()
@@ -201,13 +201,13 @@ def test_compilers_work_side_by_side_and_never_while_something_is_timed(
     assert events == [*side, *side, "build", "run"]
 
 
-class QuietLane:
+class QuietSession:
     """Measures at once, and says what was measured."""
 
     def __init__(self, measured: list[str]) -> None:
         self.measured = measured
 
-    def __enter__(self) -> QuietLane:
+    def __enter__(self) -> QuietSession:
         return self
 
     def __exit__(self, *_: object) -> None: ...
@@ -230,13 +230,13 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
         assert work.key == "0" or stop.wait(60), "all but the first take until nobody wants them any more"
         return work
 
-    monkeypatch.setattr(lanes, "cpu_workers", lambda: 3)
-    monkeypatch.setattr(lanes, "build", build)
-    monkeypatch.setattr(lanes, "Session", QuietLane)
+    monkeypatch.setattr(sessions, "cpu_workers", lambda: 3)
+    monkeypatch.setattr(sessions, "build", build)
+    monkeypatch.setattr(sessions, "Session", QuietSession)
     plan: Any = SimpleNamespace(spec=lambda device: measured, kind="cuda", settings=SimpleNamespace(timeout=1.0))
     works = [Trial(str(i), {}, program={}) for i in range(9)]
     began = time.monotonic()
-    with Lanes(plan, ["cuda:0"], None, None) as one:
+    with Sessions(plan, ["cuda:0"], None, None) as one:
         ((place, found),) = one.measure({0: works[0]}, iter(enumerate(works[1:], 1)), None)
     assert (place, found["outcome"], measured) == (0, "ok", ["0"]) and time.monotonic() - began < 30
     assert {begun.get(timeout=30) for _ in range(3)} == {"0", "1", "2"} and begun.empty()
@@ -245,8 +245,8 @@ def test_a_gpu_measures_while_the_next_compile_and_waits_for_none_at_the_end(mon
 @pytest.mark.slow
 def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
-    monkeypatch.setattr(lanes, "cpu_workers", lambda: 4)
-    monkeypatch.setattr(lanes, "build", lambda trial, *_: built.append(trial.config) or session.build(trial, *_))
+    monkeypatch.setattr(sessions, "cpu_workers", lambda: 4)
+    monkeypatch.setattr(sessions, "build", lambda trial, *_: built.append(trial.config) or session.build(trial, *_))
     configs = [{"ways": 2, "delay": i} for i in range(7)]
     assert tuner(scale, configs).run(trials=2).trials == 2
     assert built == configs[:2]
@@ -262,7 +262,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
         return 2 * x
 
     made = tuner(scale, [{"ways": 1}], ref_prog=ref_prog)
-    with Session(made.plan(made.settings()).spec("cpu")) as one:
+    with Session(made.plan().spec("cpu")) as one:
         one.begin()
         assert isinstance(one.worker, child.Child) and one.worker.pid and not calls
     own = carver.AutoTuner.from_template(carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float32"))
@@ -272,7 +272,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
 
 
 def test_a_fork_waits_until_it_is_needed() -> None:
-    forked, other = child.Child(lambda: dict), child.Child("carver.run.stand:limited", {"device": "cpu"})
+    forked, other = child.Child(lambda: dict), child.Child("carver.run.worker:limited", {"device": "cpu"})
     with forked, other:
         for each in (forked, other):
             each.spawn()
@@ -282,12 +282,12 @@ def test_a_fork_waits_until_it_is_needed() -> None:
 
 
 def test_a_device_is_asked_for_its_state_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, now_s = stand.Stand("cpu"), [100.0]
+    one, now_s = worker.Worker("cpu"), [100.0]
     asked: list[float] = []
-    monkeypatch.setattr(stand.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(worker.time, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(one.device, "state", lambda: asked.append(now_s[0]) or {"clock_hz": len(asked)})
     assert [one.state()["clock_hz"] for _ in range(3)] == [1, 1, 1]
-    now_s[0] += 1.1 * stand.STATE_S
+    now_s[0] += 1.1 * worker.STATE_S
     assert one.state()["clock_hz"] == 2
 
 
@@ -328,7 +328,7 @@ class Pickling(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         task = pickle.dumps((fn, args, kwargs))
         if len(self.sizes) in (0, self.forget):
-            lanes._HERE.clear()
+            sessions._HERE.clear()
         self.sizes.append(len(task))
         future: Future[Any] = Future()
         try:
@@ -349,7 +349,7 @@ def test_inputs_go_to_each_worker_once(forget: int, large: list[int]) -> None:
     with carver.set_autotune_inputs(x):
         made = carver.AutoTuner.from_kernel(tuned.sleeper, configs, (1,)).set_profile_args(**QUICK)
         result = made.run(executor=executor, search="exhaustive")
-    lanes._HERE.clear()
+    sessions._HERE.clear()
     assert [m.outcome for m in result.table] == ["ok"] * 3
     assert len(executor.sizes) == 3 + (forget > 0)
     assert [i for i, size in enumerate(executor.sizes) if size > x.nbytes] == large

@@ -18,8 +18,7 @@ import carver
 from carver.base.errors import CarverError, CompileError, ConfigError, RunError
 from carver.base.given import as_json, typed
 from carver.base.store import unpack
-from carver.run.compile import bundle
-from carver.run.device import c_compiler, compile_source
+from carver.run.compile import bundle, c_compiler, compile_source
 from carver.run.spec import Param
 
 

@@ -22,7 +22,7 @@ from carver.base.errors import ConfigError, RunError
 from carver.cli.main import main
 from carver.run import built, cuda
 from carver.run.device import CpuDevice
-from carver.run.stand import Stand
+from carver.run.worker import Worker
 from carver.tune.cache import INSTEAD, AutotuneResult
 from carver.tune.keys import call_key
 from carver.tune.plan import ELSEWHERE
@@ -283,7 +283,7 @@ def test_hooks_stay_where_a_template_ranks() -> None:
         return tuned.scale.fn(100)
 
     made = carver.AutoTuner.from_kernel(carver.jit(out_idx=[-1])(kernel), configs, template=op)
-    (entry,) = made.plan(made.settings()).entries
+    (entry,) = made.plan().entries
     assert entry.predicted_ms and entry.hooks == (tuned.zeroing, None)
 
 
@@ -333,8 +333,8 @@ def test_what_counts_energy_queues_no_more_than_has_run() -> None:
         waiting = 0
 
     device = SimpleNamespace(energy_j=lambda: 1.0, synchronize=synchronize, name="a GPU")
-    stand: Any = SimpleNamespace(device=device)
-    assert Stand._energy(stand, launch, None) == 0.0 and max(most) <= 2 and sum(most) <= 4
+    worker: Any = SimpleNamespace(device=device)
+    assert Worker._energy(worker, launch, None) == 0.0 and max(most) <= 2 and sum(most) <= 4
 
 
 def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +346,7 @@ def test_energy_is_counted_where_the_device_counts_it(monkeypatch: pytest.Monkey
             )
     pairs = [(9.0, 1.0), (0.0, 5.0), *[(0.0, 80.0)] * 100]  # the counter has run over in the first
     joules = iter(x for pair in pairs for x in pair)
-    monkeypatch.setattr("carver.run.stand.ENERGY_S", 0.0)
+    monkeypatch.setattr("carver.run.worker.ENERGY_S", 0.0)
     monkeypatch.setattr("carver.run.device.CpuDevice.energy_j", lambda self: next(joules))
     with carver.set_autotune_inputs(X):
         result = carver.AutoTuner.from_kernel(tuned.sleeper, [{"pause_ms": 9.0}, {"pause_ms": 1.0}], (1,)).run(

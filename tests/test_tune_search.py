@@ -286,7 +286,7 @@ def test_functions_of_one_name_learn_apart(tmp_path: Path) -> None:
         spec.loader.exec_module(module)
         with carver.set_autotune_inputs(X):
             made = carver.AutoTuner.from_kernel(module.scaled, [{"block_M": 64}, {"block_M": 128}], (3,))
-            return made.plan(made.set_profile_args().settings())
+            return made.plan()
 
     first, second = plan(1), plan(2)
     assert first.name == second.name == "scaled"

@@ -33,8 +33,8 @@ from carver.run.session import Session
 from carver.tune import cache as disk
 from carver.tune import keys
 from carver.tune.keys import minor, normal, plain, software_key
-from carver.tune.lanes import Lanes
 from carver.tune.plan import Tuning
+from carver.tune.sessions import Sessions
 
 run = CliRunner().invoke
 
@@ -157,7 +157,7 @@ def test_of_functions_the_lines_that_differ_are_told() -> None:
 
 @pytest.fixture
 def no_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
 
 
 WAYS = [{"ways": 2}, {"ways": 1}]
@@ -196,7 +196,7 @@ def test_the_first_of_the_ranking_is_the_best_predicted_that_fits(
 def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     tuned_at = {n: tuner(scale, WAYS, n, ref_prog=twice).run() for n in (100, 10000)}
     monkeypatch.setenv("CARVER_TUNING", "cached")
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     again = tuner(scale, WAYS, 100, ref_prog=twice).run()
     assert again.latency_ms == tuned_at[100].latency_ms and again.notes == ()
     for n, near in ((150, 100), (5000, 10000)):
@@ -206,7 +206,7 @@ def test_cached_takes_what_was_tuned_else_the_nearest_size(monkeypatch: pytest.M
         assert result.notes == (f"not measured (CARVER_TUNING=cached): the best of the nearest tuned size, {key}",)
     entry = disk.load(tuned_at[100].key)
     assert entry is not None
-    plain = {name: value for name, value in entry.found.items() if name in (*disk.KINDS, "kernel", "parts")}
+    plain = {name: value for name, value in entry.found.items() if name in (*disk.SAVED, "kernel", "parts")}
     plain["table"][0].pop("message")  # as a version with other columns would write it
     disk.save(tuned_at[100].key, plain, entry.files)
     assert tuned_at[10000].key[:12] in tuner(scale, WAYS, 150, ref_prog=twice).run(rep=9).notes[0]
@@ -249,7 +249,7 @@ def test_modes_of_tuning_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_candidate_is_not_measured_unless_something_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = carver.autotune(configs=[{"ways": 1}], ref_prog=twice, **QUICK)(scale)
     assert checked.result(100).table[0].ok
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     work = carver.autotune(configs=[{"ways": 1}], **QUICK)(scale)
     np.testing.assert_array_equal(work(100)(X), 2 * X)
     assert work.result(100).notes == ("not measured (one candidate): the first candidate",)
@@ -362,7 +362,7 @@ def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     moved = run(main, ["cache", "import", str(made), "--sha256", said["sha256"]])
     assert moved.output.startswith("1 tuned, 1 profiles, ") and "0 were there already" in moved.output
     assert "0 tuned" in run(main, ["cache", "import", str(made)]).output, "what is there is left alone"
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     again = tuner(scale, WAYS, ref_prog=twice).run()
     assert again.table == first.table and again.key == first.key
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
@@ -468,7 +468,7 @@ def test_trust_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(DeviceError, match=f"can be written to by others, .*run 'carver cache trust {shared}'"):
         disk.load(key)
     assert run(main, ["cache", "trust", str(shared)]).output == f"{shared}\n"
-    monkeypatch.setattr(Lanes, "measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     np.testing.assert_array_equal(tuner(scale, WAYS, ref_prog=twice).run().kernel(X), 2 * X)
     (tmp_path / "config" / "trusted_caches").chmod(0o666)
     assert run(main, ["cache", "trust"]).output == "none\n", "others could have written it"

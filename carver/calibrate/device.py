@@ -26,7 +26,7 @@ from ..ranking.recommend import own_backend, recommend
 from ..run.bench import Bench, candidates, measure, stratified
 from ..run.device import CpuDevice, open_device
 from ..run.records import Records, now
-from ..run.session import MOST_S, Settings
+from ..run.worker import MOST_S, Settings
 from . import fitting
 from .fitting import LEAST_PROBLEMS, Fit, Group, Quality, band_of, fit_group, groups, predict_case, quality, samples
 from .micro import NOTHING, Cpu, Gpu, Microbenchmarks, run_part

@@ -22,9 +22,9 @@ from ..base.dtypes import BYTES, CODES
 from ..base.errors import CompileError, RunError
 from ..base.folders import cores_available, folder
 from ..run.buffers import Buffer
-from ..run.device import Call, CpuDevice, Device, Program, Source, TensorSpec
+from ..run.device import CpuDevice, Device
 from ..run.records import median_interval
-from ..run.render import CPU_FLAGS, CUDA_FLAGS
+from ..run.render import CPU_FLAGS, CUDA_FLAGS, Call, Program, Source, TensorSpec
 
 REPEATS = 7
 """Runs of each microbenchmark: the fewest of which the extremes bound a median at 95 %, and one more."""

@@ -113,8 +113,6 @@ _target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.
 _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
         lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest)  # fmt: skip
 
-Project = click.Choice(["vllm", "sglang"])
-
 
 Archs = Annotated[tuple[str, ...], opts.option(
     "Device; repeatable, for the files of each.", "--arch", metavar="NAME", multiple=True)]  # fmt: skip
@@ -122,7 +120,8 @@ Force = Annotated[bool, opts.option("Write over files that are there.")]
 Folder = Annotated[Path, opts.option("Folder for the files.", show_default="the current one",
                                 type=click.Path(file_okay=False, path_type=Path))]  # fmt: skip
 Batches = Annotated[str | None, opts.option("Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")]
-Spelling = Annotated[str, opts.option("Project whose spelling of block shapes to use.", type=Project)]
+Spelling = Annotated[str, opts.option(
+    "Project whose spelling of block shapes to use.", type=click.Choice(["vllm", "sglang"]))]
 DeviceName = Annotated[str, opts.option("The device as torch names it.", show_default="from the descriptor")]
 
 

@@ -139,7 +139,6 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
 records = opts.Group("records", help="List, export and import measurements of this machine.")
 
 
-@partial(opts.opened_by, records)
 def _open(
     database: Annotated[Path | None, opts.option(
         "SQLite file to use instead of the one in the cache folder.",
@@ -147,6 +146,9 @@ def _open(
 ) -> None:  # fmt: skip
     ctx = click.get_current_context()
     ctx.obj = ctx.with_resource(Records(database, new=ctx.invoked_subcommand == "import"))
+
+
+records.callback, records.params = _open, opts.params_of(_open)  # it runs before each sub-command
 
 
 def _only(text: str, **how: Any) -> Any:

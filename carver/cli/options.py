@@ -129,7 +129,7 @@ INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
 TABLE = click.Path(exists=True, path_type=Path)
 
 
-def _begun(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+def _device_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Names of devices, for a shell that completes what was begun."""
     return [name for name in archs.names() if name.startswith(incomplete.lower())]
 
@@ -142,7 +142,7 @@ def option(text: str, *flags: str, cls: type[click.Option] = click.Option, **how
         found |= {} if default in (Parameter.empty, ()) else {"default": default}
         found |= {"is_flag": True} if inner is bool else {"type": inner}
         found |= {"multiple": True} if isinstance(default, tuple) and "default" not in found else {}
-        found |= {"shell_complete": _begun} if name == "arch" else {}
+        found |= {"shell_complete": _device_names} if name == "arch" else {}
         return cls([*(flags or (f"--{name.replace('_', '-')}",)), name], **found | how)
 
     return make
@@ -255,11 +255,6 @@ def command(function: Function, name: str = "", group: click.Group | None = None
     if group is not None:
         group.add_command(made)
     return made
-
-
-def opened_by(group: click.Group, function: Function) -> None:
-    """Makes a function the one that runs before the sub-commands of a group, with its own options."""
-    group.callback, group.params = function, params_of(function)
 
 
 def device(name: str) -> Arch:
@@ -395,7 +390,7 @@ def per_operator(function: Function, name: str = "", arch: str | None = None) ->
     """
     several = "archs" in signature(function).parameters
     asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
-    asked |= {"multiple": several, "metavar": "NAME", "shell_complete": _begun}
+    asked |= {"multiple": several, "metavar": "NAME", "shell_complete": _device_names}
     own = [click.Option(["--arch"], help=DEVICES if several else DEVICE, **asked), *params_of(function)]
     run = printing(function)
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
@@ -492,7 +487,7 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def told(ranking: Ranking) -> dict[str, Any]:
+def ranking_as_dict(ranking: Ranking) -> dict[str, Any]:
     """A ranking in plain JSON types."""
     return {
         "problem": ranking.subject.to_dict(), "arch": ranking.arch.name, "backend": ranking.backend,
@@ -540,7 +535,7 @@ class Pictures(Options):
         if self.heatmap is not None:
             x, y, file = self.heatmap
             save_plot(file, lambda: ranking.plot_heatmap(x, y))
-        return Found(lambda: told(few), lambda: ranking_table(few, len(few), styled=True))
+        return Found(lambda: ranking_as_dict(few), lambda: ranking_table(few, len(few), styled=True))
 
     def over(self, fleet: Fleet, what: str) -> Found:
         """Devices by their predicted times."""

@@ -70,17 +70,16 @@ def configs_of(
 
 def read_problems(text: str) -> list[Template]:
     """Templates from objects, or rows of a CSV with a header, of an operator and its arguments."""
-    what = "the list of problems, which is neither JSON, one a line, nor CSV with a header,"
-    return [_template(row, place) for place, row in enumerate(_read(text, "problems", what, _cells), 1)]
-
-
-def _template(row: Any, place: int) -> Template:
     from ..calibrate.tables import template_of
 
-    if not isinstance(row, dict):
-        raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {shown(row)}")
-    words = {str(name): str(value) for name, value in row.items() if value is not None}
-    return template_of(words.pop("operator", "matmul"), words, f"problem {place}")
+    what = "the list of problems, which is neither JSON, one a line, nor CSV with a header,"
+    found = []
+    for place, row in enumerate(_read(text, "problems", what, _cells), 1):
+        if not isinstance(row, dict):
+            raise ConfigError(f"problem {place} is an object of an operator and its arguments, got {shown(row)}")
+        words = {str(name): str(value) for name, value in row.items() if value is not None}
+        found.append(template_of(words.pop("operator", "matmul"), words, f"problem {place}"))
+    return found
 
 
 def _read(text: str, of: str, what: str, csv_rows: Callable[[str], list[Any]]) -> list[Any]:
@@ -373,8 +372,8 @@ def _recommend_all(
     if arch is None:
         raise ConfigError("--many needs the device: --arch NAME")
     for ranking in recommend_many(read_problems(text_from(many, ConfigError)), opts.device(arch), topk, backend):
-        hints = json.dumps(opts.told(ranking), ensure_ascii=False) if as_json else f"{ranking.problem}: {ranking[0]}"
-        click.echo(hints)
+        first = f"{ranking.problem}: {ranking[0]}"
+        click.echo(json.dumps(opts.ranking_as_dict(ranking), ensure_ascii=False) if as_json else first)
 
 
 def _moe(

@@ -1,5 +1,5 @@
-"""Confirm hints by running them: compile all, check each result, time them in rounds, record every number; hints of a
-Triton kernel as its user launches it, in this process and with the user's tensors.
+"""Confirm hints by running them: compile all, check each result, time them in rounds, record every number. `benchmark`
+runs carver's own kernels; `benchmark_kernel` a Triton kernel as its user launches it, in this process, on its tensors.
 
 Compilation comes first, on all cores, and needs no device. Then one worker process at a time runs one candidate at a
 time. The order is drawn anew in each round, so that a drift of the clocks favours none. Whatever a candidate does wrong
@@ -39,11 +39,12 @@ from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from .buffers import is_torch
 from .cuda import check_timer
-from .device import Program, has_source
+from .device import has_source
 from .records import Measurement, Records, Run
-from .render import render
+from .render import Program, render
 from .report import LIBRARY, Report
-from .session import BUSY, Session, Settings, Spec, Trial, build, compiler_of, digest, program_identity, unbuilt
+from .session import BUSY, Session, Spec, Trial, build, compiler_of, digest, program_identity, unbuilt
+from .worker import Settings
 
 TARGET_CI_PERCENT = 1.0
 """A candidate is done when the confidence interval of its median is within this of the median on both sides."""
@@ -68,7 +69,9 @@ class Runner:
 
     def take(self, m: Measurement, found: Mapping[str, Any]) -> Measurement:
         """The measurement after a round, which is recorded unless it is lost or busy. `m`: what is known of the
-        candidate, at first without a time; `found`: what a `Session` says of the round."""
+        candidate, at first without a time. `found`: the `outcome` and a `message`; what was measured (`samples_ms`,
+        `conditions`), seen by the check (`error`, `resources`) and spent (`spent_s`); whether it is to count (`busy`,
+        `transient`). A `Session` says so of the round."""
         for name, seconds in found.get("spent_s", {}).items():
             self.spent_s[name] += seconds / self.width
         self.retaken += found.get("retaken", 0)
@@ -101,7 +104,7 @@ def _after(m: Measurement, found: Mapping[str, Any]) -> Measurement:
     return replace(after, message=f"{where}{found['message']}")
 
 
-def predicted(m: Measurement, hint: Hint | None) -> Measurement:
+def with_prediction(m: Measurement, hint: Hint | None) -> Measurement:
     """The measurement with what this hint says, which may have changed since it was measured."""
     return m if hint is None else replace(
         m, arch=hint.arch.name, rank=hint.rank, predicted_ms=hint.predicted_ms, bound=hint.bound,
@@ -238,7 +241,7 @@ class Bench(ExitStack):
             config=dict(candidate.config), arch=arch, device=self.machine.name, host=platform.node(),
             versions={**versions(), "compiler": self.compiler}, device_info={**self.machine.state, "arch": arch},
         )  # fmt: skip
-        return predicted(m, candidate.hint)
+        return with_prediction(m, candidate.hint)
 
 
 def benchmark(
@@ -340,7 +343,7 @@ def measure(
             store.finish(run)
     if runner.unrecorded:
         warnings.warn(f"measurements were not recorded: {runner.unrecorded}", stacklevel=2)
-    return [predicted(runner.known[key], c.hint) for key, c in keyed.items()]
+    return [with_prediction(runner.known[key], c.hint) for key, c in keyed.items()]
 
 
 def _rounds(bench: Bench, run: Run, every: Mapping[str, Candidate], runner: Runner, shown: Bars) -> bool:
@@ -438,7 +441,7 @@ def benchmark_kernel(
 
         bar, expected, first = shown.bar("check", len(hints)), dict[str, Any](), hints[0]
         for hint in hints:
-            m = predicted(Measurement(
+            m = with_prediction(Measurement(
                 run_id=run.run_id, candidate=digest([str(subject), sizes, dict(hint.config)]), outcome="ok",
                 operator=str(subject), problem={"title": str(subject), "sizes": sizes}, kernel=hint.kernel,
                 backend=hint.backend, config=dict(hint.config), arch=hint.arch.name, device=device,

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ..base import dtypes
 from ..base.errors import RunError
-from .compile import Resources
 from .render import Program, TensorSpec
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -43,6 +42,15 @@ class Buffer:
     @property
     def size_bytes(self) -> int:
         return dtypes.size_bytes(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the driver says that one entry uses. [registers per thread], [bytes]"""
+
+    registers: int
+    static_smem_bytes: int
+    spill_bytes: int
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from ..base.folders import cores_available
 from ..base.given import asked, takes
 from ..ranking.hint import Hint
 from .buffers import Buffer, address, empty_like, is_gpuarray, is_torch
-from .device import Binary, Device, Program, Source, compile_source, has_source, open_device
-from .render import Launcher
+from .compile import Binary, compile_source
+from .device import Device, has_source, open_device
+from .render import Launcher, Program, Source
 from .session import compiler_of
 from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, param_of, places, sizes_of
 

@@ -343,11 +343,6 @@ def bounded(problem: Problem, inputs: Mapping[str, Any], xp: Any = np, exact: bo
     return value, tolerance_exact(problem, value) if exact else tolerance(problem, value, magnitude), magnitude
 
 
-def output_shape(problem: Problem) -> tuple[int, ...]:
-    """As the notation says; a normalisation, whose notation says what it sums, keeps its input's shape."""
-    return problem.stored(problem.statement.output).shape(problem.sizes)
-
-
 def tolerance(problem: Problem, value: Any, magnitude: Any) -> Any:
     """How far each element may be from the float64 reference, whatever the order of the additions.
 

@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sysconfig
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -39,15 +38,6 @@ _USUAL_CUDA = "/usr/local/cuda/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
-    """What the compiler says that one entry uses. [registers per thread], [bytes]"""
-
-    registers: int
-    static_smem_bytes: int
-    spill_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Binary:
     """A compiled source; `cached`: earlier."""
 
@@ -63,20 +53,6 @@ class Binary:
         if hashlib.sha256(self.path.read_bytes()).hexdigest() != self.sha256:
             raise RunError(f"{self.path} is not the file that was compiled: it was changed; remove it")
         return self.path
-
-    @property
-    def resources(self) -> Mapping[str, Resources]:
-        """By entry, as ptxas reports it; empty for a CPU binary."""
-        found: dict[str, Resources] = {}
-        for block in re.split(r"Compiling entry function '", self.log)[1:]:
-            spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", block)
-            used = re.search(r"Used (\d+) registers", block)
-            smem = re.search(r"(\d+) bytes smem", block)
-            if used:
-                found[block.partition("'")[0]] = Resources(
-                    int(used[1]), int(smem[1]) if smem else 0, int(spills[1]) + int(spills[2]) if spills else 0
-                )
-        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from ..base import dtypes
 from ..base.children import finished
 from ..base.errors import ConfigError, DeviceError, RunError, nearest
 from . import compile as compiling
-from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, decode
-from .compile import Binary, Resources
+from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, Resources, decode
+from .compile import Binary
 from .render import SWIZZLES, Call, Launcher, Program, Scalar, Source, TensorMap
 
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8

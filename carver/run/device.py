@@ -29,17 +29,10 @@ from ..base.errors import ConfigError, DeviceError, RunError
 from ..base.folders import cores_available, folder
 from ..kernels.backends import BACKENDS
 from . import compile as compiling
-from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, decode, encode
-from .compile import Binary, Resources, c_compiler, compile_source, cuda_compiler
+from .buffers import C_TYPES, STORAGE, Array, Buffer, Loaded, OutOfMemory, decode
+from .compile import Binary
 from .cuda import CudaDevice, lease_of
-from .render import CPU_FLAGS, Call, Launcher, Program, Scalar, Source, TensorSpec, concrete, render
-
-__all__ = [
-    "Binary", "Buffer", "Call", "Device", "Loaded", "OutOfMemory", "Program", "Resources", "Scalar",
-    "Source", "TensorSpec", "c_compiler", "compile_source", "concrete", "cuda_compiler", "decode",
-    "encode", "has_source", "lease_name", "open_device", "render",
-]  # fmt: skip
-
+from .render import CPU_FLAGS, Launcher, Program, Scalar, Source
 
 CANARY, MARGIN_BYTES = 0xA5, 4096
 """The byte before and behind every array that candidates run on, and how many of it."""

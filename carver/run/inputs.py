@@ -46,6 +46,25 @@ class PythonCode:
     def needed(self) -> bool:
         return any((self.function, self.pre_hook, self.bench, self.post_hook, self.hooks))
 
+    def called_with(self, config: Mapping[str, Any], call: Mapping[str, Any], names: Sequence[str]) -> Any:
+        """What the function makes of a config and the arguments of the `call`; of one that does the work itself, what
+        calls it with arrays of these `names`, wherever among the other arguments they stand."""
+        function, given = self.function, {**call, **({"config": config} if self.whole else config)}
+        assert function is not None
+        if not self.direct:
+            return function(**given)
+        parameters = inspect.signature(function).parameters.values()
+        ordered = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+
+        def run(*arrays: Any) -> Any:
+            if len(arrays) != len(names):
+                what = getattr(function, "__name__", type(function).__name__)
+                raise RunError(f"{what} takes {', '.join(names)}; got {len(arrays)} arrays")
+            every = {**dict(zip(names, arrays, strict=True)), **given}
+            return function(*(every.pop(name) for name in ordered), **every)
+
+        return run
+
     def references(self) -> dict[str, Any] | None:
         """The functions by module and name; None where one of them cannot be imported elsewhere."""
         given = {name: getattr(self, name) for name in ("function", "pre_hook", "bench", "post_hook")}
@@ -82,14 +101,14 @@ def _undecorated(found: Any) -> Any:
     return found
 
 
-def sent(value: Any) -> Any:
-    """A value of a config as JSON that `arrived` gives back. Raises ConfigError for what cannot travel."""
+def serialized(value: Any) -> Any:
+    """A value of a config as JSON that `deserialized` gives back. Raises ConfigError for what cannot travel."""
     if isinstance(value, Hint):
         return {"hint": value.to_dict()}
     if isinstance(value, Param):
         return {"param": as_json(value)}
     if isinstance(value, list | tuple):
-        return [sent(v) for v in value]
+        return [serialized(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -97,18 +116,10 @@ def sent(value: Any) -> Any:
     raise ConfigError(f"a config's value must be a number, text or a tuple of them, got {value!r}")
 
 
-def arrived(value: Any) -> Any:
+def deserialized(value: Any) -> Any:
     if isinstance(value, Mapping):
         return typed(Param, value["param"]) if "param" in value else Hint.from_dict(value["hint"])
-    return tuple(arrived(v) for v in value) if isinstance(value, list) else value
-
-
-def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[], Any]:
-    """The call with each argument at its place, wherever among the others the arrays stand."""
-    parameters = inspect.signature(function).parameters.values()
-    ordered = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    named = {name: value for name, value in arguments.items() if name not in ordered}
-    return lambda: function(*(arguments[name] for name in ordered), **named)
+    return tuple(deserialized(v) for v in value) if isinstance(value, list) else value
 
 
 _PIECE = 1 << 16
@@ -264,10 +275,9 @@ def as_stored(given: Any) -> Any:
     if is_torch(given):
         import torch
 
-        host = given.detach().cpu().contiguous()
-        bits = {"bfloat16": torch.int16, "float8_e4m3": torch.uint8, "float8_e5m2": torch.uint8,
-                "float8_e4m3fnuz": torch.uint8, "float8_e5m2fnuz": torch.uint8}  # fmt: skip
-        return np.array(host.view(bits.get(of_array(given.dtype), host.dtype)).numpy())
+        host, name = given.detach().cpu().contiguous(), of_array(given.dtype)
+        bits = torch.int16 if name == "bfloat16" else torch.uint8 if name.startswith("float8") else host.dtype
+        return np.array(host.view(bits).numpy())
     if is_gpuarray(given):
         return given.get()
     return np.array(given, order="C") if isinstance(given, np.ndarray) else given

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from ..base.child import OUTCOMES
 from ..base.errors import StoreError, first_error, nearest
 from ..base.folders import is_writable, kept
-from ..base.given import as_json, fits, in_words, json_of, number, printable, shown
+from ..base.given import as_json, check_fields, fits, json_of, number, shown
 from ..base.store import NAME, Store, to_read, to_write
 from ..ranking.ranking import TIED, as_fast, size
 
@@ -166,12 +166,7 @@ class Measurement:
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` wrote. Raises RecordsError for what is missing, unknown or of a wrong type."""
-        if not isinstance(d, Mapping) or d.keys() != _KINDS.keys():
-            keys = d.keys() ^ _KINDS.keys() if isinstance(d, Mapping) else {"all"}
-            raise RecordsError(f"not a measurement: keys missing or unknown: {printable(', '.join(sorted(keys)))}")
-        for name, value in d.items():
-            if not fits(value, _KINDS[name], {}):
-                raise RecordsError(f"not a measurement: {name} must be {in_words(_KINDS[name])}, got {shown(value)}")
+        check_fields(cls, d, "measurement", RecordsError, optional=())
         if not fits(d["problem"].get("sizes"), "Mapping[str, int]", {}):
             raise RecordsError(f"not a measurement: sizes of its problem are {shown(d['problem'].get('sizes'))}")
         rounds = tuple(tuple(map(float, samples)) for samples in d["rounds_ms"])
@@ -227,9 +222,8 @@ def _least(m: Measurement) -> tuple[Any, ...]:
     return registers, shared, size(m.config)
 
 
-_KINDS = {f.name: str(f.type) for f in fields(Measurement)}
-_JSON = {name for name, kind in _KINDS.items() if kind.startswith(("Mapping", "tuple"))}
-_COLUMNS = tuple(_KINDS)
+_JSON = {f.name for f in fields(Measurement) if str(f.type).startswith(("Mapping", "tuple"))}
+_COLUMNS = tuple(f.name for f in fields(Measurement))
 _FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
 
 

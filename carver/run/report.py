@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -180,9 +180,6 @@ class Report:
     def spearman(self) -> float | None:
         return self.correlation["spearman"]
 
-    @property
-    def kendall(self) -> float | None:
-        return self.correlation["kendall"]
 
     @cached_property
     def residuals(self) -> tuple[Residual, ...]:
@@ -314,7 +311,8 @@ class Report:
             return Column(name, tuple(row[name] for row in rows), is_text=True, **look)
 
         def numbers(heading: str, name: str, digits: int = 4, **look: Any) -> Column:
-            return Column(heading, _aligned([row[name] for row in rows], digits), **look)
+            told = iter(aligned([row[name] for row in rows if row[name] is not None], digits))
+            return Column(heading, tuple("" if row[name] is None else next(told) for row in rows), **look)
 
         out = [
             Column("#", tuple("" if row["rank"] is None else str(row["rank"]) for row in rows)),
@@ -409,9 +407,3 @@ class Report:
 def _median(m: Measurement) -> float:
     assert m.median_ms is not None
     return m.median_ms
-
-
-def _aligned(values: Sequence[float | None], digits: int) -> tuple[str, ...]:
-    """Numbers with the same decimals, and nothing where there is none."""
-    told = iter(aligned([v for v in values if v is not None], digits))
-    return tuple("" if v is None else next(told) for v in values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import tempfile
@@ -22,72 +21,24 @@ import numpy as np
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler, Reply, answered, may_fork, outcome_of
-from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, KernelError, RunError, nearest
+from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, KernelError, RunError
 from ..base.folders import scratch
-from ..base.given import as_json, number, shown, typed, whole
+from ..base.given import as_json, typed
 from ..base.store import unpack
 from ..problem.problem import Problem
 from .check import Checker, OperatorReference
-from .compile import Compiler, bundle, sweep_binaries
-from .cuda import check_timer
-from .device import Program, c_compiler, compile_source, cuda_compiler
-from .inputs import Inputs, PythonCode, sent
+from .compile import Compiler, bundle, c_compiler, compile_source, cuda_compiler, sweep_binaries
+from .inputs import Inputs, PythonCode, serialized
+from .render import Program
 from .spec import Param, retargeted
-from .stand import Stand
+from .worker import Settings, Worker
 
 SETUP_TIMEOUT_S = 600.0
 """What a set-up may take: drawing or loading the inputs, computing the reference. [s]"""
-MOST_S = 1e7
-"""Four months."""
-MOST_RUNS = 1_000_000
-MOST_ROUNDS = 10_000
 BUSY = 1.5
 """Of its least time, what the device's baseline takes where others have part of the device."""
 REST_S = 0.2
 """Before a disturbed timing is taken again; each time twice as long."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How candidates are measured.
-
-    Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as
-    `budget_s` lasts. One that computes or hangs longer than `timeout_s` is stopped; one `slow_factor` times slower
-    than the best is timed a few times only. Caches are cold unless `warm`. `reset_to_zero` and `restore_value` name
-    arrays to be zeroed, or put back, before each run. `timer`: of `carver.run.cuda`.
-    """
-
-    warm: bool = False
-    check: bool = True
-    seed: int = 0
-    reset_to_zero: tuple[str | int, ...] = ()
-    restore_value: tuple[str | int, ...] = ()
-    rounds: int = 5
-    budget_s: float = 60.0
-    timeout_s: float = 30.0
-    warmup: int = 3
-    rep: int = 100
-    slow_factor: float = math.inf
-    timer: str = "events"
-
-    def __post_init__(self) -> None:
-        for name in ("budget_s", "timeout_s"):
-            number(name, getattr(self, name), ConfigError, 1e-6, MOST_S)
-        check_timer(self.timer)
-        slow = self.slow_factor
-        if isinstance(slow, bool) or not isinstance(slow, int | float) or not slow > 1:
-            raise ConfigError(f"slow_factor must be a number above 1, got {shown(slow)}")
-        for name, least, most in (("warmup", 0, MOST_RUNS), ("rep", 1, MOST_RUNS), ("rounds", 1, MOST_ROUNDS)):
-            given = whole(name, getattr(self, name), ConfigError, least, most)
-            object.__setattr__(self, name, given)
-
-    def fit(self, problem: Problem) -> None:
-        """Raises ConfigError if a name is no tensor of the problem."""
-        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
-        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
-            for name in getattr(self, setting):
-                if name not in allowed:
-                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(str(name), allowed)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,15 +224,15 @@ class Session(ExitStack):
         known = references or (spec.references() if spec.code.needed else {})
         device, code, call = spec.device, spec.code, spec.call
 
-        def here() -> Stand:
-            return Stand(device, code, call)
+        def here() -> Worker:
+            return Worker(device, code, call)
 
         self.worker: Child
         self.forked = False
         if not spec.isolate:
             self.worker = Inline(here)
         elif known is not None:
-            self.worker = Child("carver.run.stand:limited", {"device": device, "code": known})
+            self.worker = Child("carver.run.worker:limited", {"device": device, "code": known})
         elif device == "cpu" and may_fork():
             self.worker, self.forked = Child(here), True
         else:
@@ -365,7 +316,7 @@ class Session(ExitStack):
     def library(self, seconds: float) -> dict[str, Any]:
         """One round of timings of the library's own call, whose `name` it says."""
         began = time.monotonic()
-        reply = self._ask({"do": "library", **self._timing(seconds)}, self.spec.settings.timeout_s + seconds)
+        reply = self._ask({"do": "library", "seconds": seconds}, self.spec.settings.timeout_s + seconds)
         spent_s = {"measure": time.monotonic() - began}
         return {"name": reply.data.get("name"), "state": self.machine.state, "spent_s": spent_s, **_timings(reply)}
 
@@ -374,17 +325,8 @@ class Session(ExitStack):
 
     def sample(self, trial: Trial, best_ms: float | None, seconds: float) -> Reply:
         s = self.spec
-        job = trial.job("sample") | self._timing(seconds)
-        job |= {"to": str(self.folder), "watch": bool(s.retakes), "energy": s.energy}
-        slow = {"best_ms": best_ms, "slow_factor": s.settings.slow_factor}
-        return self._ask(job | (slow if best_ms is not None else {}), s.settings.timeout_s + seconds)
-
-    def _timing(self, seconds: float) -> dict[str, Any]:
-        s = self.spec.settings
-        return {
-            "seconds": seconds, "most": s.rep, "warmup": s.warmup, "timeout_s": s.timeout_s, "cold": not s.warm,
-            "timer": s.timer,
-        }  # fmt: skip
+        job = trial.job("sample") | {"seconds": seconds, "best_ms": best_ms, "to": str(self.folder)}
+        return self._ask(job | {"watch": bool(s.retakes), "energy": s.energy}, s.settings.timeout_s + seconds)
 
     def _busy(self, reply: Reply) -> float:
         """The baseline's time around a timing over its least so far; infinite where every run lost a core."""
@@ -418,20 +360,19 @@ class Session(ExitStack):
             self._checked = True
 
     def _inputs(self) -> dict[str, Any]:
-        """Arguments of `Stand.setup`."""
+        """Arguments of `Worker.setup`."""
         s = self.spec
         if self.problem is not None:
-            return {"problem": self.problem.to_dict(), "seed": s.settings.seed, "check": s.settings.check}
+            return {"problem": self.problem.to_dict()}
         if self._manifest is None:
             assert s.inputs is not None
             self._manifest = s.inputs.write(self.folder)
-        call = {} if self.forked or not s.isolate else {k: sent(v) for k, v in s.call.items()}
+        call = {} if self.forked or not s.isolate else {k: serialized(v) for k, v in s.call.items()}
         return {"inputs": self._manifest, "call": call, "out": list(s.out)}
 
     def _ask(self, job: Mapping[str, Any], timeout_s: float) -> Reply:
         """The reply to a job, in a worker that has the inputs."""
-        s = self.spec.settings
-        names = {"reset_to_zero": list(s.reset_to_zero), "restore_value": list(s.restore_value)}
+        setup = {"do": "setup", "settings": as_json(self.spec.settings), **self._inputs()}
 
         def refused(reply: Reply) -> ConfigError | RunError:
             kind = ConfigError if reply.outcome == "does_not_fit" else RunError
@@ -439,7 +380,7 @@ class Session(ExitStack):
             return kind(f"{what} cannot be set up on {self.machine.name}: {reply.outcome}: {reply.message}")
 
         owner = job.get("trial", {}).get("key", "")
-        return ask(self.worker, {"do": "setup", **self._inputs(), **names}, job, timeout_s, refused, owner)
+        return ask(self.worker, setup, job, timeout_s, refused, owner)
 
 
 def unbuilt(reply: Reply) -> dict[str, Any]:

@@ -21,8 +21,7 @@ from ..base.store import unpack
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
-from .device import Call, Program, Scalar, Source, TensorSpec
-from .render import CPU_FLAGS, CUDA_FLAGS, render
+from .render import CPU_FLAGS, CUDA_FLAGS, Call, Program, Scalar, Source, TensorSpec, render
 
 Dim3: TypeAlias = int | Sequence[int]
 _ALIGN_BYTES = 1  # a user's arrays may start anywhere that their type allows

@@ -22,7 +22,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,16 +33,16 @@ from ..arch import devices as archs
 from ..base import store
 from ..base.errors import ConfigError, DeviceError, Foreign, StoreError, nearest
 from ..base.folders import below, cache_folder, check_owner, kept, private, publish
-from ..base.given import MOST_BYTES, as_json, content, fits, in_words, json_of, printable, shown, typed
+from ..base.given import MOST_BYTES, as_json, check_fields, content, json_of, printable, shown, typed
 from ..base.store import blob, unpack
 from ..base.table import Column, drawn, in_all, screen_width, tunables, words, wrapped
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 from ..run import compile
 from ..run.built import Built, elsewhere
-from ..run.compile import bundle
-from ..run.device import Binary, Program
+from ..run.compile import Binary, bundle
 from ..run.records import Measurement, RecordsError, now, tied
+from ..run.render import Program
 from ..run.session import compiler_of
 from ..run.spec import Launch, Param, retargeted
 
@@ -76,15 +76,6 @@ def mode() -> str:
     if chosen not in MODES:
         raise ConfigError(f"CARVER_TUNING must be on, cached or off, got {chosen!r}; {nearest(chosen, MODES)}")
     return chosen
-
-
-KINDS = {
-    "name": "str", "config": "Mapping[str, Any]", "latency_ms": "float | None", "predicted_ms": "float | None",
-    "ref_latency_ms": "float | None", "baseline_ms": "float | None", "stopped": "str", "trials": "int",
-    "seconds": "float", "notes": "Sequence[str]", "env": "Mapping[str, Any]", "key": "str",
-    "table": "Sequence[Mapping[str, Any]]",
-}  # fmt: skip
-"""What an entry says, by annotation."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +132,8 @@ def _verified(where: str, text: bytes) -> Saved:
             raise Foreign(f"{where}: {odd} is not the file that was saved")
         if found["digest"] != _digest_of(found):
             raise Foreign(f"{where} was changed after it was saved")
-        if odd := next((name for name, kind in KINDS.items() if not fits(found.get(name), kind, {})), None):
-            raise Foreign(f"{where}: {odd} must be {in_words(KINDS[odd])}, got {shown(found.get(odd))}")
+        said = {name: found[name] for name in SAVED}
+        check_fields(AutotuneResult, said, f"result: {where}", Foreign, left_out=NOT_SAVED)
         is_ours = False
         with suppress(OSError, DeviceError):  # a secret that cannot be read is another's
             if (kept() / "secret").is_file():
@@ -423,9 +414,8 @@ class AutotuneResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        own = {"notes": list(self.notes), "table": [m.to_dict() for m in self.table]}
-        own |= {name: json.loads(json.dumps(dict(getattr(self, name)), default=str)) for name in ("config", "env")}
-        return {name: own[name] if name in own else getattr(self, name) for name in KINDS}
+        plain: dict[str, Any] = as_json({name: getattr(self, name) for name in SAVED})
+        return plain | {name: json.loads(json.dumps(plain[name], default=str)) for name in ("config", "env")}
 
     def save(self, path: Path | str) -> None:
         """Write a file of JSON, which holds a kernel's source, headers and binary."""
@@ -472,7 +462,7 @@ class AutotuneResult:
             built = _restore(d["kernel"], saved.files, device) if "kernel" in d and trust else None
             if "kernel" in d and not trust:
                 make = partial(_untrusted, saved.where)
-            own: dict[str, Any] = {name: d[name] for name in KINDS}
+            own: dict[str, Any] = {name: d[name] for name in SAVED}
             own |= {"notes": tuple(d["notes"]), "table": tuple(Measurement.from_dict(m) for m in d["table"])}
             own["latency_ms"] = None if d["trials"] == 0 else float(d["latency_ms"])
             return cls(**own, built=built, make=make)
@@ -494,6 +484,10 @@ class AutotuneResult:
         differ, same = tunables([m.config for m in rows], own, width)
         said = printable(self.summary()).splitlines()
         return "\n".join([*wrapped(said, width), drawn([*differ, *own], width), *wrapped(in_all(same), width)])
+
+
+NOT_SAVED = ("built", "make")
+SAVED = [each.name for each in fields(AutotuneResult) if each.name not in NOT_SAVED]
 
 
 def _restore(d: Mapping[str, Any], files: Mapping[str, bytes], device: str | None) -> Built:

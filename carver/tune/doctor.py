@@ -32,10 +32,10 @@ from ..run import cuda
 from ..run.bench import versions
 from ..run.built import cpu_workers, jit
 from ..run.check import namespace
-from ..run.compile import Compiler, hip_compiler
-from ..run.device import Call, Device, Program, Source, TensorSpec, c_compiler, cuda_compiler, open_device
+from ..run.compile import Compiler, c_compiler, cuda_compiler, hip_compiler
+from ..run.device import Device, open_device
 from ..run.records import Records
-from ..run.render import CPU_FLAGS, CUDA_FLAGS
+from ..run.render import CPU_FLAGS, CUDA_FLAGS, Call, Program, Source, TensorSpec
 from ..run.spec import Kernel, isa
 from . import cache
 from .cache import FOLDER

@@ -15,7 +15,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from difflib import unified_diff
 from enum import Enum
 from functools import lru_cache, partial
@@ -86,8 +86,6 @@ class _Walk:
             return ["hint", value.backend, value.kernel, plain(value.arch), value.problem.to_dict(), dict(value.config)]
         if isinstance(value, Template):
             return ["template", type(value).__name__, plain(value.problem.to_dict()), plain(value.arch)]
-        if isinstance(value, Arch):
-            return ["arch", plain(asdict(value))]
         if isinstance(value, np.dtype | logging.Logger) or type(value).__name__ == "dtype":
             return ["says", repr(value)]  # a dtype of torch or Triton too
         if isinstance(value, SearchSpace):

@@ -28,16 +28,16 @@ from ..run.inputs import (
     PythonCode,
     TensorSupplyType,
     Value,
-    call_by_name,
     from_user,
     given_inputs,
-    sent,
+    serialized,
     supplied,
     supply,
 )  # fmt: skip
 from ..run.records import Measurement
-from ..run.session import Settings, Spec, Trial, digest, program_identity
+from ..run.session import Spec, Trial, digest, program_identity
 from ..run.spec import HintKernel, Kernel, Param, gpu_of, hint_params, param_of, places, sizes_of
+from ..run.worker import Settings
 from .candidates import Entry, Made, check_bound, expand, strategy, takes_config
 from .keys import Unstable, compiler_key, device_key, plain, software_key
 
@@ -218,14 +218,14 @@ class Plan:
         )  # fmt: skip
 
     def trial(self, index: int) -> Trial | RunError:
-        """A candidate for a lane, its key included."""
+        """A candidate for a session, its key included."""
         entry, kernel = self.entries[index], self.entries[index].made
         if isinstance(kernel, RunError):
             return kernel
         program = known = None
         try:
             if kernel is None or kernel.is_triton:
-                config = {k: sent(v) for k, v in entry.config.items()}
+                config = {k: serialized(v) for k, v in entry.config.items()}
             else:
                 program = kernel.program([v.param for v in self.inputs.values], self.arch)
                 known, config = program_identity(program, compiler_key(self.kind)), entry.recorded
@@ -255,19 +255,10 @@ class Plan:
 
     def build(self, entry: Entry) -> Any:
         """What a config makes of the function in this process: a kernel of source with these arrays, or code."""
-        fn, names = self.jit.fn, self.names
-        options = {**self.bound, **({"config": dict(entry.config)} if self.code.whole else entry.config)}
-        if self.code.direct:
-
-            def run(*arrays: Any) -> Any:
-                if len(arrays) != len(names):
-                    raise RunError(f"{self.name} takes {', '.join(names)}; got {len(arrays)} arrays")
-                return call_by_name(fn, {**dict(zip(names, arrays, strict=True)), **options})()
-
-            return run
-        made = fn(**options)
+        code = replace(self.code, function=self.jit.fn)
+        made = code.called_with(dict(entry.config), self.bound, self.names)
         if self.python:
-            return self.jit.build(made, self.bound)
+            return made if code.direct else self.jit.build(made, self.bound)
         tuned = tuple(replace(v.param, is_output=i in self.outputs) for i, v in enumerate(self.inputs.values))
         params = self.jit.params_of(made, self.bound) if self.described else None
         return Built(made, self.device, params or tuned, self.out, tuned_for=tuned)

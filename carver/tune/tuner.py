@@ -36,8 +36,8 @@ from ..run.spec import HintKernel
 from . import cache
 from .cache import AutotuneResult, RunLog, outcomes
 from .candidates import BudgetSpent, Choices, Entry, frozen, once, strategy
-from .lanes import Lanes
 from .plan import Plan, Tuning, make_plan
+from .sessions import Sessions
 
 OWN = "user"
 """The backend of measurements of users' kernels in the records."""
@@ -116,12 +116,10 @@ class AutoTuner:
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
         return self.tune(self.plan(Tuning.of(chosen)), devices, executor, parallel, fresh)
 
-    def settings(self) -> Tuning:
-        """The settings that `run` would use."""
-        return Tuning(**self._profile)
-
-    def plan(self, settings: Tuning) -> Plan:
-        """Expand and check the candidates, the inputs and the key. Runs no code of a candidate."""
+    def plan(self, settings: Tuning | None = None) -> Plan:
+        """Expand and check the candidates, the inputs and the key, by default as `run` would. Runs no code of a
+        candidate."""
+        settings = settings or Tuning(**self._profile)
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
             raise RunError(
@@ -156,11 +154,11 @@ class AutoTuner:
             how = asdict(plan.settings.settings())
             run = records.begin(plan.key + generation, plan.arch.title, how, fresh=not reuse)
             log = stack.enter_context(RunLog(run.run_id))
-            lanes = list(devices or (plan.device,))
+            names = list(devices or (plan.device,))
             if executor is None:
-                for name in sorted({lease_name(each) for each in lanes}):  # in one order: else two may wait for ever
+                for name in sorted({lease_name(each) for each in names}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
-            pool = stack.enter_context(Lanes(plan, lanes, executor, parallel))
+            pool = stack.enter_context(Sessions(plan, names, executor, parallel))
             attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation)
             result = attempt.search()
             if lost := len(attempt.runner.lost):
@@ -214,7 +212,7 @@ class _Attempt:
     """The search of one run: what is known, what is measured, when to stop."""
 
     def __init__(
-        self, plan: Plan, records: Records, run_id: str, pool: Lanes, log: RunLog, reuse: bool, generation: str,
+        self, plan: Plan, records: Records, run_id: str, pool: Sessions, log: RunLog, reuse: bool, generation: str,
     ) -> None:  # fmt: skip
         self.plan, self.run_id, self.pool, self.log = plan, run_id, pool, log
         self.reuse, self.generation = reuse, generation

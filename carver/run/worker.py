@@ -24,18 +24,25 @@ import numpy as np
 
 from ..base.child import outcome_of
 from ..base.dtypes import ARRAY_BYTES
-from ..base.errors import CarverError, ConfigError, DeviceError, RunError
+from ..base.errors import CarverError, ConfigError, DeviceError, RunError, nearest
 from ..base.folders import memory_bytes
-from ..base.given import as_json, typed
+from ..base.given import as_json, number, shown, typed, whole
 from ..problem.problem import Problem
 from .buffers import Array, Buffer, Loaded, encode, is_gpuarray, is_torch
-from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace, output_shape
-from .device import Binary, Guarded, Program, open_device
-from .inputs import PythonCode, arrived, as_argument, as_stored, call_by_name, read
+from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace
+from .compile import Binary
+from .cuda import check_timer
+from .device import Guarded, open_device
+from .inputs import PythonCode, as_argument, as_stored, deserialized, read
+from .render import Program
 from .spec import Kernel, element
 
 POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
 """The byte that fills an output before each check, 0xFF (NaN) for every float type."""
+MOST_S = 1e7
+"""Four months."""
+MOST_RUNS = 1_000_000
+MOST_ROUNDS = 10_000
 LEAST_SAMPLES = 3
 """Timed runs of a candidate in one round, however slow it is."""
 SLOW_SAMPLES = 5
@@ -48,6 +55,49 @@ LIBRARY_REST_S = 0.01
 """Before each run of a library on the CPU: it has threads of its own, and those that emptied the caches still spin."""
 Around = tuple[Callable[[], None], Callable[[], None]]
 """What is done before and after each run, and not timed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How candidates are measured.
+
+    Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as
+    `budget_s` lasts. One that computes or hangs longer than `timeout_s` is stopped; one `slow_factor` times slower
+    than the best is timed a few times only. Caches are cold unless `warm`. `reset_to_zero` and `restore_value` name
+    arrays to be zeroed, or put back, before each run. `timer`: of `carver.run.cuda`.
+    """
+
+    warm: bool = False
+    check: bool = True
+    seed: int = 0
+    reset_to_zero: tuple[str | int, ...] = ()
+    restore_value: tuple[str | int, ...] = ()
+    rounds: int = 5
+    budget_s: float = 60.0
+    timeout_s: float = 30.0
+    warmup: int = 3
+    rep: int = 100
+    slow_factor: float = math.inf
+    timer: str = "events"
+
+    def __post_init__(self) -> None:
+        for name in ("budget_s", "timeout_s"):
+            number(name, getattr(self, name), ConfigError, 1e-6, MOST_S)
+        check_timer(self.timer)
+        slow = self.slow_factor
+        if isinstance(slow, bool) or not isinstance(slow, int | float) or not slow > 1:
+            raise ConfigError(f"slow_factor must be a number above 1, got {shown(slow)}")
+        for name, least, most in (("warmup", 0, MOST_RUNS), ("rep", 1, MOST_RUNS), ("rounds", 1, MOST_ROUNDS)):
+            given = whole(name, getattr(self, name), ConfigError, least, most)
+            object.__setattr__(self, name, given)
+
+    def fit(self, problem: Problem) -> None:
+        """Raises ConfigError if a name is no tensor of the problem."""
+        known = [t.name for t in problem.statement.tensors] + (["bias"] if problem.options.get("bias") else [])
+        for setting, allowed in (("reset_to_zero", [*known, "workspace"]), ("restore_value", known)):
+            for name in getattr(self, setting):
+                if name not in allowed:
+                    raise ConfigError(f"{setting}: no {name!r} in {problem}; {nearest(str(name), allowed)}")
 
 
 @dataclass
@@ -82,7 +132,7 @@ def _candidate() -> Iterator[None]:
         raise Failed(outcome_of(error), said) from error
 
 
-class Stand:
+class Worker:
     """The handler of one worker process. Its public methods, `jobs`, are what the parent may ask for by name."""
 
     jobs = ("describe", "state", "setup", "check", "sample", "library")
@@ -122,26 +172,26 @@ class Stand:
         return self._seen
 
     def setup(
-        self, *, inputs: Sequence[Mapping[str, Any]] = (), out: Sequence[int] = (),
-        call: Mapping[str, Any] = MappingProxyType({}), problem: Mapping[str, Any] | None = None, seed: int = 0,
-        check: bool = True, reset_to_zero: Sequence[str | int] = (), restore_value: Sequence[str | int] = (),
+        self, *, settings: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]] = (), out: Sequence[int] = (),
+        call: Mapping[str, Any] = MappingProxyType({}), problem: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:  # fmt: skip
         """Take the inputs from files, of which `out` are the places of outputs, or draw those of a `problem`.
 
         `call` are the arguments of the user's function. Of a problem, random values are what is timed; where sums are
         checked, so are values whose sums are exact.
         """
-        self._call = {k: arrived(v) for k, v in call.items()} if self._given is None else self._given
+        self.settings: Settings = typed(Settings, settings)
+        self._call = {k: deserialized(v) for k, v in call.items()} if self._given is None else self._given
         self._manifest, self._problem, self._sets = list(inputs), None, []
         self._workspace, self._last = None, list[Any]()
         if problem is not None:
             self._problem = Problem.from_dict(problem)
-            self._draw(self._problem, seed, check)
+            self._draw(self._problem, self.settings.seed, self.settings.check)
         else:
             self._names, self._out = [entry["name"] for entry in inputs], list(out)
-        self._resets_workspace = "workspace" in reset_to_zero
-        self._reset = [self._place(n) for n in reset_to_zero if n != "workspace"]
-        self._restored = [self._place(n) for n in restore_value]
+        self._resets_workspace = "workspace" in self.settings.reset_to_zero
+        self._reset = [self._place(n) for n in self.settings.reset_to_zero if n != "workspace"]
+        self._restored = [self._place(n) for n in self.settings.restore_value]
         return {}
 
     def _place(self, name: str | int) -> int:
@@ -156,9 +206,8 @@ class Stand:
         xp = self._xp = namespace(self.device.kind) if check else None
         output = p.statement.output.name
         types = {**p.dtypes, "bias": p.dtypes[output]}
-        result = Guarded(self.device, output_shape(p), p.dtypes[output])
+        result = Guarded(self.device, p.stored(p.statement.output).shape(p.sizes), p.dtypes[output])
         zeros = np.zeros(result.buffer.shape, element(p.dtypes[output]))
-        self._out = [-1]
         for exact in (False, True):
             values = draw_exact(p, seed) if exact else draw(p, seed)
             if values is None or (exact and not check):
@@ -209,9 +258,10 @@ class Stand:
         return said
 
     def sample(
-        self, trial: Mapping[str, Any], *, watch: bool = False, energy: bool = False, to: str = "", **timing: Any
-    ) -> Mapping[str, Any]:
-        """One round of timings [ms], by the arguments of `_timed`.
+        self, trial: Mapping[str, Any], *, seconds: float, best_ms: float | None = None, watch: bool = False,
+        energy: bool = False, to: str = "",
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """One round of timings [ms], which takes `seconds`, and less of one far slower than the best so far.
 
         The result of the last run is looked at as in `check`: where it is not what it was then, it is left in the
         folder `to`. With `watch` the conditions have the device's baseline before and after, with `energy` a run's. [J]
@@ -228,9 +278,13 @@ class Stand:
         needed = self._reset or self._resets_workspace or self._restored or hooked
         with _candidate():
             if self.code.bench is not None:
-                return {"samples_ms": _said(self.code.bench(once)), "outputs": None, "conditions": dict(self.state())}
+                told = self.code.bench(once)
+                samples_ms: list[float] = np.ravel(np.asarray(told, np.float64)).tolist()
+                if not samples_ms or not all(math.isfinite(x) and x > 0 for x in samples_ms):
+                    raise Failed("crash", f"bench returned {told!r}; it must return times above 0 in ms")
+                return {"samples_ms": samples_ms, "outputs": None, "conditions": dict(self.state())}
             before_s = self.device.baseline_s() if watch else 0.0
-            said = self._timed(trial["key"], once, (prepared, ended) if needed else None, **timing)
+            said = self._timed(trial["key"], once, (prepared, ended) if needed else None, seconds, best_ms)
             if energy:
                 said["conditions"]["energy_j"] = self._energy(once, prepared if needed else None)
             if watch:
@@ -247,7 +301,7 @@ class Stand:
         self._put_back(one, self._restored)
         return said
 
-    def library(self, **timing: Any) -> Mapping[str, Any]:
+    def library(self, seconds: float) -> Mapping[str, Any]:
         """One round of timings of the library's own call on the same inputs. [ms]"""
         assert self._problem is not None
         self._put_back(self._sets[0], self._restored)
@@ -257,15 +311,15 @@ class Stand:
             name, call = library_call(self._problem, self.device.kind, buffers, output)
         except DeviceError as e:
             raise Failed("does_not_fit", str(e)) from None
-        return {"name": name, **self._timed("library", call, None, **timing, rest_s=LIBRARY_REST_S)}
+        return {"name": name, **self._timed("library", call, None, seconds, rest_s=LIBRARY_REST_S)}
 
     def _timed(
-        self, key: str, run: Callable[[], object], around: Around | None, seconds: float, most: int,
-        warmup: int, timeout_s: float, cold: bool, best_ms: float | None = None, slow_factor: float = math.inf,
-        rest_s: float = 0.0, timer: str = "events",
+        self, key: str, run: Callable[[], object], around: Around | None, seconds: float, best_ms: float | None = None,
+        rest_s: float = 0.0,
     ) -> dict[str, Any]:  # fmt: skip
-        """Timings [ms], as many as `seconds` allow, at most `most` and at least `LEAST_SAMPLES`. Before the first round
-        come `warmup` runs. Where `timeout_s` would end first there are fewer."""
+        """Timings [ms], as many as `seconds` allow, at most `rep` and at least `LEAST_SAMPLES`. Before the first round
+        come `warmup` runs. Where the time limit would end first there are fewer."""
+        s, cold = self.settings, not self.settings.warm
         before, after = around or (lambda: None, lambda: None)
 
         def timed() -> None:
@@ -273,42 +327,42 @@ class Stand:
 
         def taken(repeats: int) -> list[float]:
             if around is None:
-                return self.device.time(timed, repeats, cold=cold, rest_s=rest_s, timer=timer)
+                return self.device.time(timed, repeats, cold=cold, rest_s=rest_s, timer=s.timer)
             found = []
             for _ in range(repeats):
                 before()
-                found += self.device.time(timed, 1, cold=cold, rest_s=rest_s, timer=timer)
+                found += self.device.time(timed, 1, cold=cold, rest_s=rest_s, timer=s.timer)
                 after()
             return found
 
         self.device.time(lambda: None, cold=cold)  # whatever emptying the caches takes to get ready
         self.device.disturbed_percent()  # of what ran before
         began = time.perf_counter()
-        ends = began + 0.9 * timeout_s
+        ends = began + 0.9 * s.timeout_s
         samples = taken(1)
         first, each = samples[0], max(time.perf_counter() - began, 1e-7)
-        if self.device.disturbed_percent() or (key not in self._warm and warmup):
+        if self.device.disturbed_percent() or (key not in self._warm and s.warmup):
             samples = []
         if key not in self._warm:
             self._warm.add(key)
-            for _ in range(min(warmup - 1, int(timeout_s / 16 / max(first, 1e-7)))):
+            for _ in range(min(s.warmup - 1, int(s.timeout_s / 16 / max(first, 1e-7)))):
                 before()
                 run()
                 after()
             self.device.synchronize()
-        count = max(LEAST_SAMPLES, min(most, int(seconds / each)))
+        count = max(LEAST_SAMPLES, min(s.rep, int(seconds / each)))
         some = min(SLOW_SAMPLES, count) if best_ms is not None else count
         if time.perf_counter() + some * each < ends:
             samples += taken(some - len(samples))
         while len(samples) < LEAST_SAMPLES and time.perf_counter() + each < ends:
             samples += taken(1)
         samples = samples or [first]
-        slow = best_ms is not None and min(samples) * 1e3 > slow_factor * best_ms
+        slow = best_ms is not None and min(samples) * 1e3 > s.slow_factor * best_ms
         if not slow and LEAST_SAMPLES <= len(samples) < count and time.perf_counter() + count * each < ends:
             samples += taken(count - len(samples))
         disturbed = self.device.disturbed_percent()
         times = f"timed {len(samples)} times only"
-        message = f"more than {slow_factor:g} x slower than the best ({best_ms:.4g} ms): {times}" if slow else ""
+        message = f"more than {s.slow_factor:g} x slower than the best ({best_ms:.4g} ms): {times}" if slow else ""
         conditions = {**self.state(), **({} if disturbed is None else {"disturbed_percent": disturbed})}
         return {"samples_ms": [x * 1e3 for x in samples], "message": message, "conditions": conditions}
 
@@ -338,8 +392,12 @@ class Stand:
         if trial["program"] is None:
             return self._python(key, trial["config"])
         concrete: Program = typed(Program, trial["program"])
-        if not self._sets:
-            self._sets = [self._read()]
+        if not self._sets:  # those that came as files, on the device, and numbers as they are
+            values = list(map(read, self._manifest))
+            self._sets = [Set([v.content for v in values], [
+                self._upload(v.content, v.dtype) if v.form != "plain" else 0 if v.content is None else v.content
+                for v in values
+            ])]  # fmt: skip
         taken, first = [t.name for t in concrete.tensors], self._sets[0].arrays
         if len(taken) != (count := sum(isinstance(a, Guarded) for a in first)):
             raise ConfigError(f"the kernel takes {len(taken)} arrays, {count} are given")
@@ -360,29 +418,15 @@ class Stand:
 
         return run
 
-    def _read(self) -> Set:
-        """The inputs that came as files, on the device, and numbers as they are."""
-        values = list(map(read, self._manifest))
-        return Set([v.content for v in values], [
-            self._upload(v.content, v.dtype) if v.form != "plain" else 0 if v.content is None else v.content
-            for v in values
-        ])  # fmt: skip
 
     def _python(self, key: str, config: Mapping[str, Any]) -> Callable[[Set], Any]:
         if not self._sets:
             arguments = [as_argument(entry, self._where) for entry in self._manifest]
             self._sets = [Set([as_stored(a) for a in arguments], arguments)]
-        code = self.code
-        assert code.function is not None
-        config = {name: arrived(value) for name, value in config.items()}
-        options = {"config": config} if code.whole else config
-        if code.direct:
-            fn = code.function
-            given = {**self._call, **options}
-            return lambda one: call_by_name(fn, {**dict(zip(self._names, one.arrays, strict=True)), **given})()
         if key not in self._made:
             with _candidate():
-                made = code.function(**self._call, **options)
+                config = {name: deserialized(value) for name, value in config.items()}
+                made = self.code.called_with(config, self._call, self._names)
             made = made.launcher() if isinstance(made, Kernel) else made
             if not callable(made):
                 raise Failed("crash", f"the function returned {made!r}, not a kernel nor a callable")
@@ -489,21 +533,13 @@ class Stand:
         return len(found)
 
 
-def limited(device: str, code: Mapping[str, Any] | None = None) -> Stand:
-    """A stand for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""
-    made = Stand(device, code)
+def limited(device: str, code: Mapping[str, Any] | None = None) -> Worker:
+    """A worker for a process of its own, where a greedy kernel on the CPU is to fail before the system does."""
+    made = Worker(device, code)
     if made.device.kind == "cpu" and sys.platform == "linux" and not made.code.needed:
         limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes(), *limits]),) * 2)
     return made
-
-
-def _said(returned: Any) -> list[float]:
-    """The times that a user's clock gave. [ms]"""
-    samples: list[float] = np.ravel(np.asarray(returned, np.float64)).tolist()
-    if not samples or not all(math.isfinite(x) and x > 0 for x in samples):
-        raise Failed("crash", f"bench returned {returned!r}; it must return times above 0 in ms")
-    return samples
 
 
 def fill(array: Any) -> None:

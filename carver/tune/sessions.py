@@ -1,4 +1,4 @@
-"""Where candidates are measured: lanes in this machine, one per device, or the workers of an executor."""
+"""Where candidates are measured: sessions in this machine, one per device, or the workers of an executor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RETRIES = 2
 Found = tuple[int, Mapping[str, Any]]
 
 
-class Lanes(ExitStack):
+class Sessions(ExitStack):
     """Measures candidates of one plan, `width` at once. A context manager; workers start when first needed."""
 
     def __init__(self, plan: Plan, devices: list[str], executor: Executor | None, parallel: int | None) -> None:
@@ -69,13 +69,13 @@ class Lanes(ExitStack):
         self._compile(ready, ahead)
         if not self._every:  # made ready as far as that goes while compilers run
             self._every = [self.enter_context(Session(self._plan.spec(device))) for device in self._devices]
-            for lane in self._every:
-                lane.begin()
-                self._free.put(lane)
+            for session in self._every:
+                session.begin()
+                self._free.put(session)
         if self.width == 1:
-            (lane,) = self._every
+            (session,) = self._every
             for i, trial in ready.items():
-                found = self._one(lane, i, trial, best_ms)
+                found = self._one(session, i, trial, best_ms)
                 yield i, found
                 if samples_ms := found.get("samples_ms"):
                     best_ms = min(best_ms or min(samples_ms), *samples_ms)
@@ -85,8 +85,8 @@ class Lanes(ExitStack):
 
         def stop() -> None:
             self._stop.set()
-            for lane in self._every:
-                lane.stop()
+            for session in self._every:
+                session.stop()
             threads.shutdown()
 
         try:
@@ -99,19 +99,19 @@ class Lanes(ExitStack):
         threads.shutdown()
 
     def _on_any(self, i: int, trial: Trial, best_ms: float | None) -> dict[str, Any]:
-        lane = self._free.get()
+        session = self._free.get()
         try:
-            return self._one(lane, i, trial, best_ms)
+            return self._one(session, i, trial, best_ms)
         finally:
-            self._free.put(lane)
+            self._free.put(session)
 
-    def _one(self, lane: Session, i: int, trial: Trial, best_ms: float | None) -> dict[str, Any]:
+    def _one(self, session: Session, i: int, trial: Trial, best_ms: float | None) -> dict[str, Any]:
         began = time.monotonic()
         if i in self._built:  # on a CPU nothing is timed while something compiles
             wait([self._built[i]] if self._plan.kind == "cuda" else self._built.values())
         waited_s = time.monotonic() - began
         built = self._built[i].result() if i in self._built else trial
-        found = unbuilt(built) if isinstance(built, Reply) else lane.measure(built, best_ms)
+        found = unbuilt(built) if isinstance(built, Reply) else session.measure(built, best_ms)
         return found | {"spent_s": {**found.get("spent_s", {}), "compile": waited_s}}
 
     def _compile(self, ready: Mapping[int, Trial], ahead: Iterable[tuple[int, Trial]]) -> None:
@@ -186,18 +186,18 @@ class InputsMissing(CarverError):
 
 
 _HERE: dict[str, Session] = {}
-"""Of this process, by device: the lane of the last tuning that sent a task. Who holds the device's lease may use it."""
+"""Of this process, by device: that of the last tuning that sent a task. Who holds the device's lease may use it."""
 
 
-def _lane_here(spec: Spec, references: Mapping[str, Any]) -> Session:
+def _session_here(spec: Spec, references: Mapping[str, Any]) -> Session:
     """Kept between the tasks of one tuning, until the next one takes the device; its worker ends with this process."""
-    lane = _HERE.get(spec.device)
-    if lane is not None and lane.spec.identity == spec.identity:
-        return lane
+    session = _HERE.get(spec.device)
+    if session is not None and session.spec.identity == spec.identity:
+        return session
     if spec.inputs is None:
         raise InputsMissing(f"no inputs for {spec.identity[:12]} in process {os.getpid()}")
-    if lane is not None:
-        lane.close()
+    if session is not None:
+        session.close()
     if not _HERE:  # they end with this process or, in one of a pool, with the process that the pool belongs to
         atexit.register(_close)
         if (parent := multiprocessing.parent_process()) is not None:
@@ -210,12 +210,12 @@ def _close(parent: BaseProcess | None = None) -> None:
     if parent is not None:
         parent.join()
     while _HERE:
-        _, lane = _HERE.popitem()
-        lane.stop()
-        lane.close()
+        _, session = _HERE.popitem()
+        session.stop()
+        session.close()
 
 
 def measure_remote(spec: Spec, references: Mapping[str, Any], trial: Trial, best_ms: float | None) -> dict[str, Any]:
     """The task that an executor runs on one of its workers, which takes turns with others on the same device."""
     with lease(lease_name(spec.device), shared=True, wait_s=float("inf")):
-        return _lane_here(spec, references).measure(trial, best_ms) | {"worker_pid": os.getpid()}
+        return _session_here(spec, references).measure(trial, best_ms) | {"worker_pid": os.getpid()}
