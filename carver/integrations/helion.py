@@ -364,7 +364,8 @@ class HelionKernels:
         self._space, self._processes = HelionSpace(bound, arch), processes
         self.name = bound.kernel.name
         self.source = sha256(bound.kernel.kernel_source().encode()).hexdigest()
-        self.arguments = described(dict(enumerate_names(self._args)), {})
+        known = {str(i): each for i, each in enumerate(args) if hasattr(each, "shape") or isinstance(each, int | float)}
+        self.arguments = described(known, {})
 
     def programs(self, config: Config) -> float:
         return self._space.programs(config_of(config))
@@ -412,11 +413,6 @@ class HelionKernels:
         return kernel, candidate(kernel, options, args, tuple(grid), self._arch, constants)
 
 
-def enumerate_names(args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """Tensors and numbers among a kernel's arguments by their places."""
-    for place, each in enumerate(args):
-        if hasattr(each, "shape") or isinstance(each, int | float):
-            yield str(place), each
 
 
 @contextmanager

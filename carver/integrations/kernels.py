@@ -79,8 +79,15 @@ def rank_kernel(
     device, args = load(arch), {} if args is None else args
     if isinstance(kernel, Binary):
         kernel = [kernel]
-    other = isinstance(kernel, list | tuple) or makes(kernel) or front_end(kernel) is not None
-    if other and pool is not None:
+    if not isinstance(kernel, list | tuple) and not makes(kernel) and front_end(kernel) is None:
+        if block is not None:
+            raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
+        return triton.rank_kernel(
+            kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, screen=screen,
+            compiled=compiled, pool=pool, processes=processes, seconds=seconds, launch=launch, progress=progress,
+            profile=profile, compile=compile,
+        )  # fmt: skip
+    if pool is not None:
         raise ConfigError("pool= is of Triton kernels: leave it out")
     if isinstance(kernel, list | tuple):
         every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
@@ -91,23 +98,16 @@ def rank_kernel(
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
         backend, source, known = "binary", "", described({}, values or {})
-    elif not other:
-        if block is not None:
-            raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
-        return triton.rank_kernel(
-            kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, screen=screen,
-            compiled=compiled, pool=pool, processes=processes, seconds=seconds, launch=launch, progress=progress,
-            profile=profile, compile=compile,
-        )  # fmt: skip
     else:
         every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
         made = Made(kernel, args, grid, block, device, constants, values)
         make = lambda place: made.binary(every[place])  # noqa: E731
         name, backend, source, known = made.name, made.backend, made.source, made.arguments
-    together = TOGETHER if backend == "binary" else 1
     places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
-    watched = is_watched() if progress is None else progress
-    bounds: dict[str, Any] = {"processes": processes, "seconds": seconds, "progress": watched, "together": together}
+    bounds: dict[str, Any] = {
+        "processes": processes, "seconds": seconds, "progress": is_watched() if progress is None else progress,
+        "together": TOGETHER if backend == "binary" else 1,
+    }  # fmt: skip
     return _ranked(
         name, device, every, places, compile, lambda some: facts_of(make, some, device, values, **bounds),
         backend=backend, source=source, arguments=known, profile=profile, launch=launch,

@@ -43,8 +43,11 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     `args`: the function's other parameters by name, and tensors of the program whose sizes it leaves open. The grid
     and the block are the program's. Raises CompileError.
     """
+    from tvm.target import Target
+
     if grid is not None or block is not None:
         raise ConfigError("a TileLang program has its grid and its threads; give neither grid nor block")
+    major, minor = capability(arch, "TileLang's programs")
     jit = getattr(kernel, "jit_impl", kernel)
     options = config.get(PASS_CONFIGS) or {}
     program = jit
@@ -54,15 +57,8 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
         options = {**(jit.pass_configs or {}), **options}
         with compiling():
             program = jit.get_tir(**known, **own)
-    return lowered(program, target_of(arch), options, args)
-
-
-def target_of(arch: Arch) -> Any:
-    """What TileLang compiles for a device."""
-    from tvm.target import Target
-
-    major, minor = capability(arch, "TileLang's programs")
-    return Target({"kind": "cuda", "arch": f"sm_{major}{minor}{'a' * (major >= _OF_A_GENERATION)}"})
+    target = Target({"kind": "cuda", "arch": f"sm_{major}{minor}{'a' * (major >= _OF_A_GENERATION)}"})
+    return lowered(program, target, options, args)
 
 
 def lowered(program: Any, target: Any, options: Mapping[str, Any], tensors: Mapping[str, Any]) -> Binary:

@@ -27,7 +27,7 @@ from ..base.given import as_json, typed
 from ..base.store import unpack
 from ..problem.problem import Problem
 from .check import Checker, OperatorReference
-from .compile import Compiler, bundle, c_compiler, compile_source, cuda_compiler, sweep_binaries
+from .compile import Compiler, c_compiler, compile_source, cuda_compiler, sweep_binaries
 from .inputs import Inputs, PythonCode, serialized
 from .render import Program
 from .spec import Param, retargeted
@@ -86,11 +86,6 @@ class Trial:
     def job(self, do: str) -> dict[str, Any]:
         return {"do": do, "trial": as_json(self)}
 
-    def portable(self) -> Trial:
-        """With the text of its source, for a host that may not have the file."""
-        if self.program is None:
-            return self
-        return replace(self, files=bundle(self.program.source), binary=None)
 
 
 def digest(parts: Sequence[Any]) -> str:

@@ -21,6 +21,7 @@ from ..base.child import Reply
 from ..base.errors import CarverError, ConfigError, RunError
 from ..base.folders import lease
 from ..run.built import cpu_workers
+from ..run.compile import bundle
 from ..run.device import lease_name
 from ..run.session import Session, Spec, Trial, build, unbuilt
 from .plan import Plan
@@ -130,7 +131,10 @@ class Sessions(ExitStack):
 
     def _remote(self, executor: Executor, ready: Mapping[int, Trial], best_ms: float | None) -> Iterator[Found]:
         """Tasks for an executor. The inputs go along with the first for each of its workers, and then when missed."""
-        spec, trials = self._plan.spec(self._plan.device), {i: trial.portable() for i, trial in ready.items()}
+        spec, trials = self._plan.spec(self._plan.device), dict(ready)
+        for i, trial in ready.items():  # with the text of its source, for a host that may not have the file
+            if trial.program is not None:
+                trials[i] = replace(trial, files=bundle(trial.program.source), binary=None)
         lost, wanted = dict.fromkeys(ready, 0), list(ready)
         gone = "the executor has lost its workers ({}); what was measured is kept: run again with a new one"
         missed: set[int] = set()
