@@ -253,7 +253,7 @@ def test_only_what_may_be_tried_is_compiled(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
+def test_a_session_gets_ready_before_there_is_a_candidate() -> None:
     """The worker comes up and carver's own reference is computed; a user's is timed, so it waits for the compilers."""
     calls: list[Any] = []
 
@@ -266,7 +266,7 @@ def test_a_lane_gets_ready_before_there_is_a_candidate() -> None:
         one.begin()
         assert isinstance(one.worker, child.Child) and one.worker.pid and not calls
     own = carver.AutoTuner.from_template(carver.MatmulTemplate(M=16, N=16, K=16, in_dtype="float32"))
-    with Session(own.set_compile_args(target="cpu").plan(own.settings()).spec("cpu")) as one:
+    with Session(own.set_compile_args(target="cpu").plan().spec("cpu")) as one:
         one.begin()
         assert one.spec.checker._right is not None
 
@@ -291,10 +291,10 @@ def test_a_device_is_asked_for_its_state_now_and_then(monkeypatch: pytest.Monkey
     assert one.state()["clock_hz"] == 2
 
 
-def test_a_lane_that_is_stopped_ends_what_runs() -> None:
+def test_a_session_that_is_stopped_ends_what_runs() -> None:
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": "hang"}])
-        plan = made.plan(made.set_profile_args(**{**QUICK, "timeout": 60.0}).settings())
+        plan = made.set_profile_args(**{**QUICK, "timeout": 60.0}).plan()
     work = plan.trial(0)
     assert isinstance(work, Trial)
     ended: list[Any] = []
