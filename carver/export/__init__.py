@@ -31,7 +31,7 @@ def __getattr__(name: str) -> ModuleType:
     return import_module(f".{name}", __name__)
 
 
-def chosen(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
+def checked(hints: Iterable[Hint], target: str, backends: tuple[str, ...], operator: str = "") -> list[Hint]:
     """The hints as a list, checked to be of kernels that the target runs.
 
     Raises ConfigError for hints of another backend, whose tiles are not fast here, or of another operator.
@@ -64,12 +64,12 @@ def distinct(
     hints: Iterable[Hint], target: str, backends: tuple[str, ...], make: Callable[[Hint], Entry], operator: str = "",
     why_not: Callable[[Hint], str] = lambda hint: "", otherwise: Callable[[Hint], Entry | None] = lambda hint: None,
 ) -> Exported[Entry]:  # fmt: skip
-    """The entry that `make` gives of each hint that `chosen` takes, as many that differ as there are hints.
+    """The entry that `make` gives of each hint that `checked` takes, as many that differ as there are hints.
 
     Hints that differ only in what the target leaves open are one entry, and `why_not` says, in words, why the target
     cannot take a hint. Carver's own next ones take the place of both; after them, what `otherwise` gives of a hint.
     """
-    given = chosen(hints, target, backends, operator)
+    given = checked(hints, target, backends, operator)
     entries: dict[str, Entry] = {}
     others: list[Entry] = []
     merged, left_out = 0, Counter[str]()
@@ -111,7 +111,7 @@ def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
             yield hint
 
 
-def first(
+def first_fitting(
     problem: Problem, arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool], profile: Given | None = None
 ) -> list[Hint]:
     """The first `k` hints that a target can take, by what `fits` says; fewer where no more are."""

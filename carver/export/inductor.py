@@ -46,7 +46,7 @@ from ..ranking.pins import Pin
 from ..ranking.profile import Given, profile_of
 from ..ranking.ranking import choose
 from ..ranking.recommend import rank
-from . import Exported, chosen, distinct, first, imported, splits
+from . import Exported, checked, distinct, first_fitting, imported, splits
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -330,7 +330,7 @@ def choices(
                         theirs[hint.index].annotations[HINT] = hint
                     return [theirs[hint.index] for hint in kept]
                 most = TIES if pinned else topk
-                hints = first(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
+                hints = first_fitting(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
                 if pinned:
                     hints = [choose(hints).hint]
             except (ProblemError, NoCandidates) as why:
@@ -432,7 +432,7 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
     from torch._inductor.kernel.mm import mm_template
 
     found: dict[str, list[Hint]] = {}
-    for hint in chosen(hints, "PyTorch Inductor", ("triton",), "matmul"):
+    for hint in checked(hints, "PyTorch Inductor", ("triton",), "matmul"):
         if hint.config["SPLIT_K"] == 1:
             found.setdefault(_lookup_key(hint.problem, torch), []).append(hint)
     table = {}

@@ -21,7 +21,7 @@ from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
-from . import Exported, distinct, first, imported, renamed
+from . import Exported, distinct, first_fitting, imported, renamed
 
 if TYPE_CHECKING:
     import triton
@@ -156,7 +156,7 @@ def pruner(
             most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
             if spelled.get("SPLIT_K") in keys:
                 return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
-            hints = first(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
+            hints = first_fitting(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
             return configs(hints, spelled, only=keys)[:topk]
         own = tuner() if tuner is not None else None
         profile = feedback.profile(own, f"{op.problem.operator}/triton", device(op)) if own is not None else None

@@ -57,7 +57,7 @@ class Autotuned:
         self._kernels: dict[str, Any] = {}
         self._tunable: dict[frozenset[str], bool] = {}
         self._ready: dict[tuple[Any, ...], tuple[Any, tuple[int, ...]]] = {}
-        """By what `_signed` says of a call: the kernel for it, and the places of the arrays that it is called with."""
+        """By the `_fast_key` of a call: the kernel for it, and the places of the arrays that it is called with."""
         self._lock = threading.RLock()
         functools.update_wrapper(self, self.fn)
 
@@ -66,7 +66,7 @@ class Autotuned:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values()) if kwargs else args
-        if (signed := _signed(given, kwargs)) is not None and (ready := self._ready.get(signed)) is not None:
+        if (known_by := _fast_key(given, kwargs)) is not None and (ready := self._ready.get(known_by)) is not None:
             kernel, places = ready
             return kernel(*[given[i] for i in places]) if places else kernel
         if self._sets_tunables(args, kwargs):
@@ -75,8 +75,8 @@ class Autotuned:
         kernel = self._kernel(found, args, kwargs)
         named = self.jit.bound(range(len(args)), dict(zip(kwargs, range(len(args), len(given)), strict=True)))
         places = tuple(i for i in named.values() if isinstance(i, int) and param_of("", given[i]) is not None)
-        if signed is not None and not cache.all_off():
-            self._ready[signed] = kernel, places
+        if known_by is not None and not cache.all_off():
+            self._ready[known_by] = kernel, places
         return kernel(*(given[i] for i in places)) if places else kernel
 
     def result(self, *args: Any, **kwargs: Any) -> AutotuneResult:
@@ -171,18 +171,18 @@ class Autotuned:
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 
 
-def _signed(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _fast_key(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Everything of a call that its key may depend on, as fast as can be; None where that takes a closer look."""
-    signed: list[Any] = [*kwargs] if kwargs else []
+    key: list[Any] = [*kwargs] if kwargs else []
     for each in given:
         kind = each.__class__
         if kind in _PLAIN:
-            signed += kind, each
+            key += kind, each
         elif is_torch(each) or kind is np.ndarray:
-            signed += kind, each.dtype, each.shape, getattr(each, "device", None)
+            key += kind, each.dtype, each.shape, getattr(each, "device", None)
         else:
             return None
-    return tuple(signed)
+    return tuple(key)
 
 
 def autotune(
