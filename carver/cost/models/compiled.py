@@ -494,7 +494,8 @@ def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
         for a, span in ((a, max(a.span_bytes * max(a.filled, 1.0), a.together_bytes)) for a in apart)
     )
     left_out = sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True))
-    return 1.0 + REWRITTEN * left_out / asked * lost_share(f.written_bytes, usable_bytes) if asked else 1.0
+    whole = sum(a.program_bytes / min(a.density * a.filled, 1.0) for a in stores)
+    return (whole + REWRITTEN * left_out * lost_share(f.written_bytes, usable_bytes)) / asked if asked else 1.0
 
 
 def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> float:
