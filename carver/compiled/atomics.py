@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from .dealt import dealt_as, instructions
+from .dealt import dealt_to, instructions
 from .footprint import Footprint
 from .stretches import LANES, Stretch, scattered
 from .trace import Access, Trace
@@ -96,7 +96,7 @@ def turns_at_l2(
             places = drawn.integers(0, int(min(max(size, 1.0), 2**40)), SAMPLED)
         lanes = min(math.prod(access.shape), LANES)  # of a warp that have an element of their own
         run = max(min(int(Stretch.of(access, SECTOR_BYTES).run_bytes // access.item_bytes), lanes), 1)
-        own = dealt.get(dealt_as(access), ())
+        own = dealt_to(access, dealt)
         packed = min(max(WORD_BYTES // int(access.item_bytes), 1), run) if adds else 1  # of a lane in one word
         if len(access.drawn):
             places, run = access.drawn.astype(np.int64).reshape(-1, math.prod(access.shape)), 1

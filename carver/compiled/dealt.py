@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .isa.banks import FEW_LINES
-from .stretches import LINE_BYTES, neighbours, turned_places
+from .stretches import LINE_BYTES, neighbours, tile_elements, turned_places
 from .trace import Access
 from .values import SECTOR_BYTES
 
@@ -18,9 +20,35 @@ SECTORS, WIDEST, MOST_DEALT, WORD_BYTES, LINE_WORDS = 4, 16, 1 << 14, 4, 32
 lanes want; a line has a word in each of L1's banks."""
 
 
-def dealt_as(access: Access) -> str:
-    """Under which `triton.Compiled.dealt` has its tiles."""
-    return f"{access.kind} {'x'.join(map(str, access.shape))}"
+Dealt = Sequence[Sequence[int]]
+"""How a tile is dealt out: along each dimension elements of a thread, threads of a warp, warps."""
+
+_LAYOUT = re.compile(
+    r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
+)
+_TOUCHED = re.compile(
+    r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*?(%\w+).*: .?tensor<([x\d]+)x(?:!tt.ptr<)?\w+>?, #(\w+)>"
+)
+_MADE_OF = re.compile(r"(%\w+) = (?:[\w.]+ )?(%\w+)")
+
+
+def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:
+    """`Compiled.dealt`, from IR with layouts; of what is dealt out in several ways, the first."""
+    layouts = {name: [json.loads(numbers) for numbers in rest] for name, *rest in _LAYOUT.findall(ttgir)}
+    made_of, out = dict(reversed(_MADE_OF.findall(ttgir))), dict[str, list[list[int]]]()
+    for kind, pointer, shape, name in reversed(_TOUCHED.findall(ttgir)):
+        left, argument = dict(made_of), pointer
+        while argument in left:
+            argument = left.pop(argument)
+        if name in layouts:
+            out[f"{kind} {shape}"] = out[f"{kind} {shape} {argument[1:]}"] = layouts[name]
+    return out
+
+
+def dealt_to(access: Access, dealt: Mapping[str, Dealt]) -> Dealt:
+    """How its tiles are, of `triton.Compiled.dealt`; empty where that is not told."""
+    name = f"{access.kind} {'x'.join(map(str, access.shape))}"
+    return dealt.get(f"{name} {access.argument}", dealt.get(name, ()))
 
 
 def instructions(access: Access, dealt: Sequence[Sequence[int]], widest: float = 0.0) -> Any:
@@ -66,18 +94,19 @@ def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) 
         starts = access.start[np.isfinite(access.start)]
         starts = starts[:: max(len(starts) // many, 1)]
         places = starts[:, None] + turned_places(access.shape, access.coef, access.floors).ravel()
-    places = places[:many]
-    count = int(np.max(instruction)) + 1
-    own = np.arange(len(places))[:, None] * count + instruction
-    known = np.isfinite(places)
+    places = places[np.isfinite(places).any(axis=1)][:many]  # what masks hold back as a whole says nothing
+    if not len(places):
+        return Lines()
+    own = np.arange(len(places))[:, None] * (int(np.max(instruction)) + 1) + instruction
+    known, once = np.isfinite(places), tile_elements(access) / math.prod(access.shape)  # neighbours may ask for one
     word = np.floor(places[known] * (access.item_bytes / WORD_BYTES)).astype(np.int64)
-    low, high = (int(end) // LINE_WORDS for end in (word.min(initial=0), word.max(initial=0)))
+    low, high = (int(end) // LINE_WORDS for end in (word.min(), word.max()))
     words = np.unique(own[known] * ((high - low + 1) * LINE_WORDS) + word - low * LINE_WORDS)
     each = np.unique(words // (LINE_WORDS // SECTORS))
-    wanted = max(len(np.unique(each // SECTORS)), 1)
+    wanted = len(np.unique(each // SECTORS))
     bank, met = np.unique(words // LINE_WORDS // (high - low + 1) * LINE_WORDS + words % LINE_WORDS, return_counts=True)
-    passes = np.maximum.reduceat(met, np.flatnonzero(np.diff(bank // LINE_WORDS, prepend=-1))).sum() if len(met) else 0
-    asked = LINE_BYTES / max(int(known.sum()) * access.item_bytes, 1.0)
+    passes = np.maximum.reduceat(met, np.flatnonzero(np.diff(bank // LINE_WORDS, prepend=-1))).sum()
+    asked = LINE_BYTES / (int(known.sum()) * once * access.item_bytes)
     issued = len(np.unique(own[known])) * asked
     return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked, issued)
 

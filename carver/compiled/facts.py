@@ -16,7 +16,7 @@ from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met
-from .dealt import dealt_as, goes_on, idle_elements, lines, passed_on
+from .dealt import dealt_to, goes_on, idle_elements, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
 from .match import matched, shallow, unfused
@@ -385,7 +385,7 @@ def _access(
     stretch = Stretch.of(access, arch.sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)
-    own = dealt.get(dealt_as(access), ())
+    own = dealt_to(access, dealt)
     once_asked = merged(access, unrolled) * passed_on(access, trace.accesses, own, behind)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,

@@ -24,6 +24,7 @@ from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError
 from ..base.folders import private, scratch
 from ..base.given import index, shown, whole
 from .binary import TRITON_TYPE, Descriptor, Tensor, by_part, changeable, leaves
+from .dealt import dealt_of
 
 ALIGNED = 16
 """Triton compiles another version for integers and addresses that this divides."""
@@ -89,8 +90,8 @@ class Compiled:
     tensor_columns: int
     """Of tensor memory, which compute capability 10.0 has."""
     dealt: Mapping[str, Sequence[Sequence[int]]]
-    """How tiles are dealt out, by what is done and shape ("load 32x64", "atomic 128"): along each dimension elements of
-    a thread, threads of a warp, warps."""
+    """How tiles are dealt out, by what is done, shape and argument ("load 32x64 x_ptr"), and where that is not told
+    without it: along each dimension elements of a thread, threads of a warp, warps."""
 
 
 def function_of(kernel: Any) -> Any:
@@ -416,18 +417,6 @@ def out_of(built: Any, target: Target) -> Compiled:
     columns = getattr(meta, "tmem_size", None) or 0
     own = meta.shared, meta.num_warps, meta.num_stages, meta.num_ctas, columns
     return Compiled(built.asm["ttir"], code, *own, dealt_of(built.asm.get("ttgir", "")))
-
-
-_DEALT = re.compile(
-    r"^#(\w+) = #ttg\.blocked<\{sizePerThread = (.*?), threadsPerWarp = (.*?), warpsPerCTA = (.*?), order", re.MULTILINE
-)
-_TOUCHED = re.compile(r"(?:tt\.|amdg\.buffer_)(load|store|atomic)\w* .*: .?tensor<([x\d]+)x(?:!tt.ptr<)?\w+>?, #(\w+)>")
-
-
-def dealt_of(ttgir: str) -> dict[str, list[list[int]]]:
-    """`Compiled.dealt`, from IR with layouts; of what is dealt out in several ways, the first."""
-    dealt = {name: [json.loads(numbers) for numbers in rest] for name, *rest in _DEALT.findall(ttgir)}
-    return {f"{kind} {shape}": dealt[name] for kind, shape, name in reversed(_TOUCHED.findall(ttgir)) if name in dealt}
 
 
 def _with_ir(built: Any, target: Target) -> Any:
