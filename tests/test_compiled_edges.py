@@ -13,17 +13,17 @@ import pytest
 import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
-from carver.compiled.dealt import goes_on, idle_elements, lines, passed_on
+from carver.compiled.dealt import dealt_of, dealt_to, goes_on, idle_elements, lines, passed_on
 from carver.compiled.facts import AccessFacts, footprints
-from carver.compiled.footprint import Footprint, Touched, of_more
+from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.inspect import apart
 from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
+from carver.compiled.rectangles import of_more
 from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors, selected
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace
-from carver.compiled.triton import dealt_of
 from carver.compiled.ttir import Type
 from carver.compiled.values import (
     Floor,
@@ -173,16 +173,45 @@ def test_lanes_want_lines_by_the_elements_that_threads_have(size: int, apart: in
     dealt = dealt_of(LAID_OUT)["load 64"]
     assert dealt == [[4], [32], [1]]
     added = LAID_OUT.replace("load %at", "atomic_rmw add, %at").replace("tensor", "(tensor")
-    assert dealt_of(added) == {"atomic 64": dealt}
+    assert dealt_of(added) == {"atomic 64": dealt, "atomic 64 at": dealt}
     assert lines(replace(access, drawn=np.arange(128.0) * apart, shape=(128,)), [[size], [32], [1]])[:3] == wanted
     assert lines(access, dealt)[0] > 0 == lines(access, ())[0]
+
+
+TWO_WAYS = """#along = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = x}>
+#down = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [32, 1], warpsPerCTA = [1, 1], order = x}>
+    %p = tt.splat %x_ptr : !tt.ptr<f16> -> tensor<32x32x!tt.ptr<f16>, #along>
+    %q = tt.addptr %p, %i : tensor<32x32x!tt.ptr<f16>, #along>, tensor<32x32xi32, #along>
+    %r = tt.splat %z_ptr : !tt.ptr<i32> -> tensor<32x32x!tt.ptr<i32>, #down>
+    %x = tt.load %q, %m, %o : tensor<32x32x!tt.ptr<f16>, #along>
+    %z = tt.load %r, %n, %o : tensor<32x32x!tt.ptr<i32>, #down>"""
+
+
+def test_tiles_of_one_shape_are_dealt_out_by_argument() -> None:
+    """As weights whose rows name their group: Triton loads scales along rows, and a word for eight columns down them,
+    each lane another row. A tile of which nothing is known is dealt out as the first of its shape."""
+    dealt, tile = dealt_of(TWO_WAYS), tiles(np.zeros(1), (32, 32), (1, 1))
+    ways = [dealt_to(replace(tile, argument=name), dealt) for name in ("x_ptr", "z_ptr", "other")]
+    assert ways == [[[1, 8], [8, 4], [1, 1]], [[1, 1], [32, 1], [1, 1]], [[1, 8], [8, 4], [1, 1]]]
+
+
+def test_lanes_that_ask_for_one_word_again_take_a_pass_each_time() -> None:
+    """Four columns that are one word of 32 rows, 33 lines apart: four instructions of 32 lines for 128 bytes. Tiles
+    that masks hold back as a whole say nothing."""
+    places = np.repeat(np.arange(32.0) * 33 * 32, 4)
+    one = replace(tiles(np.zeros(1), (32, 4), (1, 0)), coef=(np.nan, 0.0), drawn=places)
+    found = lines(one, [[1, 1], [32, 1]])
+    assert (found.lines, found.banks, found.issued) == (128.0, 128.0, 4.0)
+    assert lines(replace(one, drawn=np.concatenate([np.full(128, np.nan), places])), [[1, 1], [32, 1]]) == found
+    assert not any(lines(replace(one, drawn=np.full(128, np.nan)), [[1, 1], [32, 1]]))
 
 
 @pytest.mark.parametrize(("size", "passes"), [(1, 1.0), (4, 2.0)])
 def test_neighbours_that_want_a_third_each_may_meet_in_a_bank(size: int, passes: float) -> None:
     """32 lanes want 11 words in a row, or 32 of 43 where each lane's first element is four after its neighbour's."""
     third = replace(tiles(np.zeros(1), (128,), (1,)), coef=(1 / 3,), pieces=(Piece(3, 0.0),))
-    assert lines(third, [[size], [32], [1]]).banks == passes
+    found = lines(third, [[size], [32], [1]])
+    assert found.issued == pytest.approx(4 * 32 / 43) and found.banks == passes * found.issued  # of 43 words
     assert lines(replace(third, coef=(1.0,), pieces=(None,)), [[size], [32], [1]]).banks == 0.0  # as the code tells
 
 
@@ -433,10 +462,31 @@ def test_an_sm_keeps_a_small_table_that_all_programs_look_up() -> None:
     assert np.interp(16384, held, read) > 0.7 * alone
 
 
+def test_an_sm_keeps_a_small_part_that_known_numbers_choose() -> None:
+    """The same where the numbers are told, and choose a quarter of the table: tiles that begin in other places meet by
+    chance nonetheless."""
+    first = np.random.default_rng(0).integers(0, 256, 4096)
+    table = replace(tiles(first, (64,), (1,)), coef=(np.nan,), placed=Sectors(64 * 32.0, 65536.0, 32.0))
+    loads = Footprint(Trace((4096, 1, 1), 4096, ((0, 4096),), accesses=[table]), ("load",), {"x": 262144.0})
+    held, read = zip(*loads.on_sm(8, 8 * 128)[:-1], strict=True)
+    assert read[0] == 4096 * 64 * 32
+    assert np.interp(131072, held, read) < 1.5 * 128 * 65536
+    assert np.interp(16384, held, read) > 0.7 * read[0]
+
+
 def test_a_sweep_that_fits_stays_and_one_of_twice_the_room_is_gone() -> None:
     assert [swept(n, 100.0, 0.25) for n in (50, 100)] == [1.0, 1.0]
     assert swept(200.0, 100.0, 0.0) == pytest.approx(0.203, abs=0.01)  # h = exp(-2 (1 - h))
     assert swept(200.0, 100.0, 0.25) == pytest.approx(0.094, abs=0.01)  # h = exp(-2 (1.25 - h))
+
+
+def test_columns_of_short_rows_share_their_sectors() -> None:
+    """Numbers of 4 bytes of 64 rows of 12, three of them, one at a time: of each row of 48 bytes all that is read lies
+    in two sectors, as trees read the features of a program's rows."""
+    columns = [tiles(np.array([n]), (64,), (12,)) for n in (0, 3, 7)]
+    found = rectangles(columns, 8.0, 1.0)
+    assert found is not None
+    assert found.touched(np.zeros(3, np.int64)).sum() == 64 * 8
 
 
 def test_tiles_side_by_side_are_only_counted() -> None:

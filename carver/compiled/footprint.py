@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
-from .rectangles import Rectangles
+from .rectangles import Rectangles, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
@@ -21,8 +21,6 @@ from .values import SECTOR_BYTES
 WALK = ("start", "stride", "count", "times", "program", "round")
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
-SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
-"""Shares of a set that another has."""
 MOST_PARTS = 16
 """Iterations of an inner loop that each are walks of their own."""
 FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
@@ -59,6 +57,8 @@ class _Walks:
     """From the first to the last byte of a tile that is not affine; else inf."""
     in_lines: float
     """Times its bytes that the lines of L1 have in which they are."""
+    loaded: bool
+    """Loaded numbers tell where each element of a tile is."""
     same: Any = None
     """Of tiles that lie anywhere, a number that is the same of the same ones; None where that is not known."""
     _waves: dict[Any, FloatArray] = field(default_factory=dict)
@@ -111,6 +111,8 @@ class _Walks:
         if self.overlapping is not None and not self.anywhere.any():
             out: FloatArray = self.overlapping.touched(group, LINE_BYTES / self.item_bytes) * self.item_bytes
             return out
+        if self.anywhere.all():
+            return self.bytes_by(group, self.in_lines, among)
         return np.minimum(self.bytes_by(group, among=among) * self.in_lines, among * self.size_bytes)
 
     def _known_bytes(self, group: Any, count: int) -> FloatArray:
@@ -179,17 +181,6 @@ class _Walks:
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         return place - first
-
-
-def of_more(apart: FloatArray, together: FloatArray, parts: int, times: Any) -> FloatArray:
-    """Distinct bytes of `times` as many parts as were looked at. Those have `together`, or `apart` where each counts
-    for itself. Parts that share nothing add up. Others are taken for sets of a size that are drawn at random: k of them
-    that have a share y of N bytes each have N (1 - (1 - y)^k), which gives N of those that were looked at."""
-    shares = -np.expm1(parts * np.log1p(-SHARE)) / (parts * SHARE)
-    found = together / np.maximum(apart, 1e-9)
-    share = np.interp(-found, -shares, SHARE)
-    grown: FloatArray = apart / (parts * share) * -np.expm1(parts * times * np.log1p(-share))
-    return np.where(found < shares[0], grown, together * times)
 
 
 class Waves(NamedTuple):
@@ -274,7 +265,7 @@ class Footprint:
         same = told(accesses, self.trace, walks, program, beside) if lost.all() and len(lost) else None
         return _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
-            first.placed.reach_bytes, self._in_lines(accesses, size), same)  # fmt: skip
+            first.placed.reach_bytes, self._in_lines(accesses, size), scattered(first, told=True), same)  # fmt: skip
 
     def _in_lines(self, accesses: Sequence[Access], tile_bytes: float) -> float:
         """Of a walk whose steps are shorter than a line, whole lines are read in the end; accesses that mostly begin in
@@ -411,10 +402,12 @@ class Footprint:
         many = np.concatenate([many, many * (1.0 + STEP), [min(resident, max(all_ / sms, 1.0))]])
         found = touched, lines = np.zeros((2, len(many)))
         for groups in self.walks.values():
-            lost = any(g.anywhere.any() for g in groups)
-            one, some = (self._share(groups, 1, each) if lost else 1.0 for each in (program, group))
+            apart = any(g.anywhere.any() for g in groups)
+            one, some = (self._share(groups, 1, each) if apart else 1.0 for each in (program, group))
             each = np.zeros_like(found)
-            for g in groups:
+            for known in groups:
+                lost = known.anywhere | known.loaded  # however such lie, they meet by chance
+                g = replace(known, anywhere=lost, _waves={}, _loops={})
                 whose = g.program.astype(np.int64)
                 for n in range(2):
                     by = g.lines_by if n else g.bytes_by

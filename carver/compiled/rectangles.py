@@ -1,4 +1,4 @@
-"""Rectangles of memory as rows of a pitch: what tiles that overlap touch together."""
+"""What tiles that overlap touch together, as rectangles of memory as rows of a pitch; and more than are looked at."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray
+
+SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
+"""Shares of a set that another has."""
 
 
 class Part(NamedTuple):
@@ -109,3 +112,14 @@ def joined(parts: Sequence[Part]) -> Iterator[Part]:
         yield from open_.values()
         open_ = found
     yield from open_.values()
+
+
+def of_more(apart: FloatArray, together: FloatArray, parts: int, times: Any) -> FloatArray:
+    """Distinct bytes of `times` as many parts as were looked at. Those have `together`, or `apart` where each counts
+    for itself. Parts that share nothing add up. Others are taken for sets of a size that are drawn at random: k of them
+    that have a share y of N bytes each have N (1 - (1 - y)^k), which gives N of those that were looked at."""
+    shares = -np.expm1(parts * np.log1p(-SHARE)) / (parts * SHARE)
+    found = together / np.maximum(apart, 1e-9)
+    share = np.interp(-found, -shares, SHARE)
+    grown: FloatArray = apart / (parts * share) * -np.expm1(parts * times * np.log1p(-share))
+    return np.where(found < shares[0], grown, together * times)

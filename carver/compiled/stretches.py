@@ -77,7 +77,7 @@ def _rectangles(
         parts = _walked(parts, float(step[0]), int(times[0]), pitch)
     top: FloatArray = start[walk] // pitch if pitch else np.zeros(len(walk))
     left: FloatArray = start[walk] % pitch if pitch else start[walk]
-    if not parts or not (among or _overlap(parts, top, left)):
+    if not parts or not (among or _overlap(parts, top, left, sector if pitch else 1.0)):
         return None
     parts = list(joined(folded(parts, pitch)))
     n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
@@ -254,12 +254,12 @@ def _walked(parts: list[Part], step: float, times: int, pitch: float) -> list[Pa
     return list(_shifted(parts, step * np.arange(times), pitch)) if times * len(parts) <= MOST_STEPS else []
 
 
-def _overlap(parts: Sequence[Part], top: FloatArray, left: FloatArray) -> bool:
-    """Whether two tiles may have some elements in common, and not all."""
+def _overlap(parts: Sequence[Part], top: FloatArray, left: FloatArray, sector: float) -> bool:
+    """Whether two tiles may have some elements in common, or sectors, and not all."""
     if len(parts) > 1:
         return True
     [part] = parts
-    for places, extent in ((top, part.height), (left, part.width)):
+    for places, extent in ((top, part.height), (left, max(part.width, sector))):
         if (np.diff(np.unique(places)) < extent).any():
             return True
     return False
@@ -405,10 +405,11 @@ def _starts(access: Access, others: Sequence[Access], steps: float) -> FloatArra
     return out[np.isfinite(out)]
 
 
-def scattered(access: Access) -> bool:
-    """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine."""
+def scattered(access: Access, told: bool = False) -> bool:
+    """Whether neighbours of a tile may lie anywhere: their places are loaded, or not affine. `told`: whether it is
+    loaded numbers alone, known or not, that say where each is."""
     steps = zip(access.shape, access.coef, access.pieces, strict=True)
-    lost = not access.placed.sector_bytes and any(n > 1 and math.isnan(c) and piece is None for n, c, piece in steps)
+    lost = (told or not access.placed.sector_bytes) and any(n > 1 and math.isnan(c) and p is None for n, c, p in steps)
     return access.placed.by_chance or lost
 
 
