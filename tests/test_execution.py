@@ -31,7 +31,7 @@ from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
 from carver.compiled.isa.banks import mean_passes
 from carver.compiled.isa.code import Code, Instruction
-from carver.compiled.isa.rates import width_bytes
+from carver.compiled.isa.rates import demand, table, width_bytes
 from carver.compiled.trace import sampled
 from carver.cost.models.compiled import REWRITTEN, _rewritten, shape_of
 
@@ -167,6 +167,8 @@ __constant__ float few[256], many[1024];
 extern "C" __global__ void walks_few(float* y) { WALKS(few, 256); }
 extern "C" __global__ void walks_many(float* y) { WALKS(many, 1024); }
 __constant__ int table[64];
+extern "C" __global__ void of_constants(int* y, int mask) { y[threadIdx.x] = table[threadIdx.x & mask]; }
+extern "C" __global__ void of_loaded_constants(const int* x, int* y) { y[threadIdx.x] = table[x[threadIdx.x] & 63]; }
 extern "C" __global__ void tabled(float* y, int n) {
     float total = 0;
 #pragma unroll 1
@@ -589,6 +591,22 @@ def test_lanes_that_loaded_numbers_send_anywhere_meet_in_banks(
     fullest = np.mean([np.bincount(row).max() for row in words])
     of = executed(cubin, entry, 4, 256, i32_(256), i32_(256), i32_(256))
     assert list(of.code.conflicts.values()) == pytest.approx([fullest] * accesses, rel=0.15)
+
+
+@pytest.mark.parametrize("words", [1, 4, 32])
+def test_words_of_constant_memory_are_read_one_by_one(cubin: tuple[str, bytes], words: int) -> None:
+    of = executed(cubin, "of_constants", 1, 64, f32(64), i32(words - 1))
+    [read] = [i for i, each in enumerate(of.code.instructions) if each.opcode == "LDC" and "c[0x3]" in each.operands]
+    assert of.code.conflicts.get(read, 1.0) == words
+    if of.code.isa == "sm_90":
+        as_one = replace(of.code, conflicts={})
+        clk, one = (demand(code, [read], table("sm_90")).pipe_clk["adu"] for code in (of.code, as_one))
+        assert clk == words * one
+
+
+def test_constants_at_loaded_places_are_read_one_by_one(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "of_loaded_constants", 1, 64, i32_(64), f32(64))
+    assert [passes > 16 for i, passes in of.code.conflicts.items() if of.code.instructions[i].opcode == "LDC"] == [True]
 
 
 def test_a_warp_of_few_lanes_takes_few_passes() -> None:

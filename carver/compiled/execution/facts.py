@@ -121,7 +121,7 @@ class Execution:
             busy = np.flatnonzero(work_of(self.even) > IDLE * work_of(self.even).max())
             places = self.even.block_ids[np.unique(busy[np.linspace(0, len(busy) - 1, detailed).astype(np.int64)])]
         chosen = np.arange(self.count) if self.count <= detailed else places
-        every = (*ACCESSES, *KEPT)
+        every = (*ACCESSES, *KEPT, "constant")
         self.detail = Run(program, launch, chosen, np.arange(threads), kinds=every, warp=code.warp_size)
         placed(launch, code, self.detail)
         sized(launch, program, self.detail)
@@ -255,10 +255,11 @@ class Execution:
                        for op in ops)  # fmt: skip
 
     def _conflicts(self, code: Code) -> dict[int, float]:
-        """Passes of accesses over the banks of shared memory and L1, which are the same, by instruction, in the mean of
-        the warps of a block. On AMD those of shared memory, and of GCN and CDNA what its address unit takes."""
+        """Passes of accesses over the banks of shared memory and L1, which are the same, and over words of constants,
+        by instruction, in the mean of the warps of a block. On AMD those of shared memory, and of GCN and CDNA what its
+        address unit takes."""
         found, lost = {}, dict[int, Event]()
-        kinds = ("shared",) if code.isa.startswith("gfx1") else ("shared", "global")
+        kinds = ("shared",) if code.isa.startswith("gfx1") else ("shared", "global", "constant")
         for index, events in by_instruction(self.detail, kinds).items():
             each, op = code.instructions[index], self.program.ops[index]
             if op.access != "atomic":
@@ -294,7 +295,7 @@ class Execution:
 
     def _table(self, op: Op, event: Event) -> tuple[int, float]:
         """The first address of what an access at an unknown place looks words up in, and its bytes in L1."""
-        if op.kind == "shared":
+        if op.kind != "global":
             return 0, 0.0
         start = event.values[0]  # with 0 for what is not known it may lie before its tensor
         first = (int(start.bits[0]) + SPACE // 2) // SPACE * SPACE if start else 0
@@ -309,6 +310,8 @@ class Execution:
         mine = run.slot[lanes] == first
         lanes, address = lanes[mine], address[mine]
         warp, lane = run.warp[lanes], run.lane_of[lanes]
+        if each.mnemonic == "LDC":  # each word that lanes read on their own
+            return len(distinct(warp * SPACE + address)) / warps
         if run.warp_size > LANES and not each.opcode.startswith("ds_"):
             return quad_turns(warp * run.warp_size + lane, address, width_bytes(each.opcode), warps)
         if run.warp_size > LANES:  # lanes of a wave pass in halves

@@ -107,7 +107,7 @@ class Memory:
 MOST_STEPS = 60_000
 """Blocks that are run before a kernel counts as one that cannot be followed."""
 LANES = 32
-TOUCHES = ("global", "shared", "local", "box", "bulk", "barrier")
+TOUCHES = ("global", "shared", "local", "constant", "box", "bulk", "barrier")
 """Kinds of instructions that are recorded."""
 FIRST = ("SR_CgaSize", "SR_SWINHI")
 """Special registers that count as 0."""

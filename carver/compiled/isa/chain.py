@@ -177,7 +177,7 @@ def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
     if passes == 1.0:
         return busy
     port = dict(rates.pipe_clk(table.group(opcode), opcode, code.warp_size))  # conflicts are of banks, not of its lanes
-    return tuple((pipe, max(clk, port[pipe] * passes) if pipe == "lsu" else clk) for pipe, clk in busy)
+    return tuple((pipe, max(clk, port[pipe] * passes) if pipe in ("lsu", "adu") else clk) for pipe, clk in busy)
 
 
 def _nvidia(

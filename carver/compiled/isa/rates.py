@@ -384,6 +384,8 @@ class Demand:
 
 
 NEVER = ("!PT", "!UPT")
+PORTS = {"shared": ("lsu", "lds"), "constant": ("adu",)}
+"""Where accesses of a memory wait for each other."""
 SECTOR_BYTES = 32
 FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
 """In opcodes of atomics on floating-point numbers."""
@@ -427,7 +429,7 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
             group = table.group(opcode)
-            port = ("lsu", "lds") if group.access and group.access[1] == "shared" else ("lsu", "vmem")
+            port = PORTS.get(group.access[1] if group.access else "", ("lsu", "vmem"))
             for pipe, clk in pipe_clk(group, opcode, code.warp_size):
                 pipes[pipe] += (passes - 1.0) * clk if pipe in port else 0.0
     sectors = words = floats = returned = unplaced = 0.0
