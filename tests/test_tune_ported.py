@@ -23,9 +23,8 @@ from carver.cli.main import main
 from carver.run import built, cuda
 from carver.run.device import CpuDevice
 from carver.run.worker import Worker
-from carver.tune.cache import INSTEAD, AutotuneResult
+from carver.tune.cache import AutotuneResult
 from carver.tune.keys import call_key
-from carver.tune.plan import ELSEWHERE
 
 AXPY = """
 #include <stdint.h>
@@ -377,7 +376,7 @@ def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:
     result = tuner(tuned.scale, [{"ways": 1}]).run()
-    for name in INSTEAD:
+    for name in built.descriptions("result"):
         with pytest.raises(AttributeError, match=f"a result has no '{name}'; here it is "):
             getattr(result, name)
 
@@ -385,9 +384,9 @@ def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:
 def test_what_stands_in_the_place_of_a_name_is_there() -> None:
     result = tuner(tuned.scale, [{"ways": 1}]).run()
     kernel = result.kernel
-    for instead in INSTEAD.values():
+    for instead in built.descriptions("result").values():
         assert hasattr(result, instead.partition(".")[0].partition("(")[0])
-    for name, instead in built.INSTEAD.items():
+    for name, instead in built.descriptions("kernel").items():
         with pytest.raises(AttributeError, match=f"a kernel has no '{name}'; here it is "):
             getattr(kernel, name)
         first = instead.partition(".")[0].partition("(")[0]
@@ -398,7 +397,7 @@ def test_what_stands_in_the_place_of_a_name_is_there() -> None:
         _ = kernel.nothing
 
 
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(built.descriptions("setting")))
 def test_settings_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
     with pytest.raises(ConfigError, match=f"a tuning has no setting '{name}': "):
         tuner(tuned.scale, [{"ways": 1}]).set_profile_args(**{name: 1})

@@ -47,14 +47,11 @@ class RankedStrategy:
         self.then = then
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
-        first = configs(self.ranked(searchspace, runner), searchspace, self.topk)
+        first = configs(explored(searchspace, Instances.of(runner), load(self.arch)), searchspace, self.topk)
         if self.then is not None:
             return SeededStrategy(first, self.then).tune(searchspace, runner, tuning_options)
         results: list[dict[str, Any]] = runner.run(first, tuning_options)
         return results
-
-    def ranked(self, searchspace: Any, runner: Any) -> Ranking:
-        return explored(searchspace, Instances.of(runner), load(self.arch))
 
 
 def rank_space(

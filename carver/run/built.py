@@ -11,15 +11,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, cast, overload
 
 import numpy as np
 
 from ..arch import devices as archs
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, RunError
-from ..base.folders import cores_available
-from ..base.given import asked, takes
+from ..base.folders import cores_available, folder
+from ..base.given import asked, takes, text_of, toml_of
 from ..ranking.hint import Hint
 from .buffers import Buffer, address, empty_like, is_gpuarray, is_torch
 from .compile import Binary, compile_source
@@ -37,16 +37,17 @@ def device_of(name: str) -> Device:
     return open_device(name)
 
 
-INSTEAD = {
-    "get_kernel_source": "source.path.read_text(), and source.defines", "kernel_source": "source.path.read_text()",
-    "get_host_source": "tuned().calls, the launches", "get_profiler": "AutoTuner.run(fresh=True), or carver bench",
-    "profiler": "AutoTuner.run(fresh=True), or carver bench", "libpath": "compile().path", "artifact": "compile()",
-    "latency": "latency_ms of the result", "config": "config of the result", "torch_function": "the kernel itself",
-}  # fmt: skip
+@cache
+def descriptions(kind: str) -> dict[str, str]:
+    """Names, and what is said of them: a table of `templates/settings.toml`."""
+    path = folder("templates") / "settings.toml"
+    tables: dict[str, dict[str, str]] = toml_of(text_of(path, ConfigError), path, ConfigError)
+    return tables[kind]
 
 
-def elsewhere(name: str, known: Mapping[str, str]) -> str:
-    """The end of an error: what stands in place of a name of another tuner's."""
+def elsewhere(name: str, kind: str) -> str:
+    """The end of an error: where here is what a kernel or a result of another tuner has under that name."""
+    known = descriptions(kind)
     return f"; here it is {known[name]}" if name in known else ""
 
 
@@ -76,7 +77,7 @@ class Built:
 
     def __getattr__(self, name: str) -> Any:
         """Says what stands in place of what kernels of other tuners have."""
-        raise AttributeError(f"a kernel has no {name!r}{elsewhere(name, INSTEAD)}", name=name, obj=self)
+        raise AttributeError(f"a kernel has no {name!r}{elsewhere(name, 'kernel')}", name=name, obj=self)
 
     @property
     def kind(self) -> str:

@@ -189,15 +189,14 @@ BUFFER_BYTES = 1 << 23
 """That CUPTI writes into at a time."""
 
 
-def check_timer(timer: str, kind: str = "cuda") -> str:
-    """`timer`, for a device of this kind. Raises ConfigError for one that it lacks, DeviceError without its package."""
+def check_timer(timer: str, kind: str = "cuda") -> None:
+    """Raises ConfigError for a timer that a device of this kind lacks, DeviceError without its package."""
     if timer not in TIMERS:
         raise ConfigError(f"no timer {timer!r}; {nearest(str(timer), TIMERS)}")
     if timer != "events" and kind != "cuda":
         raise ConfigError(f"timer={timer!r} is of NVIDIA GPUs; a device of the kind {kind!r} has one: leave it out")
     if timer == "cupti" and find_spec("cupti") is None:
         raise DeviceError("timer='cupti' needs NVIDIA's package, which is not here: pip install cupti-python")
-    return timer
 
 
 @contextmanager

@@ -342,13 +342,6 @@ def _counted(packed: bytes, rows: Collection[store.Row]) -> Moved:
     return Moved(_digest(packed), count[KIND], count[PROFILE], count[compile.KIND])
 
 
-INSTEAD = {
-    "latency": "latency_ms", "ref_latency": "ref_latency_ms", "libcode": "kernel.source", "func": "kernel",
-    "best_config": "config", "configs_timings": "table", "get_kernel_source": "kernel.source",
-    "save_to_disk": "save(folder)", "load_from_disk": "load(folder)", "cache": "table",
-}  # fmt: skip
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class AutotuneResult:
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
@@ -386,7 +379,7 @@ class AutotuneResult:
 
     def __getattr__(self, name: str) -> Any:
         """Says what stands in place of what results of other tuners have."""
-        raise AttributeError(f"a result has no {name!r}{elsewhere(name, INSTEAD)}", name=name, obj=self)
+        raise AttributeError(f"a result has no {name!r}{elsewhere(name, 'result')}", name=name, obj=self)
 
     @property
     def failures(self) -> dict[str, int]:

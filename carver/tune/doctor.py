@@ -30,7 +30,7 @@ from ..kernels import declaration, trace
 from ..problem.problem import operator_files
 from ..run import cuda
 from ..run.bench import versions
-from ..run.built import cpu_workers, jit
+from ..run.built import cpu_workers, descriptions, jit
 from ..run.check import namespace
 from ..run.compile import Compiler, c_compiler, cuda_compiler, hip_compiler
 from ..run.device import Device, open_device
@@ -43,40 +43,7 @@ from .decorator import autotune
 
 T = TypeVar("T")
 
-SETTINGS = {
-    "CARVER_CACHE_DIR": "where everything is kept that can be made again",
-    "CARVER_LOCK_DIR": "locks on devices, one for all users and containers of a machine [/run/lock]",
-    "CARVER_TRUST_CACHE": "a cache folder of another user whose binaries may run",
-    "CARVER_CONFIG_DIR": "where your own descriptors and declarations are",
-    "CARVER_TMP_DIR": "where inputs and outputs of a tuning are written [system's]",
-    "CARVER_DISABLE_CACHE": "1: no cache of tuned results, in process or on disk",
-    "CARVER_DISABLE_TUNE_CACHE": "1: tuned results stay in their process",
-    "CARVER_TUNING": "off: the ranking's first; cached: what was tuned, or the nearest size; on: measure [on]",
-    "CARVER_KEY": "strict: driver, compiler and packages count in full; loose: by minor version [loose]",
-    "CARVER_PRINT_AUTOTUNING": "1: print what is tried and chosen",
-    "CARVER_TRITON": "a number: so many of each triton.autotune list are timed; pinned: none, the same everywhere",
-    "CARVER_PINS": "the table of pinned configurations",
-    "CARVER_PURE": "1: formulas run in Python",
-    "CARVER_CPU_COUNT": "compilers at once; -1: a share of the cores",
-    "CARVER_CPU_FRACTION": "that share [0.9]",
-    "CARVER_MAX_CPU": "the most compilers at once; -1: no limit",
-    "CARVER_NVCC": "the CUDA compiler",
-    "CARVER_HIP_CLANG": "the HIP compiler",
-    "CARVER_LLVM_BIN": "folder of LLVM's tools, which read AMD's code",
-    "CC": "the C compiler",
-    "CUDA_VISIBLE_DEVICES": "GPUs that the driver shows",
-}
-"""Environment variables that change what carver does."""
-
-EXTRAS = {
-    "pycuda": "CUDA kernels cannot run: pip install pycuda",
-    "torch": "references on a GPU run through NumPy: pip install torch",
-    "triton": "Triton kernels can be neither ranked by their code nor tuned: pip install triton==3.6.0",
-    "distributed": "no scale-out over hosts with Dask: pip install distributed",
-    "matplotlib": "no plots: pip install matplotlib",
-    "pandas": "no data frames: pip install pandas",
-}
-"""Optional packages, and what is not there without each."""
+SETTINGS, EXTRAS = descriptions("environment"), descriptions("packages")
 
 
 def examine() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.ranking import Ranking
 from ..ranking.recommend import rank
-from ..run.built import JIT, Built, device_name
+from ..run.built import JIT, Built, descriptions, device_name
 from ..run.check import Checker, OperatorReference, guarded, namespace
 from ..run.cuda import check_timer
 from ..run.inputs import (
@@ -48,30 +48,6 @@ _SCHEMA = 4  # of the keys of tunings and candidates
 def names_of(given: Any) -> tuple[Any, ...]:
     """Names or places, of which one alone may stand without a list."""
     return (given,) if isinstance(given, str) or index(given) is not None else tuple(given)
-
-
-ELSEWHERE = {
-    "cache_input_tensors": "inputs are made once and kept for all candidates",
-    "early_stop": "a candidate slower than the best by slow_factor is timed a few times only; the search 'learn' ends "
-                  "once nothing left is likely to win",
-    "early_stop_factor": "slow_factor is what it was",
-    "do_bench": "bench= is a clock of your own",
-    "use_cuda_graph": "launches are timed between events, with the host ahead of the device",
-    "prune_configs_by": "template= ranks the configs, trials= says how many are tried",
-    "cache_results": "results are kept; CARVER_DISABLE_TUNE_CACHE=1 keeps them in their process",
-    "on_trial": "every candidate is a row of result.table, of the records and of the log, which "
-                "CARVER_PRINT_AUTOTUNING=1 prints",
-    "use_pipeline": "what is next is compiled while a GPU measures, always",
-    "enable_grouped_compile": "candidates are compiled side by side (CARVER_CPU_COUNT)",
-    "group_compile_size": "candidates are compiled side by side (CARVER_CPU_COUNT)",
-    "benchmark_multi_gpu": "devices=['cuda:0', 'cuda:1'] of run measures on several",
-    "benchmark_devices": "devices=['cuda:0', 'cuda:1'] of run measures on several",
-    "pass_configs": "flags= and defines= of carver.Kernel go to the compiler, of each config on its own",
-    "backend": "kernels are timed by events on a GPU, by the clock on a CPU; bench= is a clock of your own",
-    "out_idx": "set_compile_args(out_idx=...), or carver.jit(out_idx=...)",
-    "target": "set_compile_args(target=...), or carver.jit(target=...)",
-}  # fmt: skip
-"""Settings of other tuners, and what stands in their place."""
 
 
 @dataclass
@@ -118,8 +94,9 @@ class Tuning:
         """The same from names and values. Raises ConfigError for a name that there is none of."""
         known = [each.name for each in fields(cls)]
         if unknown := [name for name in given if name not in known]:
-            name = next((name for name in unknown if name in ELSEWHERE), unknown[0])
-            said = f": {ELSEWHERE[name]}" if name in ELSEWHERE else f"; {nearest(name, known)}"
+            others = descriptions("setting")
+            name = next((name for name in unknown if name in others), unknown[0])
+            said = f": {others[name]}" if name in others else f"; {nearest(name, known)}"
             raise ConfigError(f"a tuning has no setting {name!r}{said}")
         return cls(**given)
 
