@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import carver
-from carver.compiled.facts import AccessFacts, Facts, LoopFacts
+from carver.compiled.atomics import tries
+from carver.compiled.facts import AccessFacts, Facts, LoopFacts, retried
 from carver.compiled.footprint import Touched
 from carver.compiled.isa import chain, rates
 from carver.compiled.isa.rates import Matrix, rate, sass_matrix
@@ -319,6 +320,27 @@ def test_sums_that_compare_and_swap_are_tried_by_all_lanes_that_share_a_word() -
     alone = replace(one, grid=(1024, 1, 1), atomic_bytes=4.0 * MIB)  # each is loaded, and swapped
     rows = price_compiled([alone, replace(alone, atomic_swaps=False)], H100)[1].rows["L2"]
     assert rows[0] > 2.5 * rows[1]
+
+
+def test_lanes_try_to_swap_until_the_last_is_in() -> None:
+    """A lane alone once; one that has 40 others behind half of them in the mean; the last of 1,024 as often as the
+    unluckiest has others."""
+    assert tries(1, 0.0) == pytest.approx(1.0)
+    assert tries(1, 0.01) == pytest.approx(1.005, abs=0.001)
+    assert 20 < tries(1, 40.0) < 22 and 50 < tries(1024, 40.0) < 64
+
+
+def test_a_loop_that_compares_and_swaps_runs_as_often_as_others_come_before() -> None:
+    """4,096 programs of 64 lanes, of which 1,024 run at a time, on 8,192 words: eight want each."""
+    atomic = AccessFacts("atomic", "pointer", "y", 0, 256.0, math.nan, 4.0, 4.0, 1.0, 1.0, 4.0)
+    f = facts(grid=(4096, 1, 1), accesses=(atomic,), atomic_bytes=32768.0,
+              loops=(LoopFacts("while", -1, 1.0, 1.0, span()),))  # fmt: skip
+    access = replace(load(0, 1.0, 64), kind="atomic")
+    for swaps in (False, True):
+        loop = replace(loop_of(1.0, "while"), swaps=swaps)
+        found = retried(f, Trace((4096, 1, 1), 1, ((0, 1),), [loop], [access]), [0], 1024)
+        n = tries(64, 8.0) if swaps else 1.0
+        assert (found.loops[0].trips, found.accesses[0].program_bytes) == (n, 256.0 * n)
 
 
 def test_counters_of_two_tensors_are_in_two_slices() -> None:

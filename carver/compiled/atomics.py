@@ -149,6 +149,16 @@ def turns_at_l2(
     return (float(turns.sum() / sum(weights)) if sum(weights) else 1.0), (room if uneven else math.inf), crowd
 
 
+def tries(lanes: int, others: float) -> float:
+    """Passes until the last of so many lanes has swapped its word, in the mean: each word is swapped once in a pass,
+    and `others` under way want the same one in the mean, as many by chance; a lane is as often the first of them as the
+    last. Source: an H200 (`group_products` in `eighteenth.jsonl.gz`, `log_sums` in `sixteenth.jsonl.gz`)."""
+    n = np.arange(int(others + 10.0 * math.sqrt(others)) + 20)
+    logs = n * math.log(max(others, 1e-9)) - others - np.concatenate([[0.0], np.cumsum(np.log(n[1:]))])
+    left = np.maximum(1.0 - n[:, None] / (n + 1.0), 0.0) @ np.exp(logs)  # still waits after n passes
+    return float((1.0 - (1.0 - np.minimum(left, 1.0)) ** lanes).sum())
+
+
 def _busiest(places: Any, tile: Any, wave: Any) -> float:
     """Share of the second half of a sample that is at the busiest place of the first, for how often others meet there
     is no selection; 0 if few do. Wave by wave, several together where they have few tiles."""

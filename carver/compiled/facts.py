@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from heapq import heapify, heapreplace
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
 from ..base.table import several
 from ..base.types import FloatArray
-from .atomics import WORD_BYTES, met
+from .atomics import WORD_BYTES, met, tries
 from .dealt import dealt_to, goes_on, idle_elements, lines, passed_on
 from .footprint import Footprint, Touched
 from .machine import LATENCIES_CLK, Machine, Span
@@ -297,7 +297,7 @@ def gathered(
     fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
     resident = fitting / arch.sms_per_block
     slots, room = max(int(arch.sm_count * resident), 1), max(arch.l1_bytes / max(resident, 1.0) - shared_bytes, 0.0)
-    return Facts(
+    found = Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
         loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
@@ -309,6 +309,21 @@ def gathered(
         **footprints(touched, arch, resident, parts, dealt),
         **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
+    return retried(found, trace, passes.whose, slots)
+
+
+def retried(f: Facts, trace: Trace, whose: Sequence[int], slots: int) -> Facts:
+    """With loops that compare and swap until each lane is in run as often as others come before; `whose`: as `Passes`
+    has it."""
+    for i, loop in enumerate(trace.loops):
+        lanes = max((math.prod(a.shape) for a in trace.accesses if a.kind == "atomic" and a.loop == i), default=0)
+        if loop.swaps and lanes:
+            n = tries(lanes, min(slots, f.programs) * lanes / max(f.atomic_bytes / WORD_BYTES, 1.0))
+            loops = tuple(replace(each, trips=each.trips * n, most_trips=each.most_trips * n) if j == i else each
+                          for each, j in zip(f.loops, whose, strict=True))  # fmt: skip
+            accesses = tuple(replace(a, program_bytes=a.program_bytes * n) if a.loop == i else a for a in f.accesses)
+            f = replace(f, loops=loops, accesses=accesses)
+    return f
 
 
 def in_turn(trace: Trace, slots: int) -> float:

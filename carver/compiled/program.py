@@ -339,6 +339,7 @@ class _Evaluator:
             going = np.flatnonzero(test)
             if place < 0:
                 place = self.loop(frame, "while", op, active[going])
+                self.trace.loops[place].swaps = any(each.name == "tt.atomic_cas" for each in after.ops)
             active, passes = active[going], passes + len(going)
             if not active.size:
                 break

@@ -221,6 +221,8 @@ class LoopTrace:
     """Elements of tensors of float32 that the body itself adds or multiplies, in all programs."""
     where: str = ""
     """Its line of the source; empty where that is not known."""
+    swaps: bool = False
+    """It compares and swaps words, which other programs may have changed, though they are taken as they were."""
 
 
 @dataclass
