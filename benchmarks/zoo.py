@@ -1,4 +1,4 @@
-"""Measure nineteen zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure twenty zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
@@ -9,7 +9,8 @@ NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, 
 `triton_zoo_forms`, `triton_zoo_library`, `triton_zoo_places`, `triton_zoo_blind`, `triton_zoo_eighth`,
 `triton_zoo_ninth`, `triton_zoo_tenth`, `triton_zoo_eleventh`, `triton_zoo_twelfth`, `triton_zoo_thirteenth`,
 `triton_zoo_fourteenth`, `triton_zoo_fifteenth`, `triton_zoo_windows`,
-`triton_zoo_sixteenth`, `triton_zoo_seventeenth`, `triton_zoo_eighteenth`.
+`triton_zoo_sixteenth`, `triton_zoo_seventeenth`, `triton_zoo_eighteenth`,
+`triton_zoo_nineteenth`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch, or
 against the first that ran where the reference is gone, and times it: median of nine runs, L2 flushed before each,
@@ -52,6 +53,7 @@ import zoo_forms  # noqa: E402
 import zoo_fourteenth  # noqa: E402
 import zoo_library  # noqa: E402
 import zoo_more  # noqa: E402
+import zoo_nineteenth  # noqa: E402
 import zoo_ninth  # noqa: E402
 import zoo_places  # noqa: E402
 import zoo_seventeenth  # noqa: E402
@@ -71,7 +73,7 @@ TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
 LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind, zoo_eighth, zoo_ninth, zoo_tenth,
          zoo_eleventh, zoo_twelfth, zoo_thirteenth, zoo_fourteenth, zoo_fifteenth, zoo_windows,
-         zoo_sixteenth, zoo_seventeenth, zoo_eighteenth)  # fmt: skip
+         zoo_sixteenth, zoo_seventeenth, zoo_eighteenth, zoo_nineteenth)  # fmt: skip
 SUBJECTS = [subject for zoo in (zoo_first, *LATER) for subject in zoo.SUBJECTS]
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 TABLES = ("h200/zoo", "h100/zoo_more", "h100/edges", "h100/forms", "h200/library", "h100/places", "h100/blind")
