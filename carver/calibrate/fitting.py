@@ -210,9 +210,7 @@ class Fit:
 
     def to_toml(self, data: str, command: str) -> str:
         """`[constants]` and `[fitted]` as a kernel's declaration holds them."""
-        arch = self.group.arch
-        device = arch.device_names[0] if arch.device_names else arch.title
-        said = {"date": date.today(), "device": device, "data": data, "command": command}
+        said = {**about(self.group.arch, command), "data": data}
         lines = ["[constants]", *(f"{name} = {value!r}" for name, value in self.constants.items()), "", "[fitted]"]
         lines += [f'{key} = "{text}"' for key, text in said.items()]
         dtypes = list(dict.fromkeys(multiply_dtype(case.problem) for case in self.group.cases))

@@ -201,15 +201,18 @@ class Cpu(Launcher):
         private = a.l2_bytes // a.l2_partitions
         largest = self.beyond // threads
         levels = [
-            ("l1_bytes_per_s", "L1, reading half of it", a.l1_bytes // 2, None),
-            ("l2_bytes_per_s", "L2, reading half of it", private // 2, a.l2_bytes_per_s * threads / a.sm_count),
+            ("read", "l1_bytes_per_s", "L1, reading half of it", a.l1_bytes // 2, None),
+            ("read", "l2_bytes_per_s", "L2, reading half of it", private // 2, a.l2_bytes_per_s * threads / a.sm_count),
         ]
-        if a.l3_bytes and a.l3_bytes // 2 // threads > private:
-            levels.append(("l3_bytes_per_s", "L3, reading half of it", a.l3_bytes // 2 // threads, a.l3_bytes_per_s))
-        levels.append(("dram_read_bytes_per_s", "DRAM, reading", largest, a.dram_bytes_per_s))
+        if a.l3_bytes and (part := a.l3_bytes // 2 // threads) > private:
+            levels.append(("read", "l3_bytes_per_s", "L3, reading half of it", part, a.l3_bytes_per_s))
+        levels += [
+            ("read", "dram_read_bytes_per_s", "DRAM, reading", largest, a.dram_bytes_per_s),
+            ("write", "dram_write_bytes_per_s", "DRAM, writing (fetched before it is written)", largest, None),
+        ]
         buffer = self.device.empty((max(size for *_, size, _ in levels) * threads,), "int8")
         self.device.fill(buffer, 0)
-        for name, what, size, said in levels:
+        for entry, name, what, size, said in levels:
             each = max(size, 4096) & -1024
             if each * threads > buffer.size_bytes:
                 self.left_out.append(f"{what}: it would take more than {self.most_bytes:,} bytes")
@@ -217,13 +220,9 @@ class Cpu(Launcher):
             note = ""
             if name == "dram_read_bytes_per_s" and each * threads < 2 * (a.l2_bytes + a.l3_bytes):
                 note = "partly from cache: the array is less than twice the caches"
-            passes, took = self.counted(partial(self.run, "read", "data", "out", each, data=buffer.pointer), 1)
+            passes, took = self.counted(partial(self.run, entry, "data", "out", each, data=buffer.pointer), 1)
             samples = [each * passes * threads / t for t in took]
             yield reading(name, what, "B/s", samples, said, note)
-        each = largest & -1024
-        passes, took = self.counted(partial(self.run, "write", "data", "out", each, data=buffer.pointer), 1)
-        samples = [each * passes * threads / t for t in took]
-        yield reading("dram_write_bytes_per_s", "DRAM, writing (fetched before it is written)", "B/s", samples)
 
     def latency(self) -> Iterator[Reading]:
         a = self.arch

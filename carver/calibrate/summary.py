@@ -345,7 +345,7 @@ RANDOM = ("genetic, random start", "random", "genetic, from the ranking")
 
 
 @dataclass(frozen=True)
-class Trace:
+class Replay:
     """One replay. `to_goal` and `goal_s` are None where it stopped before the goal."""
 
     search: str
@@ -377,7 +377,7 @@ def choices_of(case: Case, profile: Profile | None = None) -> tuple[Choices, Flo
 
 def replay(
     case: Case, search: str, seed: int = 0, cost: Cost | None = None, given: tuple[Choices, FloatArray] | None = None
-) -> Trace:
+) -> Replay:
     """One strategy on one table. Exhaustive search counts until its end: it knows no sooner."""
     price = cost or Cost()
     choices, times = given or choices_of(case)
@@ -396,7 +396,7 @@ def replay(
     total = sum(price.trial(float(t)) for t in times)
     # options set problems of one shape apart, as which reduction it is
     name = " ".join([f"{case.table}: {case.problem}", *(f"{k}={v}" for k, v in case.problem.options.items())])
-    return Trace(
+    return Replay(
         search, name, seed, None if at is None else at + 1, None if at is None else float(spent[at]), len(tried),
         float(spent[-1]), float(case.best_s / fastest[-1]), total, tuple(tried),
     )  # fmt: skip
@@ -404,10 +404,10 @@ def replay(
 
 def simulate(
     cases: Iterable[Case], seeds: int = 5, cost: Cost | None = None, searches: Sequence[str] = tuple(SEARCHES)
-) -> list[Trace]:
+) -> list[Replay]:
     """Each strategy on every case; those that draw, once a seed. What "learn" has learnt is carried from a table's
     problem to the next of the same operator, backend and device."""
-    traces = []
+    replays = []
     profiles: dict[tuple[str, ...], Profile] = {}
     for case in cases:
         key = (case.table, case.problem.operator, case.backend, case.arch.name)
@@ -416,20 +416,20 @@ def simulate(
             continue
         for search in searches:
             for seed in range(seeds if search in RANDOM else 1):
-                traces.append(replay(case, search, seed, cost, given))
+                replays.append(replay(case, search, seed, cost, given))
                 if search == "learn" and (ranking := given[0].ranking):
-                    known = {i: float(given[1][i]) * 1e3 for i in traces[-1].tried}
+                    known = {i: float(given[1][i]) * 1e3 for i in replays[-1].tried}
                     with suppress(NoCandidates):  # where none ran
                         found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
                         profiles |= {key: found.learnt.profile} if found.learnt else {}
-    return traces
+    return replays
 
 
-def replay_summary(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+def replay_summary(replays: Sequence[Replay]) -> list[dict[str, Any]]:
     """One row a strategy: medians over cases and seeds; a replay that never got there counts as the longest."""
     rows = []
     for search in SEARCHES:
-        own = [t for t in traces if t.search == search]
+        own = [t for t in replays if t.search == search]
         if not own:
             continue
         trials = [float("inf") if t.to_goal is None else t.to_goal for t in own]
@@ -446,14 +446,14 @@ def replay_summary(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     return rows
 
 
-def replays_to_dict(traces: Sequence[Trace]) -> dict[str, Any]:
+def replays_to_dict(replays: Sequence[Replay]) -> dict[str, Any]:
     """Plain JSON types; what was never reached is null."""
-    rows = [{k: None if v == float("inf") else v for k, v in row.items()} for row in replay_summary(traces)]
-    return {"goal": GOAL, "summary": rows, "replays": [asdict(t) for t in traces]}
+    rows = [{k: None if v == float("inf") else v for k, v in row.items()} for row in replay_summary(replays)]
+    return {"goal": GOAL, "summary": rows, "replays": [asdict(t) for t in replays]}
 
 
-def replay_table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = False) -> str:
-    rows = replay_summary(traces)
+def replay_table(replays: Sequence[Replay], width: int = WIDTH, styled: bool = False) -> str:
+    rows = replay_summary(replays)
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "reached": lambda row: f"{100 * row['reached']:.0f} %",
         "trials": lambda row: _count(row["trials"]),
@@ -466,7 +466,7 @@ def replay_table(traces: Sequence[Trace], width: int = WIDTH, styled: bool = Fal
     }
     columns = [Column("search", tuple(row["search"] for row in rows), is_text=True)]
     columns += [Column(name, tuple(map(cell, rows)), spare=place) for place, (name, cell) in enumerate(cells.items())]
-    title = f"Until within 1 % of the best, {several(len({t.case for t in traces}), 'problem')}: medians"
+    title = f"Until within 1 % of the best, {several(len({t.case for t in replays}), 'problem')}: medians"
     caption = (
         "speed: of the fastest that the search had tried when it stopped, 1 is the best of the table; worst: the least "
         "of all replays. never: half of the replays (90 %: a tenth) or more stopped before that."

@@ -32,7 +32,7 @@ from .hint import Columns, Hint, Launch, NoRasterization, Rasterization2DColumn,
 from .ranking import Ranking
 
 if TYPE_CHECKING:
-    from .profile import Part
+    from .profile import Prior
 
 COVERAGE = 0.8
 """Share of measured times that a band is meant to contain."""
@@ -216,7 +216,7 @@ class Declared(Record, eq=False):
             out |= {at: (space.kernel.name, space.config(row)) for at, row in zip(places, those, strict=True)}
         return [out[place] for place in range(len(rows))]
 
-    def learnable(self, rows: Sequence[int]) -> list[Part]:
+    def learnable(self, rows: Sequence[int]) -> list[Prior]:
         from .profile import described
 
         return [
@@ -483,7 +483,7 @@ class Layered(Record, eq=False):
             band_ms=None if isnan(sum(lows)) else (sum(lows), sum(highs)),
         )  # fmt: skip
 
-    def learnable(self, rows: Sequence[int]) -> list[Part]:
+    def learnable(self, rows: Sequence[int]) -> list[Prior]:
         """Constants of one name move together in all operators."""
         from .profile import described
 
@@ -505,10 +505,10 @@ class Layered(Record, eq=False):
 
 def _learnable(
     rows: Sequence[int], spaces: Sequence[Space], problem: Mapping[str, Any], layers: Sequence[str] = ()
-) -> Part:
+) -> Prior:
     """What learning needs of some rows: their candidates of each operator, of several the name too."""
     from ..cost.learn import predict
-    from .profile import Part
+    from .profile import Prior
 
     kernel = spaces[0].kernel
     names, constants = [name for name in CONSTANTS if name in constants_of(kernel)], resolve(kernel, spaces[0].arch)
@@ -523,4 +523,4 @@ def _learnable(
         for row in each
     ]  # fmt: skip
     kernels = " and ".join(dict.fromkeys(space.kernel.name for space in spaces))
-    return Part.made(rows, kernels, configs, problem, seconds, names, constants)
+    return Prior.made(rows, kernels, configs, problem, seconds, names, constants)

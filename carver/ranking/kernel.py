@@ -30,7 +30,7 @@ from ..kernels.backends import listed
 from ..problem.problem import counted
 from .declared import MARKS, WIDENED, Kind, widened
 from .hint import Hint, Launch, Subject
-from .profile import WITHIN, Given, Part
+from .profile import WITHIN, Given, Prior
 from .ranking import Ranking
 from .recommend import rank
 from .surrogate import STARTS, Price, axes_of, explored, predicted, with_profile
@@ -144,9 +144,9 @@ class Compiled:
             cluster=(facts.ctas, 1, 1), details=FrozenDict(details), notes=self.notes,
         )  # fmt: skip
 
-    def learnable(self, rows: Sequence[int]) -> list[Part]:
+    def learnable(self, rows: Sequence[int]) -> list[Prior]:
         facts, constants = [self.facts[row] for row in rows], self.constants
-        return [Part.made(
+        return [Prior.made(
             rows, f"{self.subject} {self.source[:12]}", [self.configs[row] for row in rows], self.subject.sizes,
             lambda k: price_compiled(facts, self.arch, k)[1].seconds, MOVABLE, constants,
         )]  # fmt: skip

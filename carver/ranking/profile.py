@@ -139,7 +139,7 @@ def profile_of(given: Given, of: str, device: str) -> Profile:
 
 
 @dataclass(frozen=True)
-class Part:
+class Prior:
     """Candidates of one kernel, with their predicted times by the unchanged model."""
 
     of: tuple[int, ...]
@@ -154,15 +154,15 @@ class Part:
     def made(
         cls, of: Sequence[int], kernel: str, configs: Sequence[Mapping[str, Any]], problem: Mapping[str, Any],
         seconds: Callable[[Mapping[str, float]], FloatArray], names: Sequence[str], constants: Mapping[str, float],
-    ) -> Part:  # fmt: skip
+    ) -> Prior:  # fmt: skip
         """`seconds` predicts the times of the configurations from constants; `names` are those that may change."""
         axes, where = places(configs)
-        log_s, steep = np.log(seconds(constants)), slopes(seconds, names, constants)
-        rows = Rows(tuple(names), log_s, steep, axes, where, (problem,) * len(configs))
+        log_s, sensitivities = np.log(seconds(constants)), slopes(seconds, names, constants)
+        rows = Rows(tuple(names), log_s, sensitivities, axes, where, (problem,) * len(configs))
         text = json.dumps({k: f"{v:.6g}" for k, v in constants.items()}, sort_keys=True)
         return cls(tuple(of), kernel, sha256(text.encode()).hexdigest()[:12], tuple(configs), rows)
 
-    def where(self, kept: Collection[int]) -> Part:
+    def where(self, kept: Collection[int]) -> Prior:
         """Only those of these rows of the table; itself where that is all."""
         keep = [i for i, row in enumerate(self.of) if row in kept]
         if len(keep) == len(self.of):
@@ -213,7 +213,7 @@ class Learnt:
     profile: Profile
     updates: Mapping[int, Update]
     """By row of the table, only for candidates of which something was learnt."""
-    parts: Sequence[Part]
+    priors: Sequence[Prior]
     """The candidates of each kernel with what the model says of them. It is the same after each measurement, and takes
     many predictions."""
 

@@ -25,7 +25,7 @@ from ..problem.problem import Problem
 from .hint import Hint, Subject, declared
 
 if TYPE_CHECKING:
-    from .profile import Learnt, Part
+    from .profile import Learnt, Prior
 
 TIED = 0.01
 """Predicted times that differ by less are a tie: among candidates within it, one chosen by its registers and its size
@@ -139,7 +139,7 @@ class Candidates(Protocol):
     def hints(self, rows: Sequence[int], ranks: Sequence[int]) -> list[Hint]:
         """The hints of some rows, made together."""
 
-    def learnable(self, rows: Sequence[int]) -> list[Part]:
+    def learnable(self, rows: Sequence[int]) -> list[Prior]:
         """The same rows by kernel, with what learning needs of them."""
 
 

@@ -25,7 +25,7 @@ from ..base.given import shown
 from ..base.types import FloatArray
 from ..cost.learn import KERNEL_OFFSET
 from .hint import Hint, Update
-from .profile import WITHIN, Given, Learnt, Part, Profile, profile_of
+from .profile import WITHIN, Given, Learnt, Prior, Profile, profile_of
 from .ranking import Ranking
 
 LEVEL = 2.0
@@ -302,26 +302,26 @@ def learn(ranking: Ranking, times: Times) -> Ranking:
     candidate that the ranking does not have and for a value that is not a time, NoCandidates if no candidate is left.
     """
     known = _by_row(ranking, times)
-    parts = _parts(ranking)
-    new = [part.measured(row, known[row]) for part in parts for row in part.of if row in known]
+    priors = _priors(ranking)
+    new = [prior.measured(row, known[row]) for prior in priors for row in prior.of if row in known]
     before = ranking.learnt.profile if ranking.learnt else Profile(ranking.table.of, ranking.arch.name)
-    return _ranked(ranking, before.with_measured(new), parts)
+    return _ranked(ranking, before.with_measured(new), priors)
 
 
 def with_profile(ranking: Ranking, profile: Given | None) -> Ranking:
     """A new ranking by an earlier profile; the same ranking if that has no measurements."""
     if profile is None:
         return ranking
-    return _ranked(ranking, profile_of(profile, ranking.table.of, ranking.arch.name), _parts(ranking))
+    return _ranked(ranking, profile_of(profile, ranking.table.of, ranking.arch.name), _priors(ranking))
 
 
-def _parts(ranking: Ranking) -> list[Part]:
+def _priors(ranking: Ranking) -> list[Prior]:
     """The ranking's candidates by kernel."""
     rows = ranking.rows
     if ranking.learnt is None:
         return ranking.table.learnable(rows)
     left = set(rows)
-    return [part for part in (part.where(left) for part in ranking.learnt.parts) if part.of]
+    return [prior for prior in (prior.where(left) for prior in ranking.learnt.priors) if prior.of]
 
 
 def _by_row(ranking: Ranking, times: Times) -> dict[int, float | None]:
@@ -350,21 +350,21 @@ def _by_row(ranking: Ranking, times: Times) -> dict[int, float | None]:
     return out
 
 
-def _ranked(ranking: Ranking, profile: Profile, parts: Sequence[Part]) -> Ranking:
-    told: dict[int, Update] = {}
+def _ranked(ranking: Ranking, profile: Profile, priors: Sequence[Prior]) -> Ranking:
+    updates: dict[int, Update] = {}
     failed: set[int] = set()
-    for part in parts:
-        profile, said, lost = part.updates(profile)
-        told |= said
+    for prior in priors:
+        profile, own, lost = prior.updates(profile)
+        updates |= own
         failed |= lost
     table, left = ranking.table, [row for row in ranking.rows if row not in failed]
     reasons = {int(place): FAILED for row in failed for place in (table.index[row], *table.also.get(row, ()))}
     if not left:
         raise NoCandidates(f"{ranking.subject} on {ranking.arch.name}", {FAILED: len(reasons)})
-    seconds = [told[row].seconds if row in told else float(table.seconds[row]) for row in left]
+    seconds = [updates[row].seconds if row in updates else float(table.seconds[row]) for row in left]
     order = [left[i] for i in np.argsort(seconds, kind="stable")]
     return replace(
-        ranking, order=order, places=None, learnt=Learnt(profile, told, parts), _hints={},
+        ranking, order=order, places=None, learnt=Learnt(profile, updates, priors), _hints={},
         reasons={**ranking.reasons, **reasons},
         removed=dict(Counter(ranking.rejected) + Counter({FAILED: len(reasons)})),
     )  # fmt: skip
@@ -391,6 +391,6 @@ def to_measure(ranking: Ranking, tried: Collection[int], best_s: float, count: i
 
 def _deviations(ranking: Ranking, seconds: float) -> tuple[FloatArray, FloatArray]:
     """For each hint, by how many standard deviations its ln(time) is below that of `seconds`, and these deviations."""
-    told = ranking.learnt.updates if ranking.learnt else {}
-    widths = np.array([told[row].half_band / WITHIN if row in told else KERNEL_OFFSET for row in ranking.rows])
+    updates = ranking.learnt.updates if ranking.learnt else {}
+    widths = np.array([updates[row].half_band / WITHIN if row in updates else KERNEL_OFFSET for row in ranking.rows])
     return (math.log(seconds) - np.log(ranking.seconds)) / widths, widths
