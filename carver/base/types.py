@@ -4,7 +4,6 @@ of a class that are functions of a higher layer."""
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, Signature
 from operator import attrgetter
@@ -28,12 +27,8 @@ class FrozenDict(dict[str, Value]):
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(frozenset(self.items()))
-
     def __hash__(self) -> int:  # type: ignore[override]
-        return self._hash
+        return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)

@@ -74,7 +74,7 @@ class Fixed(Record, eq=False):
         columns = Columns(self, rows, scope)
         return Space(problem, self.arch, self.kernel, scope, columns, self.index.take(rows), removed)
 
-    @cached_property
+    @property
     def ascending(self) -> bool:
         """Whether rows stand in the order of their tunables' values. A computed tunable is the same where those are
         that were declared before, if it reads no others."""

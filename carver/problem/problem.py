@@ -179,7 +179,7 @@ class Problem(Record):
             (*options,), (*options.values(),), (*self.align_bytes.values(),),
         )  # fmt: skip
 
-    @cached_property
+    @property
     def names(self) -> Mapping[str, str]:
         """The user's names of the tensors and axes in `computes`; empty if they are the same."""
         return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
