@@ -695,6 +695,14 @@ def test_bins_that_untold_numbers_choose_are_near_their_cell() -> None:
         assert elements(arithmetic(op, a, b, (64,) * len(a.coef), "%7"), 0, (64,)) is None
 
 
+def test_real_numbers_that_a_bound_clips_are_drawn_below_it() -> None:
+    """As where between its knots a spline is asked: a value chooses among those of its own feature, not of all."""
+    clipped = arithmetic("minnumf", unknown(1, frozenset("x")), Value(np.array([0.75]), (0.0,)), (4096,), "%7")
+    knot = elements(arithmetic("mulf", clipped, Value(np.array([16.0]), (0.0,)), (4096,)), 2, (4096,))
+    assert np.bincount(knot.astype(int)).tolist() == pytest.approx([4096 / 12] * 12, rel=0.2)
+    assert elements(arithmetic("minnumf", unknown(1), clipped, (64,), "%7"), 0, (64,)) is None
+
+
 def test_of_small_tiles_of_atomics_more_are_looked_at() -> None:
     """Each wave needs some that say where it crowds; of loads 32 say how their sectors lie."""
     at = looked_up(np.arange(1 << 15)[::-1] ** 2 % 1009, Value(np.arange(1024) * 32.0, (1.0,)), (32,))

@@ -42,7 +42,7 @@ FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
     "log2": np.log2, "sin": np.sin, "cos": np.cos, "absf": np.abs, "absi": np.abs, "negf": np.negative,
 }  # fmt: skip
 """Of one number, by which places may be computed."""
-BOUNDED: Mapping[str, int] = {"minsi": 1, "minui": 1, "andi": 1, "remsi": 0, "remui": 0}
+BOUNDED: Mapping[str, int] = {"minsi": 1, "minui": 1, "andi": 1, "remsi": 0, "remui": 0, "minnumf": 0}
 FEW_BINS = 1024
 """By the operation, how many whole numbers from 0 on there are below its other operand, with it or without."""
 TRUTH = "truth"
@@ -62,19 +62,21 @@ def _near(op: str, a: Value, b: Value) -> Value | None:
 
 
 def _bins(op: str, a: Value, b: Value, extents: Sequence[int], name: str) -> Value | None:
-    """One of FEW_BINS whole numbers at most, of those that are loaded but not told, as if drawn: the bins that a cell
-    has of its own are near it. `name`: of the result; others are drawn apart. Source: an H200's times of histograms of
-    gradients (`orientations` in `fifteenth.jsonl.gz`), which were predicted 1.4 to 2.3 times as long anywhere."""
+    """One of FEW_BINS whole numbers at most, or of the real ones below another, of those that are loaded but not told,
+    as if drawn: the bins that a cell has of its own are near it. `name`: of the result; others are drawn apart. Source:
+    an H200's times of histograms of gradients (`orientations` in `fifteenth.jsonl.gz`), which were predicted 1.4 to 2.3
+    times as long anywhere; of splines and their gradients (`eighteenth.jsonl.gz`)."""
     by, most = (b, a) if a.base is not None else (a, b)
     untold = by.base is None and by.exact is None and by.loads and not (op.startswith("rem") and most is a)
     if op not in BOUNDED or not extents or not untold or most.base is None or len(most.base) != 1 or not most.uniform:
         return None
-    bins = int(most.base[0]) + BOUNDED[op]
-    if not 1 < bins <= FEW_BINS or (op == "andi" and bins & (bins - 1)):
+    bins, real = float(most.base[0]) + BOUNDED[op], op.endswith("f")
+    if not (bins > 0 if real else 1 < bins <= FEW_BINS) or (op == "andi" and int(bins) & (int(bins) - 1)):
         return None
 
     def exact(lane: int) -> Any:
-        return np.random.default_rng([lane, *name.encode()]).integers(0, bins, extents)
+        drawn = bins * np.random.default_rng([lane, *name.encode()]).random(extents)
+        return drawn if real else np.floor(drawn).astype(np.int64)
 
     loads, rank = by.loads | DRAWN, len(extents)
     return Value(np.zeros(1, int), (np.nan,) * rank, loads=loads, beside=np.zeros(1), exact=exact, root=object())
