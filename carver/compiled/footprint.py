@@ -261,7 +261,8 @@ class Footprint:
             start, stride, count, times, program, round_, loop, lost, beside = (
                 column[here] for column in (start, stride, count, times, program, round_, loop, lost, beside)
             )
-        walks = np.stack((start, np.nan_to_num(stride), count, round_, loop))
+        which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])[here if together is None else ...]
+        walks = np.stack((start, np.nan_to_num(stride), count, round_, loop, which))  # one program's share in `fetched`
         same = told(accesses, self.trace, walks, program, beside) if lost.all() and len(lost) else None
         return _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
