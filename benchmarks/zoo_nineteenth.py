@@ -4,7 +4,6 @@ four of windows, two problems each. All were predicted before they were timed.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from zoo_edges import LINE, line
 from zoo_eleventh import over
 from zoo_forms import drawn
 from zoo_seventeenth import ROWS
-from zoo_subject import Arrays, Problem, shapes, subject
+from zoo_subject import Problem, shapes, subject
 from zoo_thirteenth import WIDE
 
 
@@ -61,168 +60,64 @@ def edges(p: Problem) -> dict[str, Any]:
     return {"from_ptr": picked(1259, "nodes", "n")(p), "to_ptr": picked(1277, "nodes", "n", skew=p["skew"])(p)}
 
 
-# -- what is right
-
-
-def cross_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row = torch.remainder(t["a_ptr"] * 31_337 + t["b_ptr"] * 7919, p["rows"])
-    return t["row_ptr"][row.long()]
-
-
-def occupied_want(p: Problem, t: Arrays) -> Any:
-    a, b, c = (t["place_ptr"] * p["side"]).long()
-    cell = (a * p["side"] + b) * p["side"] + c
-    return t["bit_ptr"].long()[cell // 32] >> cell % 32 & 1
-
-
-def lengths_want(p: Problem, t: Arrays) -> Any:
-    return (t["x_ptr"][t["id_ptr"].long()] - t["x_ptr"][:, None]).norm(dim=2)
-
-
-def table_want(p: Problem, t: Arrays) -> Any:
-    u, v = t["u_ptr"] * (p["side"] - 1), t["v_ptr"] * (p["side"] - 1)
-    i, j, s = u.long(), v.long(), t["table_ptr"]
-    u, v = u - i, v - j
-    return (s[i, j] * (1 - v) + s[i, j + 1] * v) * (1 - u) + (s[i + 1, j] * (1 - v) + s[i + 1, j + 1] * v) * u
-
-
-def scores_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["page"], device=t["q_ptr"].device)
-    rows = (t["table_ptr"].long()[:, :, None] * p["page"] + at).flatten(1)
-    k = t["k_ptr"][rows].float()
-    return (k * t["q_ptr"].float()[:, None]).sum(2) * t["scale_ptr"][rows]
-
-
-def turned_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    first = t["first_ptr"].tolist()
-    return torch.cat([t["x_ptr"][a:b].flip(0) for a, b in pairwise(first)])
-
-
-def best_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["cols"], device=t["x_ptr"].device)
-    best = ((t["x_ptr"].long() << 32) | at).max(1)[0].clamp(min=0)
-    return best >> 32, best & 0xFFFFFFFF
-
-
-def bits_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    there = torch.zeros(p["most"], dtype=torch.int64, device=t["id_ptr"].device)
-    there[t["id_ptr"].long()] = 1
-    word = (there.view(-1, 32) << torch.arange(32, device=there.device)).sum(1)
-    return word.to(torch.int32)
-
-
-def attended_want(p: Problem, t: Arrays) -> Any:
-    v = t["v_ptr"].float().view(p["nodes"], p["heads"], -1)[t["from_ptr"].long()] * t["share_ptr"][:, :, None]
-    return v.new_zeros(p["nodes"], p["heads"] * p["width"]).index_add_(0, t["to_ptr"].long(), v.flatten(1))
-
-
-def capped_want(p: Problem, t: Arrays) -> Any:
-    y = t["x_ptr"].new_zeros(p["groups"])
-    return y.index_add_(0, t["group_ptr"].long(), t["x_ptr"] & 7).clamp(max=p["most"])
-
-
-def sharp_want(p: Problem, t: Arrays) -> Any:
-    import torch.nn.functional as f
-
-    x = t["x_ptr"].float()
-    mean = f.avg_pool2d(f.pad(x[:, None], (2,) * 4, mode="replicate"), 5, 1)[:, 0]
-    return (2 * x - (mean * 25 + 0.01).div(25).floor()).clamp(0, 255)
-
-
-def moments_want(p: Problem, t: Arrays) -> Any:
-    import torch.nn.functional as f
-
-    return f.avg_pool2d(t["x_ptr"].float()[:, None] ** 2, p["side"])[:, 0]
-
-
-def masked_want(p: Problem, t: Arrays) -> Any:
-    x, wall, y = t["x_ptr"], t["solid_ptr"] != 0, t["x_ptr"].new_zeros(t["x_ptr"].shape)
-    mid, flow = x[1:-1, 1:-1, 1:-1], 0
-    for axis in range(3):
-        for way in (0, 2):
-            cut = tuple(slice(way, x.shape[d] - 2 + way) if d == axis else slice(1, -1) for d in range(3))
-            flow = flow + (x[cut] - mid) * ~wall[cut]
-    y[1:-1, 1:-1, 1:-1] = mid + 0.1 * flow
-    return y
-
-
-def signal_want(p: Problem, t: Arrays) -> Any:
-    import torch.nn.functional as f
-
-    x, w = t["x_ptr"].float().view(-1, p["channels"], p["length"]), t["w_ptr"].float()[:, None]
-    y = f.conv_transpose1d(x, w, stride=p["step"], groups=p["channels"])
-    return y[:, :, : p["step"] * p["length"]].reshape(-1, p["step"] * p["length"])
-
-
 SUBJECTS = [
     subject("gathers", zoo.cross_features, shapes("n most rows width dtype", (1 << 18, 5000, 1_000_003, 32, "float16"),
         (1 << 17, 300, 20_011, 64, "float32")), ROWS,
-        "a b: int32[n]; row: dtype[rows, width]; y: dtype[n, width]; n rows", "cdiv(n, BLOCK_T)", want=cross_want,
+        "a b: int32[n]; row: dtype[rows, width]; y: dtype[n, width]; n rows", "cdiv(n, BLOCK_T)",
         constants="width", tolerance=0.0, keep="elements(c, BLOCK_T * width, 16)", values=both),
     subject("gathers", zoo.palette, shapes("n kinds runs", (8_000_000, 150, 8_000_000), (3_000_000, 19, 20_000)), LINES,
         "x: uint8[n]; colour: uint8[256, 3]; y: uint8[n, 3]; n", line,
-        want=lambda p, t: t["colour_ptr"][t["x_ptr"].long()], most=8, tolerance=0.0, values=labels),
+        most=8, tolerance=0.0, values=labels),
     subject("gathers", zoo.occupied, shapes("n side each size", (1 << 21, 128, 1, 0.1), (1 << 20, 512, 256, 0.02)),
-        LINES, "place: float32[3, n]; bit: int32[side ** 3 // 32]; y: uint8[n]; n", line, want=occupied_want,
+        LINES, "place: float32[3, n]; bit: int32[side ** 3 // 32]; y: uint8[n]; n", line,
         constants="side", most=8, tolerance=0.0, values=spots),
     subject("gathers", zoo.edge_lengths, shapes("n each reach", (200_000, 16, 500), (50_000, 32, 25_000)),
         "BLOCK=2..64 num_warps=1..8", "x: float32[n, 3]; id: int32[n, each]; y: float32[n, each]; n", line,
-        want=lengths_want, constants="each", keep="elements(c, BLOCK * each, 16)", values=beside),
+        constants="each", keep="elements(c, BLOCK * each, 16)", values=beside),
     subject("gathers", zoo.state_table, shapes("n side skew", (1 << 22, 128, 1.0), (1_500_000, 1000, 2.0)), LINES,
-        "u v: float32[n]; table: float32[side, side]; y: float32[n]; n", line, want=table_want, constants="side",
+        "u v: float32[n]; table: float32[side, side]; y: float32[n]; n", line, constants="side",
         most=8, values=states),
     subject("gathers", zoo.page_scores, shapes("seqs pages page width", (64, 128, 16, 128), (16, 300, 32, 64)),
         "EACH=1..16 num_warps=1..4", "q: float16[seqs, width]; k: int8[seqs * pages * page, width]; "
         "scale: float32[seqs * pages * page]; table: int32[seqs, pages]; y: float32[seqs, pages * page]; pages",
-        "cdiv(pages, EACH), seqs", want=scores_want, constants="page width", keep="elements(c, page * width, 64)",
+        "cdiv(pages, EACH), seqs", constants="page width", keep="elements(c, page * width, 64)",
         values=pages_of),
     subject("gathers", zoo.turn_sequences, shapes("seqs n width dtype", (2000, 200_000, 128, "float16"),
         (300, 60_000, 500, "float32")), TOKENS,
         "x: dtype[n, width]; first: int32[seqs + 1]; y: dtype[n, width]; width", "seqs, cdiv(width, BLOCK_C)",
-        want=turned_want, tolerance=0.0, most=16, values=firsts),
+        tolerance=0.0, most=16, values=firsts),
     subject("gathers", zoo.decode_column, shapes("n entries width", (2_000_000, 4000, 4), (1_000_000, 30_000, 8)),
         "BLOCK=16..512 num_warps=1..8", "code: int16[n]; entry: int32[entries, width]; y: int32[n, width]; n", line,
-        want=lambda p, t: t["entry_ptr"][t["code_ptr"].long()], constants="width", tolerance=0.0,
+        constants="width", tolerance=0.0,
         keep="elements(c, BLOCK * width, 16)",
         values=lambda p: {"code_ptr": picked(1279, "entries", "n", skew=1.5, dtype=np.int16)(p)}),
     subject("atomics", zoo.best_of_splits, shapes("rows cols", (2048, 32_000), (64, 1_000_000)), LINE,
-        "x: int32[rows, cols]; y: int64[rows]; cols", "cdiv(cols, BLOCK), rows", want=best_want, tolerance=0.0, most=32,
+        "x: int32[rows, cols]; y: int64[rows]; cols", "cdiv(cols, BLOCK), rows", tolerance=0.0, most=32,
         got=lambda p, c, t: (t["y_ptr"] >> 32, t["y_ptr"] & 0xFFFFFFFF)),
     subject("atomics", zoo.seen_bits, shapes("n most skew", (1 << 22, 1 << 24, 1.0), (1_000_000, 1 << 17, 2.0)), LINES,
-        "id: int32[n]; y: int32[most // 32]; n", line, want=bits_want, most=8, tolerance=0.0,
+        "id: int32[n]; y: int32[most // 32]; n", line, most=8, tolerance=0.0,
         values=lambda p: {"id_ptr": picked(1283, "most", "n", skew=p["skew"])(p)}),
     subject("atomics", zoo.attend_edges, shapes("n nodes heads width skew", (300_000, 30_000, 4, 32, 1.0),
         (100_000, 80_000, 8, 8, 2.0)), "BLOCK=1..64 num_warps=1..8",
         "from to: int32[n]; share: float32[n, heads]; v: float16[nodes, heads * width]; "
-        "y: float32[nodes, heads * width]; n", line, want=attended_want, constants="heads width",
+        "y: float32[nodes, heads * width]; n", line, constants="heads width",
         keep="elements(c, BLOCK * heads * width, 16)", values=edges),
     subject("atomics", zoo.capped_sums, shapes("n groups most", (1 << 20, 1 << 19, 20), (300_000, 20_000, 1000)), LINES,
-        "x group: int32[n]; y: int32[groups]; n most", line, want=capped_want, most=8, tolerance=0.0,
+        "x group: int32[n]; y: int32[groups]; n most", line, most=8, tolerance=0.0,
         values=lambda p: {"group_ptr": picked(1289, "groups", "n")(p), "y_ptr": 0}),
     subject("windows", zoo.sharpen, shapes("planes high wide", (3, 2160, 3840), (40, 600, 700)), WIDE,
-        "x y: uint8[planes, high, wide]; high wide", lambda p, c: (*over()(p, c), p["planes"]), want=sharp_want,
-        most=16),
+        "x y: uint8[planes, high, wide]; high wide", lambda p, c: (*over()(p, c), p["planes"]), most=16),
     subject("windows", zoo.block_moments, shapes("planes high wide side dtype", (512, 224, 224, 8, "float16"),
         (64, 512, 768, 4, "float32")), "BLOCK=32..512 num_warps=1..8",
         "x: dtype[planes, high, wide]; y: float32[planes, high // side, wide // side]; high wide",
-        "cdiv(high * wide // side ** 2, BLOCK), planes", want=moments_want, constants="side", most=8),
+        "cdiv(high * wide // side ** 2, BLOCK), planes", constants="side", most=8),
     subject("windows", zoo.diffuse_masked, shapes("deep high wide", (130, 514, 514), (66, 200, 402)), WIDE,
         "x: float32[deep, high, wide]; solid: uint8[deep, high, wide]; y: float32[deep, high, wide]; deep high wide",
-        "cdiv(wide - 2, BLOCK_C), cdiv(high - 2, BLOCK_R), deep - 2", want=masked_want, most=8,
+        "cdiv(wide - 2, BLOCK_C), cdiv(high - 2, BLOCK_R), deep - 2", most=8,
         values=lambda p: {"solid_ptr": (drawn(1291).random((p["deep"], p["high"], p["wide"])) < 0.1).astype(np.uint8)}),
     subject("windows", zoo.enlarge_signal, shapes("batch channels length step taps dtype",
         (8, 256, 8192, 4, 16, "float16"), (4, 100, 20_000, 2, 12, "float32")), LINE,
         "x: dtype[batch * channels, length]; w: dtype[channels, taps]; y: dtype[batch * channels, step * length]; "
-        "length channels", "cdiv(step * length, BLOCK), batch * channels", want=signal_want, constants="step taps",
+        "length channels", "cdiv(step * length, BLOCK), batch * channels", constants="step taps",
         most=16),
 ]  # fmt: skip
