@@ -25,7 +25,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import norm
 from carver.cost.models.compiled import BLOCK_START_CLK, PRIORS, _missed, _pages, _rewritten, fits, price_compiled
-from carver.cost.models.l1 import answered, asleep, not_in_l1
+from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
 from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
@@ -579,6 +579,22 @@ def test_words_anywhere_are_not_merged_though_sms_have_many_in_common() -> None:
         alone = replace(given, near_bytes=given.fetched_bytes("load") * given.programs)
         found = [price_compiled([one], H100)[0].l2_bytes[0] for one in (given, alone)]
         assert bool(found[0] < found[1]) is merges
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_small_table_stays_in_l1_beside_what_passes(told: bool) -> None:
+    """Of 1 KiB at random places, known or not, all is found, whatever passes; of twice what L1 has, whose lines hold a
+    sector or two of four, a tenth to a third of what is looked at again. Sources: `cuda_tables` of
+    `languages_eighth.jsonl.gz`, `lookups.jsonl` (tests/data/h200)."""
+    found = []
+    for table_bytes in (1024.0, 2.0 * H100.l1_bytes):
+        given = loading(facts(resident=8.0, sm_bytes=4096.0 * 2**16, sm_live_bytes=MIB), 2.0**20)
+        how = {"placed": True} if told else {"anywhere": True}
+        table = replace(given.accesses[0], size_bytes=table_bytes, argument="t", run_bytes=4.0, **how)
+        share, seen = tables(replace(given, accesses=(table,)), float(H100.l1_bytes))
+        assert share == 1.0
+        found.append(seen)
+    assert found[0] > 0.99 and 0.1 < found[1] < 0.33
 
 
 @pytest.mark.parametrize(("live_kib", "found"), [(200, 1.0), (448, 0.2), (2048, 0.0)])

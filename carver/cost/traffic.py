@@ -218,18 +218,21 @@ def different(asked_bytes: float, size_bytes: float) -> float:
 
 
 def beyond(
-    anywhere: Sequence[tuple[float, float, float]], copies: Sequence[float], passing_bytes: float, usable_bytes: float
+    anywhere: Sequence[tuple[float, float, float]], copies: Sequence[float], passing_bytes: float, usable_bytes: float,
+    room_for: float = 1.0,
 ) -> list[float]:
     """Of bytes at random places of each tensor, those that are not in a cache. Of each: bytes that are asked for, bytes
     of the tensor, and those among which programs look meanwhile; and how much room each byte takes. `passing_bytes` go
-    through the cache once. The cache gives up what was used longest ago, so that it holds what a part T of the run
-    touches: a look finds what was seen less than T ago. Source: Che, Tung and Wang, Hierarchical web caching systems,
-    2002. Reads of 41 MB at random beside 61 MB that pass take an H100 1.4 times as long as if each were fetched once
+    through the cache once. Each byte that is fetched takes the room of `room_for`, as a sector that of its line. The
+    cache gives up what was used longest ago, so that it holds what a part T of the run touches: a look finds what was
+    seen less than T ago. Source: Che, Tung and Wang, Hierarchical web caching systems, 2002. Reads
+    of 41 MB at random beside 61 MB that pass take an H100 1.4 times as long as if each were fetched once
     (`take_along_rows` in `places.jsonl.gz`, tests/data/h100), those of two tables of 17 and 67 MB 1.6 times
     (`two_levels` in `forms.jsonl.gz`)."""
 
     def room(part: float) -> float:
-        each = (n * different(part * asked, live) for n, (asked, _, live) in zip(copies, anywhere, strict=True))
+        fetched = room_for * part
+        each = (n * different(fetched * asked, live) for n, (asked, _, live) in zip(copies, anywhere, strict=True))
         return PASSING * part * passing_bytes + sum(each)
 
     low, high = 0.0, 1.0

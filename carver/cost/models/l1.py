@@ -11,6 +11,7 @@ from ...arch.descriptor import Arch
 from ...compiled.atomics import WORD_BYTES
 from ...compiled.facts import AccessFacts, Facts
 from ...compiled.machine import Span
+from ..traffic import beyond, different
 
 LOOKED_UP, HIT = 0.5, 0.3
 """Clocks in which L1 looks up a line that it lacks, or has, for lanes whose places are not affine. Sources: eight loads
@@ -20,7 +21,7 @@ hit, and 0.28 clocks for lanes 33 words apart."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
-LINE_BYTES = 128
+LINE_BYTES, SECTOR_BYTES = 128, 32
 """Line of L1, and what of it is fetched. A pass of the load/store port moves bytes of one line, so rows of 64 bytes
 take twice as many passes as rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed
 by Inductor and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with
@@ -93,7 +94,29 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
     if f.sm_reuse:  # what programs have in common
         read = float(np.interp(size, *np.transpose(f.sm_reuse)))
         again += min(1.0, size / max(f.sm_reuse[0][0], 1.0)) * max(own - read, 0.0) / max(own, asked)
-    return 1.0 - plain * (stays * (1.0 - once) + once * again)
+    found = stays * (1.0 - once) + once * again
+    loose, seen = tables(f, size)
+    return 1.0 - plain * (found + loose * max(seen - found, 0.0))
+
+
+def tables(f: Facts, size_bytes: float) -> tuple[float, float]:
+    """Share of loaded bytes that lie anywhere in tensors, or where known numbers say, and of these the share that L1
+    has: small tensors are looked at again long before what passes has taken their room, as where programs go on for
+    long. A table of 1 KiB beside 480 KiB that an SM's blocks stream answers nearly all (`cuda_tables` in
+    `languages_eighth.jsonl.gz`, tests/data/h200); tables of 4 to 208 KiB that four programs look up 124 times each take
+    0.55 to 0.7 clocks a lane, one of 1 MiB 1.6 (`lookups.jsonl` there)."""
+    wanted: dict[str, float] = {}
+    for a in f.accesses:
+        if (a.kind, a.path) == ("load", "pointer") and (a.anywhere or a.placed) and a.size_bytes:
+            wanted[a.argument] = wanted.get(a.argument, 0.0) + a.program_bytes * a.fetched
+    sizes = {a.argument: a.size_bytes for a in f.accesses}
+    each = [(f.resident * asked, sizes[name], sizes[name]) for name, asked in wanted.items() if asked]
+    total = sum(asked for asked, *_ in each)
+    if not total:
+        return 0.0, 0.0
+    passing = max(f.sm_live_bytes - sum(different(asked, held) for asked, held, _ in each), 0.0)
+    missed = sum(beyond(each, [1.0] * len(each), passing, size_bytes, LINE_BYTES / SECTOR_BYTES))
+    return min(sum(wanted.values()) / max(f.fetched_bytes("load"), 1.0), 1.0), 1.0 - min(missed / total, 1.0)
 
 
 def swept(live_bytes: float, size_bytes: float, new: float) -> float:
