@@ -32,7 +32,7 @@ from .leaps import Event
 from .maps import placed, sized
 from .overlaps import overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
-from .roles import Reader, Role
+from .roles import Reader, Role, waited, waits_met
 from .run import Drawn, Run
 from .sass import decoded
 from .tiles import (
@@ -401,6 +401,7 @@ class Execution:
         shares: defaultdict[int, list[float]] = defaultdict(list)
         for index, part in apart.items():
             shares[owner.get(index, -1)].append(part)
+        asking[-1] = waits_met(once[-1][1], shares[-1])
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
         shift, joined = overlaps(alike), stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
@@ -538,18 +539,6 @@ def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> flo
     apart = reach > np.diff(first, append=len(lane)) * width_bytes
     least = max(warps * max(width_bytes, 4), 1)  # 64 lanes at 64 bytes or 16 lanes a clock
     return max(float(np.where(apart, 1.0, 0.25).sum()), least) / least
-
-
-def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:
-    """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, the share that
-    each load has to fetch, and that of the passes in which any does. Loads that are issued together with one that
-    fetches wait for that as well, so that each pass which fetches has a wait."""
-    all_waits = exposed = 0.0
-    for passes, waits, shares, asking in loops:
-        if shares:
-            all_waits += passes * waits
-            exposed += passes * max(waits * float(np.mean(shares)), min(waits, sum(shares), asking))
-    return exposed / all_waits if all_waits else 1.0
 
 
 def leading(roles: Sequence[Role]) -> tuple[Role, tuple[int, ...]]:

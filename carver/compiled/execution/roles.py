@@ -186,6 +186,27 @@ class Reader:
 PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
 
 
+def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:
+    """Share of the waits in loops that are for what L1 does not hold. `loops`: passes, waits of a pass, the share that
+    each load has to fetch, and that of the passes in which any does. Loads that are issued together with one that
+    fetches wait for that as well, so that each pass which fetches has a wait."""
+    all_waits = exposed = 0.0
+    for passes, waits, shares, asking in loops:
+        if shares:
+            all_waits += passes * waits
+            exposed += passes * max(waits * float(np.mean(shares)), min(waits, sum(shares), asking))
+    return exposed / all_waits if all_waits else 1.0
+
+
+def waits_met(waits: float, shares: Sequence[float]) -> float:
+    """Of the waits of code outside of loops, how many are for loads that fetch, by the share that each has to, in the
+    order of the code: each is for as many of them. Source: triangles of 32 rows, whose words are loaded one by one
+    (`cuda_solved` in `languages_tenth.jsonl.gz`, tests/data/h200): each row waits, though seven words in eight hit L1.
+    """
+    first = np.unique(np.arange(max(round(waits), 1)) * len(shares) // max(round(waits), 1))
+    return float(np.maximum.reduceat(shares, first).sum()) if len(shares) else 0.0
+
+
 def _walked(code: Code, run: Run) -> Iterator[int]:
     """Instructions that read a large table in constant memory at a uniform register."""
     for i, each in enumerate(code.instructions):
