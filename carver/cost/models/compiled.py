@@ -69,10 +69,11 @@ DISPATCH_CLK = 115.0
 """`block_dispatch_clk` of NVIDIA's GPUs that have no clusters. Source: additions and GELUs of 6.3 million bfloat16, one
 a thread, by blocks of one warp and of two: 81 ns for each further block of an SM of an A100 (karpathy/llm.c 299, 301),
 and by blocks of one warp at most 64 ns on an RTX 3070 (284)."""
-BLOCK_START_CLK = 300.0
-"""Time that a block occupies its slot on an SM besides running: from its launch to its first instruction, and from its
-last one until the slot is free. Source: 45 million float16 additions on an H200, 256 per block of 16 warps. Four such
-blocks on an SM take 1480 clocks, of which DRAM latency and their instructions take 1180."""
+SLOT_CLK = 100.0
+"""Time that a block occupies its slot on an SM besides running, for each doubling of its warps, and once more: from its
+launch to its first instruction, and from the last one of its slowest warp until the slot is free. Source: copies of
+2^26 floats, one a thread, by blocks of 8, 16 and 32 warps on an H200, of which 2,048 threads fill an SM: 0.208, 0.225
+and 0.251 ms; with turns through shared memory 0.216, 0.236 and 0.265 (`blocks.jsonl` in tests/data/h200)."""
 TURNED = 0.145
 """Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
 Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`). What LPDDR reaches has it already: a
@@ -346,7 +347,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     last = late * grid * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
     alone, waits = np.array(lone).T * uneven / steps
     waits *= [not s.tensor_clk and any(span.barriers for _, span in s.loops) for s in shapes]
-    apart = alone + BLOCK_START_CLK / steps + last
+    apart = alone + SLOT_CLK * (1.0 + np.log2(np.maximum(work.warps, 1.0))) / steps + last
     beside = 1.0 - np.minimum(each("held_clk") / apart, MOST_HELD)
     return replace(
         work, apart_clk=apart, barrier_wait_clk=waits, alone_overlap=k["pipeline_overlap"] / beside,
