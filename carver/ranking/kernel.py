@@ -208,9 +208,11 @@ def rank_kernel(
         check_values(values, handed[0])
     bound: dict[int, Candidate] = {}
     reasons: dict[int, str] = {}
+    alike: dict[Any, int] = {}
     for i, each in zip(places, handed, strict=True):
+        before = i if callable(args) else alike.setdefault((repr(plain[i]), id(getattr(every[i], "pre_hook", None))), i)
         try:
-            bound[i] = candidate(kernel, every[i], each, grid, device, constants)
+            bound[i] = bound[before] if before in bound else candidate(kernel, every[i], each, grid, device, constants)
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     progress = is_watched() and pool is None if progress is None else progress
