@@ -79,7 +79,7 @@ def test_a_struct_is_a_tuple_of_its_fields() -> None:
 
 @pytest.mark.slow
 def test_a_slot_waits_for_the_slowest_warp_of_its_block() -> None:
-    """On an H200 a copy of 2^26 floats by blocks of 256, 512 and 1,024 threads takes 0.208, 0.225 and 0.251 ms."""
+    """On an H200 a copy of 2^26 floats by blocks of 256, 512 and 1,024 threads takes 0.204, 0.221 and 0.244 ms."""
     copy = """__global__ void f(const float *x, float *y) {
       int i = blockIdx.x * SIZE + threadIdx.x;
       y[i] = 2 * x[i];
@@ -89,7 +89,7 @@ def test_a_slot_waits_for_the_slowest_warp_of_its_block() -> None:
     block = lambda c: c["SIZE"]  # noqa: E731
     found = carver.rank_kernel(carver.Kernel(copy, "f"), sizes, args=[x, x], arch="h200", grid=grid, block=block)
     assert [hint.config["SIZE"] for hint in found] == [256, 512, 1024]
-    assert found[2].predicted_ms == pytest.approx(1.207 * found[0].predicted_ms, rel=0.1)
+    assert found[2].predicted_ms == pytest.approx(1.196 * found[0].predicted_ms, rel=0.1)
 
 
 @pytest.mark.slow

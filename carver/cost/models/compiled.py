@@ -72,8 +72,8 @@ and by blocks of one warp at most 64 ns on an RTX 3070 (284)."""
 SLOT_CLK = 100.0
 """Time that a block occupies its slot on an SM besides running, for each doubling of its warps, and once more: from its
 launch to its first instruction, and from the last one of its slowest warp until the slot is free. Source: copies of
-2^26 floats, one a thread, by blocks of 8, 16 and 32 warps on an H200, of which 2,048 threads fill an SM: 0.208, 0.225
-and 0.251 ms; with turns through shared memory 0.216, 0.236 and 0.265 (`blocks.jsonl` in tests/data/h200)."""
+2^26 floats, one a thread, by blocks of 8, 16 and 32 warps on an H200, of which 2,048 threads fill an SM: 0.204, 0.221
+and 0.244 ms; with turns through shared memory 0.212, 0.231 and 0.259 (`blocks.jsonl` in tests/data/h200)."""
 TURNED = 0.145
 """Share of bandwidth lost in a copy, when the DRAM bus turns around between reads and writes, over the bytes moved.
 Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`). What LPDDR reaches has it already: a
