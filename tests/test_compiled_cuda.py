@@ -93,6 +93,19 @@ def test_a_slot_waits_for_the_slowest_warp_of_its_block() -> None:
 
 
 @pytest.mark.slow
+def test_a_loop_that_waits_for_each_load_hides_less_of_what_dram_takes() -> None:
+    """On an H200 a copy of 2^26 floats by one wave of threads, each with one load under way, takes 0.177 ms, where
+    blocks with four times the bytes under way take 0.129."""
+    copy = """__global__ void f(const float *x, float *y, int n) {
+      for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) y[i] = 2 * x[i];
+    }"""
+    n = 1 << 26
+    x = carver.Tensor("float32", (n,))
+    [hint] = carver.rank_kernel(carver.Kernel(copy, "f"), [{}], args=[x, x, n], arch="h200", grid=132 * 8, block=256)
+    assert hint.predicted_ms == pytest.approx(0.177, rel=0.1)
+
+
+@pytest.mark.slow
 def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
     [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=2048, defines={"ALPHA": "2.0f"}), arch="a100")
     assert facts.resident == 0
