@@ -54,6 +54,10 @@ class Space(Record):
     def get(self, name: str, default: Any) -> Any:
         return self.columns[name] if name in self.columns else self.scope.get(name, default)
 
+    def at(self, row: int, name: str, default: int) -> int:
+        """The value of a column in one row; the default if there is no such column."""
+        return int(self.columns[name][row] if name in self.columns else self.scope.get(name, default))
+
     def config(self, row: int) -> dict[str, int]:
         """The tunables of one row, under the backend's keys; a vendor's options only where they are set."""
         kernel = self.kernel
