@@ -14,7 +14,8 @@ from everyday import disassembles
 import carver
 from carver.base.errors import ConfigError, NoCandidates
 from carver.cli.main import main
-from carver.integrations.source import ordered
+from carver.integrations.kernels import evaluated
+from carver.integrations.source import binary, ordered
 
 pytestmark = [
     pytest.mark.nvcc,
@@ -75,6 +76,18 @@ def test_a_struct_is_a_tuple_of_its_fields() -> None:
     assert hint.details["compulsory_bytes"] == 8 * n
     with pytest.raises(NoCandidates, match=r"of \[48\] bytes; 5 arguments were given, of which a struct"):
         ask(args=fields)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "written"), [(2**40, 64), (-1, 0), (np.int64(32), 32)])
+def test_a_whole_number_has_the_bits_that_it_needs(n: int, written: int) -> None:
+    """A Python int for a parameter of 64 bits; negative ones stay negative."""
+    source = "__global__ void f(float *x, long long n) { x[threadIdx.x < n ? threadIdx.x : 64] = 1; }"
+    [facts] = evaluated([binary(carver.Kernel(source, "f"), {}, args=[carver.Tensor("float32", (128,)), n], grid=1,
+                                block=64, arch=carver.load_arch("h100"))], carver.load_arch("h100"))  # fmt: skip
+    assert facts.written_bytes == pytest.approx(4 * max(written, 1), abs=32 * (written < 64))
+    with pytest.raises(ConfigError, match="at most 64 bits"):
+        carver.Struct.of(2**64)
 
 
 @pytest.mark.slow

@@ -266,8 +266,8 @@ class Struct:
     def of(cls, *fields: Any) -> Struct:
         """A struct of these fields as C lays them out, each at a multiple of its size, or of its largest member's.
 
-        A field is a tensor, by its address; a number, of which a Python int is an `int` and a float a `float`; None as
-        a null pointer; or a tuple, as a struct in it or as an array.
+        A field is a tensor, by its address; a number, as `passed` has it; None as a null pointer; or a tuple, as a
+        struct in it or as an array. A Python int that fits 32 bits is an `int`: a `long long` is np.int64.
         """
         data, tensors, _ = _laid_out(fields)
         return cls(data, tensors)
@@ -291,12 +291,18 @@ def _field(value: Any) -> tuple[bytes, dict[int, Tensor], int]:
 
 
 def passed(value: Any) -> Any:
-    """A Python number as C passes it: `int`, `float` or `bool`; a tuple as a struct. Anything else as it is."""
+    """A Python number as C passes it: a `bool`, a `float`, or a whole number of 32 bits if it fits them, else of 64; a
+    tuple as a struct. Anything else as it is."""
     if isinstance(value, tuple | list):
         return Struct.of(*value)
     if isinstance(value, bool | np.generic) or not isinstance(value, int | float):
         return np.int8(value) if isinstance(value, bool) else value
-    return np.float32(value) if isinstance(value, float) else np.int32(value)
+    if isinstance(value, float):
+        return np.float32(value)
+    for kind in (np.int32, np.int64, np.uint64):
+        if np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+            return kind(value)
+    raise ConfigError(f"a number that is passed has at most 64 bits, got {shown(value)}")
 
 
 @dataclass(frozen=True)

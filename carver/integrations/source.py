@@ -25,8 +25,8 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     """Compile a source with the configuration as further macros: by nvcc or NVRTC, for AMD by clang.
 
     `args`: tensors and numbers by name or in the order of the function's parameters; a Python int is passed as a C
-    `int`, a float as a `float`, a tuple as a struct (`Struct.of`). Without them the kernel's `params` and `scalars` say
-    what it takes. Grid and block are the kernel's own unless given. Raises CompileError.
+    `int` if it fits one, a float as a `float`, a tuple as a struct (`Struct.of`). Without them the kernel's `params`
+    and `scalars` say what it takes. Grid and block are the kernel's own unless given. Raises CompileError.
     """
     if kernel.is_triton or kernel.kind != "cuda":
         raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")

@@ -141,7 +141,8 @@ class Launch:
                 f"{name} has {len(raw)} bytes, the parameter in its place {size}: the arguments of a binary or a "
                 "source are given in the order of its parameters"
             )
-        raw = raw[:size].ljust(-(-size // 4) * 4, b"\0")
+        negative = isinstance(value, np.signedinteger) and value < 0
+        raw = raw[:size].ljust(-(-size // 4) * 4, b"\xff" if negative else b"\0")
         for i in range(0, len(raw), 4):
             self.words[(at + i) // 4] = int.from_bytes(raw[i : i + 4], "little")
 
