@@ -283,7 +283,7 @@ def three_axes(x_ptr, y_ptr, B, C, BLOCK: tl.constexpr):
 def assembly(x_ptr, y_ptr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     add: tl.constexpr = "add.f32 $0, $1, $1;"
-    tl.store(y_ptr + i, tl.inline_asm_elementwise(add, "=f,f", [tl.load(x_ptr + i)], tl.float32, True, 1))
+    tl.store(y_ptr + i, tl.inline_asm_elementwise(add, "=r,r", [tl.load(x_ptr + i)], tl.float32, True, 1))
 
 
 @triton.jit

@@ -22,7 +22,7 @@ from tests import any_kernels as kernels
 
 MI300X = carver.load_arch("mi300x")
 REFUSED = {
-    "assembly": "couldn't allocate output register",
+    "assembly": ": invalid instruction",
     "mxfp8": "Unsupported DotScaleOp",
     "mxfp4": "Unsupported DotScaleOp",
 }

@@ -43,6 +43,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from triton.runtime.jit import create_function_from_signature
 
+from tests import any_kernels
 from tests import compiled_kernels as kernels
 
 NARROW = type("dtype", (), {"__str__": lambda self: "torch.float16"})()
@@ -398,6 +399,13 @@ def test_a_refusal_is_the_compilers_sentence() -> None:
         carver.inspect(kernels.misnamed, args={"x_ptr": half(64)}, config={}, arch=H100)
     with pytest.raises(NoCandidates):
         carver.rank_kernel(kernels.wrong, [{"BLOCK": 32}], args={"x_ptr": half(64)}, grid=(1,), arch=H100)
+
+
+def test_a_linker_that_prints_its_reason_is_quoted() -> None:
+    """PTX for an AMD GPU: that the linker has no file is what Triton raises, and why is what was printed."""
+    args = {"x_ptr": carver.Tensor("float32", (4096,)), "y_ptr": carver.Tensor("float32", (4096,))}
+    with pytest.raises(NoCandidates, match=r"LLD failed to link .*: invalid instruction"):
+        carver.rank_kernel(any_kernels.assembly, [{"BLOCK": 256}], args=args, grid=(16,), arch="mi300x")
 
 
 def test_of_the_assembler_it_is_what_it_says_of_a_line() -> None:

@@ -144,6 +144,14 @@ extern "C" __global__ void around_0(const float* x, const signed char* at, float
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[at[i] + 128];
 }
+extern "C" __global__ void to_and_fro(float* x, float* y, int n, int passes) {
+    for (int pass = 0; pass < passes; pass++) {
+        for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256)
+            y[i] = 0.5f * x[i] + 1.0f;
+        __syncthreads();
+        float* read = x; x = y; y = read;
+    }
+}
 extern "C" __global__ void of_own_row(const float* x, const short* at, float* y) {
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[i * 32 + (at[i] & 31)];
@@ -841,6 +849,13 @@ def test_short_numbers_that_are_told_have_their_sign(cubin: tuple[str, bytes]) -
     [load] = [a for a in facts.accesses if (a.kind, a.argument) == ("load", "x")]
     assert (load.anywhere, load.run_bytes, facts.beyond) == (False, 1024.0, ())
     assert facts.read_bytes == 4 * 256 + 1024
+
+
+@pytest.mark.parametrize("length", [4096, 2048])
+def test_tensors_that_change_places_are_told_apart(cubin: tuple[str, bytes], length: int) -> None:
+    """Both are read and written by the same two instructions; of one that is too short its own bytes are told."""
+    facts = executed(cubin, "to_and_fro", 4, 256, f32(length), f32(length), i32(4096), i32(4)).facts()
+    assert all(last <= 4.0 * 4096 for _, last, _ in facts.beyond) and bool(facts.beyond) is (length < 4096)
 
 
 def test_rows_that_are_known_tell_what_blocks_choose_among(cubin: tuple[str, bytes]) -> None:

@@ -40,6 +40,9 @@ ATOMIC = "atomic global "
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
+MOST_BYTES = 2.0**40
+"""More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
+pass, what lies farther away is another one."""
 TAKEN = "assumed: untold branches' ways, untold loops once, counters in turn"
 
 
@@ -258,7 +261,8 @@ def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tu
         if sure and (name := access.argument or "") in extents:
             ends = access.start + np.maximum(access.stride, 0.0) * np.maximum(access.count - 1, 0.0)
             ends = ends[(access.kept >= 1.0) & (access.count > 0) & (access.times > 0) & np.isfinite(ends)]
-            last = (float(ends.max(initial=-math.inf)) + 1.0) * access.item_bytes - extents[name][0]
+            lasts = (ends + 1.0) * access.item_bytes - extents[name][0]
+            last = float(lasts[lasts <= MOST_BYTES].max(initial=-math.inf))
             reached[name] = max(reached.get(name, 0.0), last)
     return tuple((name, last, extents[name][1]) for name, last in reached.items() if last > extents[name][1])
 

@@ -269,8 +269,8 @@ def told(reply: child.Reply, said: str = "") -> Reply:
     known = {"machines", "facts", "lost", "error"}
     if not isinstance(found, dict) or (found and not known & set(found) and not _is_whole(found)):
         return transient(f"the compiler's process answered {shown(found)}")
-    if found.get("refused", "").endswith("PassManager::run failed"):  # it printed why
-        found["refused"] = f"{found['refused']}: {last_words(said)}"
+    if (why := found.get("refused", "")).endswith(("PassManager::run failed", "because")):  # it printed the reason
+        found["refused"] = f"{why.removesuffix(' because')}: {last_words(said)}"
     if "refused" in found:
         found["refused"] = printable(found["refused"])
     return dict(found)
