@@ -26,6 +26,7 @@ from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rec
 from carver.compiled.trace import Access, Trace
 from carver.compiled.ttir import Type
 from carver.compiled.values import (
+    Exact,
     Floor,
     Piece,
     Value,
@@ -319,6 +320,18 @@ def test_products_that_wrap_around_stay_whole_numbers() -> None:
         wanted = wanted * factor + step
     assert np.isnan(value.coef[0])
     assert np.array_equal(elements(value, 3, (256,)), wanted)
+
+
+def test_hashes_of_32_bits_wrap_around_and_shift_in_zeros() -> None:
+    """The first bits of a product name a register; masked lanes may stand before the table."""
+    keys = np.arange(1000, 1256)
+    mixed = Value(np.array([1000]), (1.0,), exact=Exact(lambda a: a, (Value(np.array([1000]), (1.0,)),), (256,)))
+    for op, by in (("muli", -2048144777), ("shrui", 22)):
+        mixed = binary(op, mixed, known(by, 1), (256,), short=True)
+    wanted = keys.astype(np.uint32) * np.uint32(2**32 - 2048144777) >> np.uint32(22)
+    assert np.array_equal(elements(mixed, 0, (256,)), wanted)
+    access = replace(tiles(np.zeros(4), (4096,), (np.nan,)), kind="atomic", drawn=np.tile(np.arange(-2, 4094.0), 4))
+    assert turns_at_l2([access], {"x": 2.0**14}, {})[0] > 0
 
 
 def test_a_walk_of_known_places_fetches_a_sector_once() -> None:

@@ -164,7 +164,8 @@ def _busiest(places: Any, tile: Any, wave: Any) -> float:
     is no selection; 0 if few do. Wave by wave, several together where they have few tiles."""
     _, wave = np.unique(wave, return_inverse=True)
     wave //= max(FEW * (int(wave.max()) + 1) // (int(tile.max()) + 1), 1)
-    size, second = int(places.max()) + 1, tile % 2 == 1
+    places, second = places - int(places.min()), tile % 2 == 1
+    size = int(places.max()) + 1
     places = places + size * wave[:, None]
     each, times = np.unique(places[~second], return_counts=True)
     each = each[np.argsort(times, kind="stable")]

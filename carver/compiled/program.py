@@ -415,7 +415,7 @@ class _Evaluator:
                 return masks(name, given[0], given[1], out.shape)
             if len(given[0].coef) != rank or len(given[1].coef) != rank:  # of results that are not told apart
                 return unknown(rank, given[0].loads | given[1].loads)
-            return arithmetic(name, given[0], given[1], out.shape, op.results[0])
+            return arithmetic(name, given[0], given[1], out.shape, op.results[0], out.element == "i32")
         match name:
             case "constant":
                 return constant(op.text, rank)

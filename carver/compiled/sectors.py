@@ -82,14 +82,14 @@ def _bins(op: str, a: Value, b: Value, extents: Sequence[int], name: str) -> Val
     return Value(np.zeros(1, int), (np.nan,) * rank, loads=loads, beside=np.zeros(1), exact=exact, root=object())
 
 
-def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int], name: str = "") -> Value:
+def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int], name: str = "", short: bool = False) -> Value:
     """An operation on two values; what is 1 or 0 moves neighbours that step by little, as in a count of those before.
     """
     if (drawn := _bins(op, a, b, extents, name)) is not None:
         return drawn
     if op in ("addf", "subf") and (own := _near(op, a, b)) is not None:
         return own
-    out, whole = binary(op, a, b, extents), [not _counts(v) for v in (a, b)]
+    out, whole = binary(op, a, b, extents, short), [not _counts(v) for v in (a, b)]
     one = a if whole[0] else b
     return replace(out, coef=one.coef) if op in ("addi", "subi") and sum(whole) == 1 and one.coef else out
 

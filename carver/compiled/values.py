@@ -143,8 +143,8 @@ BITS = frozenset(["andi", "ori", "xori"])
 BOUNDS = frozenset(["minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf"])
 
 
-def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
-    """An arithmetic operation on two values of one shape."""
+def binary(op: str, a: Value, b: Value, extents: Sequence[int], short: bool = False) -> Value:
+    """An arithmetic operation on two values of one shape; `short`: on 32 bits."""
     loads = a.loads | b.loads
     source = a.source or b.source
     base = None
@@ -158,7 +158,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     cut = (op in DIVISIONS | REMAINDERS and not all(map(zero, coef))) or (op in BITS and like != op)
     varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
-    exact = Exact(whole_numbers(op), (a, b), extents) if a.exact or b.exact or cut else None
+    exact = Exact(whole_numbers(op, short), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else loads & DRAWN
     root = _root(op, a, b)
     return Value(base, coef, source, loads=loads, pieces=pieces, floors=floors, beside=beside, exact=exact, root=root)
@@ -201,10 +201,15 @@ def _in_lane(column: Column, lane: int) -> Any:
     return np.ravel(column)[lane if np.size(column) > 1 else 0]
 
 
-def whole_numbers(op: str) -> Callable[..., Any]:
-    """An operation, which computes integers in 64 bits."""
-    by = _EXACT[op]
-    return by if op.endswith("f") else lambda a, b: by(np.asarray(a, np.int64), np.asarray(b, np.int64))
+def whole_numbers(op: str, short: bool = False) -> Callable[..., Any]:
+    """An operation, which computes integers in 64 bits; in 32 where they are `short`, as products of hashes wrap."""
+    by, mask = _EXACT[op], 0xFFFFFFFF if short and op.endswith("ui") else -1
+
+    def computed(a: Any, b: Any) -> Any:
+        found = by(np.asarray(a, np.int64) & mask, np.asarray(b, np.int64) & mask)
+        return found.astype(np.int32).astype(np.int64) if short else found
+
+    return by if op.endswith("f") else computed
 
 
 class Recent(OrderedDict[Hashable, Any]):
