@@ -34,6 +34,7 @@ import frame  # noqa: E402
 from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_eighth import eighth_problems  # noqa: E402
+from kernels.language_problems_eleventh import eleventh_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
@@ -59,6 +60,7 @@ def problems() -> list[Problem]:
         *eighth_problems(),
         *ninth_problems(),
         *tenth_problems(),
+        *eleventh_problems(),
     ]
 
 
@@ -145,10 +147,10 @@ def compiled(problem: Problem, tensors: dict[str, Any], arch: Any, config: dict[
 def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, block: Any, arch: Any) -> Any:
     from importlib import import_module
 
-    from kernels import languages, languages_ninth, languages_tenth, languages_third
+    from kernels import languages, languages_eleventh, languages_ninth, languages_tenth, languages_third
 
     front = import_module(f"carver.integrations.{problem.language}")
-    files = (languages, languages_third, languages_ninth, languages_tenth)
+    files = (languages, languages_third, languages_ninth, languages_tenth, languages_eleventh)
     made = next(getattr(file, problem.made) for file in files if hasattr(file, problem.made))
     if problem.language == "tilelang":
         return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
