@@ -14,7 +14,7 @@ from zoo_edges import LINE, line
 from zoo_eleventh import over
 from zoo_forms import drawn, starts
 from zoo_seventeenth import OVER, ROWS
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
+from zoo_subject import Problem, cdiv, shapes, subject
 from zoo_thirteenth import WIDE
 
 from carver.compiled.binary import Tensor
@@ -165,346 +165,99 @@ def in_sequences(p: Problem) -> dict[str, Any]:
     return {"seq_ptr": np.sort(picked(1429, "seqs", "n")(p))}
 
 
-# -- what is right
-
-
-def bsr_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, size = t["start_ptr"].long(), p["size"]
-    row = torch.repeat_interleave(torch.arange(p["rows"], device=start.device), start.diff())
-    x = t["x_ptr"].float().view(-1, size)[t["col_ptr"].long()]
-    part = (t["block_ptr"].float() * x[:, None, :]).sum(2)
-    return part.new_zeros(p["rows"], size).index_add_(0, row, part).flatten()
-
-
-def cached_want(p: Problem, t: Arrays) -> Any:
-    place = t["place_ptr"].long()
-    page = t["table_ptr"].long()[t["seq_ptr"].long(), place // p["page"]]
-    return t["cache_ptr"][page * p["page"] + place % p["page"]]
-
-
-def bucket_want(p: Problem, t: Arrays) -> Any:
-    key = t["key_ptr"].cpu().numpy()
-    home = (mixed(key) >> np.uint32(32 - p["bits"])).astype(np.int64)
-    slot, value = t["slot_ptr"].cpu().numpy()[home], t["value_ptr"].cpu().numpy()[home]
-    import torch
-
-    return torch.from_numpy(np.where(slot == key[:, None], value, -1).max(1)).to(t["key_ptr"].device)
-
-
-def splat_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, at = t["start_ptr"].long(), torch.arange(256, device=t["id_ptr"].device)
-    tile = torch.arange(p["tiles"], device=at.device)[:, None]
-    u, v = (tile % p["across"] * 16 + at % 16).float(), (tile // p["across"] * 16 + at // 16).float()
-    y, left = u.new_zeros(p["tiles"], 256, 3), torch.ones_like(u)
-    for k in range(int(start.diff().max())):
-        live = start[:-1] + k < start[1:]
-        one = t["id_ptr"][(start[:-1] + k).clamp(max=len(t["id_ptr"]) - 1)].long()
-        d = u - t["middle_ptr"][one, :1], v - t["middle_ptr"][one, 1:]
-        a, b, c = t["shape_ptr"][one].unsqueeze(1).unbind(2)
-        power = 0.5 * (a * d[0] * d[0] + c * d[1] * d[1]) + b * d[0] * d[1]
-        share = (t["colour_ptr"][one, 3:] * torch.exp(-power)).clamp(max=0.99) * left * live[:, None]
-        y += share[:, :, None] * t["colour_ptr"][one, None, :3]
-        left = left - share
-    return y
-
-
-def top_want(p: Problem, t: Arrays) -> Any:
-    return t["logit_ptr"].gather(1, t["id_ptr"].long()).float().softmax(1)
-
-
-def symmetric_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["n"], device=t["x_ptr"].device)
-    low, high = torch.minimum(at[:, None], at), torch.maximum(at[:, None], at)
-    return t["x_ptr"][:, high * (high + 1) // 2 + low]
-
-
-def morton_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["side"], device=t["x_ptr"].device)
-    far = sum((at >> bit & 1) << (2 * bit) for bit in range(13))
-    return t["x_ptr"][far[:, None] * 2 + far]
-
-
-def polar_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    side, x = p["side"], t["x_ptr"]
-    angle = torch.arange(p["angles"], device=x.device, dtype=torch.float32) * (6.2831853 / p["angles"])
-    radius = torch.arange(p["radii"], device=x.device, dtype=torch.float32)[:, None] * (side / 2 - 1.5) / p["radii"]
-    u, v = side / 2 + radius * angle.cos(), side / 2 + radius * angle.sin()
-    i, j = u.long(), v.long()
-    u, v = u - i, v - j
-    low, high = x[:, i, j] * (1 - v) + x[:, i, j + 1] * v, x[:, i + 1, j] * (1 - v) + x[:, i + 1, j + 1] * v
-    return low * (1 - u) + high * u
-
-
-def int4_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row = t["table_ptr"][t["id_ptr"].long()].long()
-    head, at = row[:, :1].to(torch.int32), torch.arange(p["width"], device=row.device)
-    four = row[:, 1 + at // 8] >> (at % 8 * 4) & 15
-    return four * ((head & 0xFFFF) / 65536) + (head >> 16) / 256
-
-
-def sampled_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, seed = t["start_ptr"].long(), t["seed_ptr"].long()
-    has = (start[seed + 1] - start[seed])[:, None]
-    pick = start[seed][:, None] + (t["u_ptr"] * has.float()).long()
-    return torch.where(has > 0, t["col_ptr"][pick.clamp(max=len(t["col_ptr"]) - 1)], -1)
-
-
-def strings_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    to, id = t["to_ptr"].long(), t["id_ptr"].long()
-    one = torch.repeat_interleave(torch.arange(p["n"], device=to.device), to.diff())
-    at = torch.arange(int(to[-1]), device=to.device) - to[one] + t["from_ptr"].long()[id[one]]
-    return t["x_ptr"][at]
-
-
-def last_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"][t["start_ptr"][1:].long() - 1].float()
-    return x * (x.square().mean(1, keepdim=True) + 1e-6).rsqrt() * t["w_ptr"]
-
-
-def transposed_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row = torch.repeat_interleave(torch.arange(p["rows"], device=t["x_ptr"].device), t["start_ptr"].long().diff())
-    return t["x_ptr"].new_zeros(p["cols"]).index_add_(0, t["col_ptr"].long(), t["v_ptr"] * t["x_ptr"][row])
-
-
-def bins_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.bincount((t["x_ptr"].view(torch.int32).long() >> 20) & 2047, minlength=2048)
-
-
-def spectrum_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    side, wide = p["side"], p["wide"]
-    y = t["re_ptr"].new_zeros(side * side, 2)
-    i, j, x = t["u_ptr"].long(), t["v_ptr"].long(), torch.stack([t["re_ptr"], t["im_ptr"]], 1)
-    for a in range(-(wide // 2), wide - wide // 2):
-        for b in range(-(wide // 2), wide - wide // 2):
-            du, dv = (t["u_ptr"] - i - a) * 2 / wide, (t["v_ptr"] - j - b) * 2 / wide
-            y.index_add_(0, (i + a) % side * side + (j + b) % side, ((1.5 - du * du) * (1.5 - dv * dv))[:, None] * x)
-    return y
-
-
-def chamfer_want(p: Problem, t: Arrays) -> Any:
-    own = 2 * t["g_ptr"][:, None] * (t["a_ptr"] - t["b_ptr"][t["near_ptr"].long()])
-    return own, own.new_zeros(p["others"], 3).index_add_(0, t["near_ptr"].long(), -own)
-
-
-def counted_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    there = torch.arange(p["most"], device=t["token_ptr"].device) < t["length_ptr"][:, None]
-    return there.new_zeros(p["seqs"], p["words"], dtype=torch.int32).scatter_add_(1, t["token_ptr"].long(), there.int())
-
-
-def queries_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    q, k, v, g = (t[f"{n}_ptr"].float() for n in "qkvg")
-    share = torch.exp(q @ k.transpose(1, 2) * p["scale"] - t["lse_ptr"][:, :, None])
-    return share * (g @ v.transpose(1, 2) - t["delta_ptr"][:, :, None]) * p["scale"] @ k
-
-
-def peaks_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return t["x_ptr"].float().abs().max(0)[0].view(torch.int32)
-
-
-def sketch_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    hashed = mixed(t["key_ptr"].cpu().numpy())
-    zeros = 16 - np.floor(np.log2((hashed & np.uint32(0xFFFF)) | np.uint32(1))).astype(np.int32)
-    y = np.zeros(1 << p["bits"], np.int32)
-    np.maximum.at(y, (hashed >> np.uint32(32 - p["bits"])).astype(np.int64), zeros)
-    return torch.from_numpy(y).to(t["key_ptr"].device)
-
-
-def lift_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    even, odd = t["x_ptr"].to(torch.int32).view(p["rows"], p["n"], 2).unbind(2)
-    high = odd - (even + torch.cat([even[:, 1:], even[:, -1:]], 1) >> 1)
-    low = even + (torch.cat([high[:, :1], high[:, :-1]], 1) + high + 2 >> 2)
-    return low.to(t["x_ptr"].dtype), high.to(t["x_ptr"].dtype)
-
-
-def limited_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    def slope(a: Any, b: Any) -> Any:
-        return torch.where(a * b > 0, torch.where(a.abs() < b.abs(), a, b), torch.zeros_like(a))
-
-    x = t["x_ptr"]
-    y, high, wide = torch.zeros_like(x), p["high"], p["wide"]
-    inner = x[2:-1, 2:-1].clone()
-    for axis in (0, 1):
-        far, near, own, after = (
-            x[2 + d if axis == 0 else 2 : high - 1 + d if axis == 0 else -1,
-              2 + d if axis == 1 else 2 : wide - 1 + d if axis == 1 else -1] for d in (-2, -1, 0, 1)
-        )  # fmt: skip
-        inner -= 0.3 * (own + 0.35 * slope(own - near, after - own) - near - 0.35 * slope(near - far, own - near))
-    y[2:-1, 2:-1] = inner
-    return y
-
-
-def median_want(p: Problem, t: Arrays) -> Any:
-    return t["x_ptr"].unfold(0, 5, 1).float().median(2)[0]
-
-
-def gated_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, y = t["x_ptr"].float(), 0
-    for k in range(p["taps"]):
-        y = y + torch.nn.functional.pad(x, (k * p["apart"], 0))[:, :, : p["length"]] * t["w_ptr"][:, k, None]
-    a, b = y.chunk(2, 1)
-    return torch.tanh(a) * torch.sigmoid(b)
-
-
-def soft_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float().unfold(1, p["side"], p["step"]).unfold(2, p["side"], p["step"])
-    return (x.exp() * x).sum((3, 4)) / x.exp().sum((3, 4))
-
-
-def streamed_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    ways = [(w // 9 - 1, w // 3 % 3 - 1, w % 3 - 1) for w in range(27)]
-    return torch.stack([t["x_ptr"][w].roll(way, (0, 1, 2)) for w, way in enumerate(ways)])
-
-
-def added_want(p: Problem, t: Arrays) -> Any:
-    y = t["frame_ptr"].new_zeros(p["batch"], (p["frames"] - 1) * p["hop"] + p["size"])
-    for f in range(p["frames"]):
-        y[:, f * p["hop"] : f * p["hop"] + p["size"]] += t["frame_ptr"][:, f] * t["w_ptr"]
-    return y
-
-
-def sequences_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, seq, y = t["x_ptr"].float(), t["seq_ptr"], 0
-    for k in range(p["taps"]):
-        same = torch.cat([seq[:k] * 0 - 1, seq[: p["n"] - k]]) == seq
-        y = y + torch.cat([x[:k] * 0, x[: p["n"] - k]]) * same[:, None] * t["w_ptr"][:, k]
-    return y * torch.sigmoid(y)
-
-
 SUBJECTS = [
     subject("gathers", zoo.bsr_rows, shapes("rows cols most size dtype", (16_000, 16_000, 24, 16, "float16"),
         (3000, 2000, 20, 32, "float32")), "EACH=1..8 num_warps=1..8", bsr_args, "rows", constants="size",
-        keep="elements(c, EACH * size ** 2, 64)", want=bsr_want,
+        keep="elements(c, EACH * size ** 2, 64)",
         values=listed(1433, ("rows", "most"), "col_ptr", "cols")),
     subject("gathers", zoo.cache_of_tokens, shapes("n seqs page width dtype", (32_768, 40, 16, 576, "bfloat16"),
-        (100_000, 300, 64, 100, "float32")), TOKENS, cached_args, OVER, constants="page", tolerance=0.0,
-        want=cached_want, values=cached),
+        (100_000, 300, 64, 100, "float32")), TOKENS, cached_args, OVER, constants="page", tolerance=0.0, values=cached),
     subject("gathers", zoo.bucket_probe, shapes("n bits", (1 << 21, 18), (500_000, 20)), LINES,
         "key: int32[n]; slot value: int32[1 << bits, 4]; y: int32[n]; n", line, constants="bits",
-        keep="elements(c, BLOCK * 4, 16)", tolerance=0.0, want=bucket_want, values=buckets),
+        keep="elements(c, BLOCK * 4, 16)", tolerance=0.0, values=buckets),
     subject("gathers", zoo.rasterise, shapes("tiles across most count", (3600, 80, 80, 50_000), (700, 35, 400, 5000)),
-        "BLOCK=32..256 num_warps=1..8", splat_args, "256 // BLOCK, tiles", keep="elements(c, BLOCK, 8)",
-        want=splat_want, values=splats),
+        "BLOCK=32..256 num_warps=1..8", splat_args, "256 // BLOCK, tiles", keep="elements(c, BLOCK, 8)", values=splats),
     subject("gathers", zoo.renormalise_top, shapes("n words each dtype", (30_000, 8000, 32, "float16"),
         (4000, 50_257, 128, "float32")), ROWS,
         "logit: dtype[n, words]; id: int32[n, each]; y: float32[n, each]; n words", "cdiv(n, BLOCK_T)",
-        constants="each", keep="elements(c, BLOCK_T * each, 16)", want=top_want,
+        constants="each", keep="elements(c, BLOCK_T * each, 16)",
         values=lambda p: {"id_ptr": picked(1439, "words", "n", "each", skew=1.5)(p)}),
     subject("gathers", zoo.unpack_symmetric, shapes("planes n dtype", (64, 512, "float32"), (1, 6000, "float16")), WIDE,
         "x: dtype[planes, n * (n + 1) // 2]; y: dtype[planes, n, n]; n",
-        "cdiv(n, BLOCK_C), cdiv(n, BLOCK_R), planes", most=16, tolerance=0.0, want=symmetric_want),
+        "cdiv(n, BLOCK_C), cdiv(n, BLOCK_R), planes", most=16, tolerance=0.0),
     subject("gathers", zoo.from_morton, shapes("side dtype", (4096, "float32"), (4096, "uint8")), WIDE,
         "x: dtype[side ** 2]; y: dtype[side, side]", "side // BLOCK_C, side // BLOCK_R", constants="side", most=16,
-        tolerance=0.0, want=morton_want),
+        tolerance=0.0),
     subject("gathers", zoo.polar_view, shapes("planes side radii angles", (16, 512, 256, 720), (3, 2048, 1000, 2048)),
         LINES, "x: float32[planes, side, side]; y: float32[planes, radii, angles]; angles",
-        "cdiv(radii * angles, BLOCK), planes", constants="side radii", most=8, want=polar_want),
+        "cdiv(radii * angles, BLOCK), planes", constants="side radii", most=8),
     subject("gathers", zoo.int4_rows, shapes("n rows width skew", (100_000, 1_000_000, 128, 1.0),
         (300_000, 50_000, 64, 2.0)), ROWS,
         "id: int32[n]; table: int32[rows, width // 8 + 1]; y: float16[n, width]; n", "cdiv(n, BLOCK_T)",
-        constants="width", keep="elements(c, BLOCK_T * width, 16)", want=int4_want,
+        constants="width", keep="elements(c, BLOCK_T * width, 16)",
         values=lambda p: {"id_ptr": picked(1447, "rows", "n", skew=p["skew"])(p)}),
     subject("gathers", zoo.sample_neighbours, shapes("n each nodes most", (100_000, 16, 1_000_000, 20),
         (20_000, 32, 50_000, 300)), "BLOCK=4..128 num_warps=1..8", graph_args, line, constants="each",
-        keep="elements(c, BLOCK * each, 16)", tolerance=0.0, want=sampled_want, values=graph),
+        keep="elements(c, BLOCK * each, 16)", tolerance=0.0, values=graph),
     subject("gathers", zoo.take_strings, shapes("n rows most", (60_000, 40_000, 100), (20_000, 30_000, 3000)),
-        "BLOCK=32..512 num_warps=1..4", string_args, "n", most=16, tolerance=0.0, want=strings_want, values=strings),
+        "BLOCK=32..512 num_warps=1..4", string_args, "n", most=16, tolerance=0.0, values=strings),
     subject("gathers", zoo.last_norms, shapes("seqs each width dtype", (4096, 3, 4096, "bfloat16"),
         (1000, 9, 3000, "float32")), "BLOCK_C=256..4096 num_warps=1..8",
         "x: dtype[seqs * each, width]; start: int32[seqs + 1]; w: float32[width]; y: dtype[seqs, width]; width", "seqs",
-        most=16, want=last_want, values=ends),
+        most=16, values=ends),
     subject("atomics", zoo.transposed_csr, shapes("rows cols most", (60_000, 50_000, 60), (5000, 1_000_000, 1000)),
-        "BLOCK=32..256 num_warps=1..4", csr_args, "rows", most=8, want=transposed_want,
+        "BLOCK=32..256 num_warps=1..4", csr_args, "rows", most=8,
         values=listed(1453, ("rows", "most"), "col_ptr", "cols")),
     subject("atomics", zoo.magnitude_bins, shapes("n spread", (1 << 21, 0.0), (1_000_000, 4.0)), LINES,
-        "x: float32[n]; y: int32[2048]; n", line, most=8, tolerance=0.0, want=bins_want, values=sizes),
+        "x: float32[n]; y: int32[2048]; n", line, most=8, tolerance=0.0, values=sizes),
     subject("atomics", zoo.spread_spectrum, shapes("n side wide spokes", (100_000, 512, 4, 0), (40_000, 256, 5, 200)),
         LINES, "u v re im: float32[n]; y: float32[side ** 2, 2]; n", line, constants="side wide", most=4,
-        want=spectrum_want, values=samples),
+        values=samples),
     subject("atomics", zoo.chamfer_grad, shapes("n others apart", (400_000, 100_000, 50), (200_000, 2000, 0)), LINES,
         "a: float32[n, 3]; b: float32[others, 3]; near: int32[n]; g: float32[n]; own: float32[n, 3]; "
-        "y: float32[others, 3]; n", line, output="own_ptr y_ptr", most=8, want=chamfer_want, values=nearest),
+        "y: float32[others, 3]; n", line, output="own_ptr y_ptr", most=8, values=nearest),
     subject("atomics", zoo.token_counts, shapes("seqs most words skew", (256, 8192, 32_000, 3.0),
         (48, 20_000, 128_256, 6.0)), LINE,
         "token: int32[seqs, most]; length: int32[seqs]; y: int32[seqs, words]; most words", "cdiv(most, BLOCK), seqs",
-        most=16, tolerance=0.0, want=counted_want, values=words),
+        most=16, tolerance=0.0, values=words),
     subject("atomics", zoo.queries_grad, shapes("heads n width scale", (16, 1024, 64, 0.125), (8, 1536, 128, 0.088)),
         "BLOCK_M=16..64 BLOCK_N=32..128 num_warps=4,8",
         "q k v g: float16[heads, n, width]; lse delta: float32[heads, n]; y: float32[heads, n, width]; n scale",
-        "n // BLOCK_N, heads", constants="width", keep="per_thread(c, BLOCK_M * BLOCK_N, 32)", want=queries_want),
+        "n // BLOCK_N, heads", constants="width", keep="per_thread(c, BLOCK_M * BLOCK_N, 32)"),
     subject("atomics", zoo.channel_peaks, shapes("rows cols dtype", (8192, 4096, "bfloat16"), (60_000, 300, "float32")),
         "BLOCK_R=4..64 BLOCK_C=32..256 num_warps=1..8", "x: dtype[rows, cols]; y: int32[cols]; rows cols",
-        "cdiv(cols, BLOCK_C), cdiv(rows, BLOCK_R)", tolerance=0.0, want=peaks_want),
+        "cdiv(cols, BLOCK_C), cdiv(rows, BLOCK_R)", tolerance=0.0),
     subject("atomics", zoo.sketch_distinct, shapes("n bits kinds skew", (1 << 22, 14, 1 << 20, 1.0),
         (1_000_000, 10, 1 << 18, 2.0)), LINES, "key: int32[n]; y: int32[1 << bits]; n", line, constants="bits", most=8,
-        tolerance=0.0, want=sketch_want, values=lambda p: {"key_ptr": picked(1459, "kinds", "n", skew=p["skew"])(p)}),
+        tolerance=0.0, values=lambda p: {"key_ptr": picked(1459, "kinds", "n", skew=p["skew"])(p)}),
     subject("windows", zoo.lift_rows, shapes("rows n dtype", (2160, 1920, "int16"), (3000, 3000, "int32")), LINE,
         "x: dtype[rows, 2 * n]; low high: dtype[rows, n]; n", "cdiv(n, BLOCK), rows", output="low_ptr high_ptr",
-        most=16, tolerance=0.0, want=lift_want),
+        most=16, tolerance=0.0),
     subject("windows", zoo.limited_advection, shapes("high wide", (4096, 4096), (1500, 3000)), WIDE,
-        "x y: float32[high, wide]; high wide", over(3), most=16, want=limited_want),
+        "x y: float32[high, wide]; high wide", over(3), most=16),
     subject("windows", zoo.median_of_frames, shapes("frames area dtype", (24, 1280 * 720, "uint8"),
         (64, 120_000, "float16")), LINE, "x: dtype[frames, area]; y: dtype[frames - 4, area]; area",
-        "cdiv(area, BLOCK), frames - 4", tolerance=0.0, want=median_want),
+        "cdiv(area, BLOCK), frames - 4", tolerance=0.0),
     subject("windows", zoo.gated_taps, shapes("batch channels length apart taps dtype",
         (8, 64, 16_000, 8, 3, "float16"), (2, 200, 24_000, 64, 2, "float32")), LINE,
         "x: dtype[batch, 2 * channels, length]; w: float32[2 * channels, taps]; y: dtype[batch, channels, length]; "
-        "channels length", "cdiv(length, BLOCK), batch * channels", constants="apart taps", most=16, want=gated_want),
+        "channels length", "cdiv(length, BLOCK), batch * channels", constants="apart taps", most=16),
     subject("windows", zoo.soft_pool, shapes("planes high wide side step dtype", (512, 112, 112, 3, 2, "float16"),
         (96, 200, 300, 2, 2, "float32")), LINE,
         "x: dtype[planes, high, wide]; y: dtype[planes, (high - side) // step + 1, (wide - side) // step + 1]; "
         "high wide; out_high = (high - side) // step + 1; out_wide = (wide - side) // step + 1",
         "cdiv(((high - side) // step + 1) * ((wide - side) // step + 1), BLOCK), planes", constants="side step",
-        most=16, want=soft_want),
+        most=16),
     subject("windows", zoo.stream_27, shapes("deep high wide", (64, 96, 128), (40, 50, 70)), LINE,
-        "x y: float32[27, deep, high, wide]; deep high wide", "cdiv(deep * high * wide, BLOCK)", most=16, tolerance=0.0,
-        want=streamed_want),
+        "x y: float32[27, deep, high, wide]; deep high wide", "cdiv(deep * high * wide, BLOCK)", most=16,
+        tolerance=0.0),
     subject("windows", zoo.overlap_add, shapes("batch frames size hop", (48, 400, 1024, 256), (8, 1000, 400, 100)),
         LINE,
         "frame: float32[batch, frames, size]; w: float32[size]; y: float32[batch, (frames - 1) * hop + size]; frames; "
         "samples = (frames - 1) * hop + size", "cdiv((frames - 1) * hop + size, BLOCK), batch", constants="size hop",
-        most=16, want=added_want),
+        most=16),
     subject("windows", zoo.conv_of_sequences, shapes("n width seqs taps dtype", (16_384, 1024, 60, 4, "bfloat16"),
         (40_000, 300, 500, 3, "float32")), TOKENS,
         "x: dtype[n, width]; seq: int32[n]; w: float32[width, taps]; y: dtype[n, width]; n width", OVER,
-        constants="taps", most=16, want=sequences_want, values=in_sequences),
+        constants="taps", most=16, values=in_sequences),
 ]  # fmt: skip
