@@ -26,7 +26,7 @@ from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, sho
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.expr import size_scope, static_scope
-from carver.kernels.trace import Code, Trace, loops, mapped
+from carver.kernels.trace import Code, Symbol, Trace, loops, mapped
 from carver.ops.operator import Template
 from carver.problem.problem import Problem
 from carver.ranking.recommend import default_backend, offered_kernels
@@ -241,6 +241,18 @@ def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str
             assert found[2] == count
             seen += 1
     assert seen > 1
+
+
+def test_what_a_number_decides_takes_no_step() -> None:
+    """A maximum is at least a number in it; a power of two divides as its inverse multiplies; equal columns are one."""
+    trace, column = Trace(3), np.array([1.0, 2.0, 4.0])
+    size = trace.size("m", 2.0)
+    assert trace.made("greater_equal", np.maximum(1, np.minimum(size, column)), 1) is True
+    assert isinstance(trace.made("greater_equal", np.maximum(1, np.minimum(size, column)), 2), Symbol)
+    assert trace.made("divide", size, 8) is trace.made("multiply", size, 0.125)
+    code = Code(trace, np.maximum(size * column, size + column.copy()))
+    assert len(code._columns) == 1
+    assert code({"m": 3.0}, np.arange(3))[0].tolist() == [4.0, 6.0, 12.0]
 
 
 @pytest.mark.skipif(loops is None, reason="carver was built without its extension")

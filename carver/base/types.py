@@ -65,7 +65,7 @@ class Record:
             cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
 
     def __init__(self, /, *args: Any, **given: Any) -> None:
-        names, own = self.__match_args__, dict(zip(self.__match_args__, args, strict=False))
+        names, own = self.__match_args__, dict(zip(self.__match_args__, args))  # noqa: B905 - strict takes as long again
         if len(own) < len(self._fields):
             for name, its in self._fields.items():
                 if name not in own:
@@ -73,7 +73,7 @@ class Record:
         if given or len(args) > len(names):
             odd = ", ".join(given) or f"{len(args)} values"
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(names)}, each once; got {odd}")
-        vars(self).update(own)
+        object.__setattr__(self, "__dict__", own)
         self.__post_init__()
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError
-from ..base.types import BoolArray, FloatArray, IntArray, Record
+from ..base.types import FloatArray, IntArray, Record
 from ..kernels.declaration import Kernel
 from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
 from ..kernels.expr import flops_per_s, size_scope
@@ -32,9 +32,9 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 128
 """Problems of many that are looked at together."""
-FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
-"""Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
-the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
+FEW, FEW_IN_PYTHON, FEW_AT_FIRST = 64, 128, 384
+"""Up to this many candidates are priced without bounds: bounding them would take as long. The last is the extension's
+where bounds are not traced yet, which takes as long as many queries."""
 ONCE = 10_000
 """Up to this many candidates of the first problem are priced as they are: tracing formulas takes as long as so many."""
 REACH, FAR = 1.1, 1.15
@@ -234,7 +234,7 @@ class Catalogue:
         if not rules or not times:
             return None
         bounds = (lambda: one.bound and one.bound.prepared(sizes)) if model_of(one.kernel).bound else None
-        few = FEW if "bound" in vars(one) else FEW_ALONE  # to trace the bound first takes as long as many queries
+        few = FEW if "bound" in vars(one) else FEW_AT_FIRST
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 
@@ -244,33 +244,36 @@ class Catalogue:
         """The same of each problem, with steps in Python: bounds, times of those whose bound is near the least, and
         times of the rest whose bound is not above the last of these."""
         allowed = self.tables.allowed(every)
-        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
         bounded = any(isinstance(one, Traced) and model_of(one.kernel).bound for *_, one in passes)
 
-        def told(what: str, chosen: Iterable[IntArray]) -> list[FloatArray]:
-            rows = list(chosen)
-            some = [place for place, own in enumerate(rows) if len(own)]
-            of, wanted = [(problems[place], every[place]) for place in some], [rows[place] for place in some]
-            values = [
-                _computed(one, what, of, [own[slice(*own.searchsorted((start, end)))] - start for own in wanted])
+        def told(what: str, rows: Mapping[int, IntArray]) -> dict[int, FloatArray]:
+            """By problem, of rows of each."""
+            if not rows:
+                return {}
+            of = [(problems[place], every[place]) for place in rows]
+            if len(passes) == 1:
+                return dict(zip(rows, _computed(passes[0][-1], what, of, [*rows.values()]), strict=True))
+            parts = [
+                _computed(one, what, of, [own[slice(*own.searchsorted((start, end)))] - start for own in rows.values()])
                 for start, end, one in passes
-            ] if some else []  # fmt: skip
-            found = {place: np.concatenate(parts) for place, *parts in zip(some, *values, strict=True)}
-            return [found.get(place, np.zeros(0)) for place in range(len(rows))]
+            ]  # fmt: skip
+            return {place: np.concatenate(own) for place, *own in zip(rows, *parts, strict=True)}
 
-        bounds = told("bound", (rows if bounded and len(rows) > few else rows[:0] for rows in allowed))
-        near = [_near(bound, topk) if len(bound) else np.ones(len(rows), bool)
-                for rows, bound in zip(allowed, bounds, strict=True)]  # fmt: skip
-        times = told("times", (rows[own] for rows, own in zip(allowed, near, strict=True)))
-        rest = [(bound <= _last(own, topk)) & ~first if len(bound) else ~first
-                for bound, own, first in zip(bounds, times, near, strict=True)]  # fmt: skip
-        more = told("times", (rows[own] for rows, own in zip(allowed, rest, strict=True)))
+        few = max(topk, FEW_IN_PYTHON if bounded else len(self.tables))
+        bounds = told("bound", {place: rows for place, rows in enumerate(allowed) if len(rows) > few})
+        near = {place: bound <= _reach(bound, topk) for place, bound in bounds.items()}
+        rows = {place: own[near[place]] if place in near else own for place, own in enumerate(allowed) if len(own)}
+        times = told("times", rows)
+        rest = {place: allowed[place][left] for place, bound in bounds.items()
+                if (left := (bound <= _last(times[place], topk)) & ~near[place]).any()}  # fmt: skip
+        for place, more in told("times", rest).items():
+            both = np.append(rows[place], rest[place])
+            rows[place], times[place] = np.sort(both), np.append(times[place], more)[both.argsort()]
         out = []
-        for rows, first, then, *own in zip(allowed, near, rest, times, more, strict=True):
-            seconds = np.full(len(rows), np.inf)
-            seconds[first], seconds[then] = own
-            fastest = seconds <= _last(seconds, topk)
-            out.append((rows[fastest], seconds[fastest], len(rows)))
+        for place, own in enumerate(allowed):
+            priced, seconds = rows.get(place, own), times.get(place, np.zeros(0))
+            fastest = np.flatnonzero(seconds <= _last(seconds, topk))
+            out.append((priced[fastest], seconds[fastest], len(own)))
         return out
 
     def parts(self, problem: Problem, rows: IntArray, seconds: FloatArray) -> Iterator[Priced]:
@@ -308,13 +311,12 @@ def _alike(table: Fixed) -> Hashable:
     return table.kernel.model, model.variant(table.kernel, resolve(table.kernel, table.arch))
 
 
-def _near(bound: FloatArray, topk: int) -> BoolArray:
-    """The rows whose bound is within a factor of the least, as many as `topk`; those without one are among them."""
-    reach, near = float(bound[bound > 0].min(initial=np.inf)), np.zeros(len(bound), bool)
-    while np.count_nonzero(near) < topk:
+def _reach(bound: FloatArray, topk: int) -> float:
+    """The least bound that there is times a factor, such that `topk` are below."""
+    reach = FAR * float(bound.min(initial=np.inf, where=bound > 0))
+    while np.count_nonzero(bound <= reach) < topk:
         reach *= FAR
-        near = bound <= reach
-    return near
+    return reach
 
 
 def _last(seconds: FloatArray, topk: int) -> float:

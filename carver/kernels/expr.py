@@ -28,7 +28,7 @@ from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES, element_bytes
 from ..base.errors import KernelError, nearest
 from ..base.given import shown
-from ..base.types import FrozenDict, Record
+from ..base.types import Record
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
 from ..problem.problem import Problem
@@ -406,7 +406,7 @@ def size_scope(problem: Problem) -> Mapping[str, float]:
     """The scalars that depend on sizes: extents of axes by name and by role, and the operands' layout in memory."""
     kept = vars(problem)  # as cached properties are: the kernels of one problem ask for it in turn
     if "size_scope" not in kept:
-        kept["size_scope"] = FrozenDict(_size_scope(problem))
+        kept["size_scope"] = _size_scope(problem)
     found: Mapping[str, float] = kept["size_scope"]
     return found
 

@@ -14,6 +14,8 @@ from dataclasses import is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import accumulate, islice
+from math import frexp
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -149,6 +151,9 @@ class Trace:
             return truths[0] if truths[0] == (op == "logical_or") else symbols[0]
         if op == "not_equal" and _kind(args[0]) == _TRUTH and _number(args[1]) == 0:
             return args[0]
+        asked = _number(args[1]) if op == "greater_equal" and symbols[0].op == "maximum" else None
+        if asked is not None and any(n is not None and n >= asked for n in map(_number, symbols[0].args)):
+            return True
         if op in _NEUTRAL:
             number, first_too = _NEUTRAL[op]
             for one, other in ((args[1], args[0]), *([args] if first_too else [])):
@@ -157,6 +162,8 @@ class Trace:
                     return other
         if op in ("ceil", "floor") and _kind(args[0]) < _FLOAT:
             return args[0]
+        if op == "divide" and abs(frexp(_number(args[1]) or 0.0)[0]) == 0.5:  # exactly the same
+            return self.made("multiply", args[0], 1.0 / args[1])
         if op == "power" and _number(args[1]) in (0.5, 2):  # as NumPy does for a number
             return self.made("sqrt", args[0]) if args[1] == 0.5 else self.made("multiply", args[0], args[0])
         per_row = any(symbol.per_row for symbol in symbols) or any(isinstance(arg, np.ndarray) for arg in args)
@@ -192,7 +199,7 @@ class Leaf(Record):
 
 
 _TYPES = (np.bool_, np.int64, np.float64)
-_BLOCK, _ROWS = 192, 8192
+_BLOCK, _ROWS = 192, 2500
 """Rows that the extension computes at once, and Python, where each operation is a call: then intermediate values stay
 in a core's cache."""
 
@@ -230,6 +237,8 @@ class Code:
         self._placed = self._place()
         self._program = self._compiled() if loops is not None else None
         self._found.clear()
+        names = [*self.sizes]
+        self._asked = itemgetter(*names) if len(names) > 1 else lambda sizes: tuple([sizes[name] for name in names])
 
     @property
     def lengths(self) -> list[int]:
@@ -238,11 +247,11 @@ class Code:
 
     def prepared(self, sizes: Mapping[str, float]) -> tuple[Any, tuple[float, ...]] | None:
         """What the extension runs, and the sizes that it reads; None where Python runs the code."""
-        return (self._program, tuple([sizes[name] for name in self.sizes])) if self._program else None
+        return (self._program, self._asked(sizes)) if self._program else None
 
     def __call__(self, sizes: Mapping[str, float], rows: IntArray | None) -> list[np.ndarray]:
         """The leaves for these rows of the table; for all, by code that was written so."""
-        return self._run([sizes[name] for name in self.sizes], rows)
+        return self._run(self._asked(sizes), rows)
 
     def each(self, every: Sequence[Mapping[str, float]], rows: Sequence[IntArray]) -> Iterator[list[np.ndarray]]:
         """The same for several problems, at once where Python computes them."""
@@ -267,7 +276,7 @@ class Code:
         """What the formula returned, with these leaves."""
         return mapped(self.results, lambda value: leaves[value.at] if isinstance(value, Leaf) else value)
 
-    def _run(self, sizes: list[Any], rows: IntArray | None) -> list[np.ndarray]:
+    def _run(self, sizes: Sequence[Any], rows: IntArray | None) -> list[np.ndarray]:
         found: Any = self._program.run(tuple(sizes), rows) if self._program else None
         if found is None:
             found = self._in_python(sizes, rows)
@@ -276,7 +285,7 @@ class Code:
         rest = iter(found)
         return [next(rest) if len(each) == 1 else np.stack(list(islice(rest, len(each)))) for each in self._leaves]
 
-    def _in_python(self, sizes: list[Any], rows: IntArray | None) -> list[np.ndarray]:
+    def _in_python(self, sizes: Sequence[Any], rows: IntArray | None) -> list[np.ndarray]:
         if rows is not None and len(rows) > _ROWS:
             parts = [slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS)]
             some = [self._in_python([n[part] if np.ndim(n) else n for n in sizes], rows[part]) for part in parts]
@@ -289,7 +298,9 @@ class Code:
         return found
 
     def _of(self, value: Any) -> list[int]:
-        key = id(value) if isinstance(value, _TRACED) else (type(value), value)
+        key = id(value) if isinstance(value, Symbol) else (type(value), value)
+        if isinstance(value, np.ndarray):
+            key = value.dtype.str, value.tobytes()  # columns that are equal are one
         if key not in self._found:
             self._found[key] = self._written(value) if isinstance(value, Symbol) else [self._register(value)]
             if isinstance(value, np.ndarray):
@@ -384,22 +395,31 @@ class Code:
         # NumPy takes an array of one number in two thirds of the time that it takes a number of Python
         numbers = read.intersection((*range(len(self.sizes)), *(out for *_, out in steps[:once])))
         env: dict[str, Any] = {f"r{at}": np.asarray(v) if at in read else v for at, v in enumerate(registers)}
-        env["asarray"] = np.asarray
+        env |= {"asarray": np.asarray, "putmask": np.putmask}
         kinds: dict[Any, dict[int, np.ndarray]] = {}
         for number, place in zip(self._columns, filled, strict=True):
             column = self._registers[number]
             kinds.setdefault(column.dtype, {})[place] = column
         given = {"sizes": range(len(self.sizes)), **{f"taken[{at}]": some for at, some in enumerate(kinds.values())}}
         lines = [f"[{', '.join(f'r{place}' for place in some)}] = {what}" for what, some in given.items()]
+        taken, written = {*filled}, set[int]()  # of an entry for each row; the second are written over, once read
         for at, (function, *places) in enumerate(steps):
             if at == once:
                 lines += [f"r{place} = asarray(r{place})" for place in sorted(numbers)]
             *args, out = (f"r{place}" for place in places)
-            if infix := _INFIX.get(getattr(function, "__name__", "")):
+            infix = _INFIX.get(getattr(function, "__name__", "")) if at < once else None
+            if infix:
                 lines.append(f"{out} = {args[0]} {infix} {args[1]}")
+            elif function is np.where and places[-1] in written and out in args[1:] and places[0] in taken | written:
+                other, mask = (args[1], args[0]) if out == args[2] else (args[2], "~" + args[0])
+                lines.append(f"putmask({out}, {mask}, {other})")
             else:
+                if isinstance(function, np.ufunc) and places[-1] in written:
+                    args.append(f"out={out}" if function in (np.maximum, np.minimum) else out)
                 env[f"f{id(function)}"] = function
                 lines.append(f"{out} = f{id(function)}({', '.join(args)})")
+            (written.discard if (taken | written).isdisjoint(places[:-1]) else written.add)(places[-1])
+            taken.discard(places[-1])
         lines.append(f"return [{', '.join(f'r{place}' for place in leaves)}]")
         exec("def run(sizes, taken):\n" + "".join(f"    {line}\n" for line in lines), env)
         return env["run"], [np.stack([*some.values()], 1) for some in kinds.values()]
