@@ -377,6 +377,22 @@ def test_times_of_code_without_loops_add_up_more() -> None:
     assert taken[0] / taken[1] == pytest.approx(1.1665 / 1.0905, rel=0.03)
 
 
+def test_products_of_one_pass_hide_as_little_of_dram_as_those_of_two() -> None:
+    """A loop of one pass is none in the code: 128 of 128 columns at once take 0.0396 ms on an H200, half of them in
+    each of two passes 0.0338, and the first was said to take less (`chunk_scaled_dot_comba_pkt_fwd_kernel`)."""
+    given: dict[str, Any] = {"read_bytes": 1024 * MIB, "resident": 4.0}
+    code = span(4000.0)  # about as long as DRAM takes
+    looped = facts(loops=(LoopFacts("k", -1, 1.0, 1.0, code),), straight=span(0.0), dot_flops=1.0, **given)
+    one, added, two = (
+        each.seconds[0]
+        for each in (
+            price_compiled([what], H100)[1]
+            for what in (facts(straight=code, dot_flops=1.0, **given), facts(straight=code, **given), looped)
+        )
+    )
+    assert one == pytest.approx(two, rel=0.02) and one > 1.05 * added
+
+
 def test_frames_of_all_threads_that_l2_does_not_hold_go_to_dram() -> None:
     """64 bytes a thread of 2,048 threads on each of 132 SMs are 17 MB, which L2 holds; 1 KiB each are 277 MB. They are
     as often written as read, so that the bus turns, in lines of a warp's 128 bytes: 25 times of kernels without loops

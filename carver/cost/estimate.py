@@ -93,6 +93,8 @@ class Work(Record, eq=False):
     once_overlap: FloatArray | None = None
     """Exponent that joins the times of pipes of candidates whose blocks load, compute and store once; 0 for others.
     None: for none."""
+    dram_overlap: FloatArray | float = 1.0
+    """Factor on the constant of this name, the exponent that joins all else with DRAM's time."""
     fill_clk: float | None = None
     """Time from a block's start to its first product; None: that of its first loads."""
     start_loads: FloatArray | float = 0.0
@@ -149,11 +151,6 @@ def on_pipe(
 
 
 KIB = 1024.0
-LOOPED = 2 / 3
-"""Factor on `dram_overlap` for compiled code with loops: each pass waits for loads of its own, and the longer, the more
-of DRAM's rate all take, so that waits and transfers hide less of each other than in blocks that load once. Source: a
-copy that walks the grid in one wave on an H200, 0.88 of its time with 1 and 0.93 with 2/3 (`blocks.jsonl`), and 697
-problems of the zoos: of 1, 5/6, 2/3 and 5/9 the best for first picks and for errors together."""
 FEW_BLOCKS = 4.0
 """With more resident blocks than this, mostly some block works while others wait. The exponent that joins throughput
 and latency then grows with the number of blocks, as in a queue with that many customers. A block of fewer warps than
@@ -294,7 +291,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     terms["main loop"] = terms["main loop"] + (queued - own)
     own = queued
     beside = np.maximum(own - work.compiled * k["dram_latency_load"] * arch.dram_latency_s, least)
-    overlap = k["dram_overlap"] * np.where(work.once_overlap == 0.0, LOOPED, 1.0)
+    overlap = k["dram_overlap"] * work.dram_overlap
     terms["main loop"] = terms["main loop"] + joined(beside, dram_seconds(work, arch, k), overlap) - beside
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
