@@ -322,6 +322,14 @@ def test_products_that_wrap_around_stay_whole_numbers() -> None:
     assert np.array_equal(elements(value, 3, (256,)), wanted)
 
 
+def test_bits_of_two_numbers_lie_side_by_side() -> None:
+    """As along a curve of Z's, of which no row's neighbours step evenly."""
+    tile, row = Value(np.arange(4) * 64, (1.0,)), np.arange(192, 256)
+    two = binary("ori", tile, binary("shli", tile, known(8, 1), (64,)), (64,))
+    spread = binary("andi", two, known(0xFF00FF, 1), (64,))
+    assert np.array_equal(elements(spread, 3, (64,)), (row | row << 8) & 0xFF00FF)
+
+
 def test_hashes_of_32_bits_wrap_around_and_shift_in_zeros() -> None:
     """The first bits of a product name a register; masked lanes may stand before the table."""
     keys = np.arange(1000, 1256)

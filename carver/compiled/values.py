@@ -156,7 +156,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int], short: bool = Fa
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
     pieces, floors = _pieces(like, one, by, coef, extents), _floors(op, a, b)
     cut = (op in DIVISIONS | REMAINDERS and not all(map(zero, coef))) or (op in BITS and like != op)
-    varies = op not in BITS and base is not None  # as in a square or the least; the bits of a hash lie anywhere
+    varies = base is not None  # as in a square, the least, or bits that are interleaved
     cut = cut or (varies and any(np.isnan(c).any() for c in coef))
     exact = Exact(whole_numbers(op, short), (a, b), extents) if a.exact or b.exact or cut else None
     loads = loads if base is None else loads & DRAWN
