@@ -86,6 +86,21 @@ def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool:
         assert loop.trips == 9 and loop.span.bytes["store global"] > 0
 
 
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+@pytest.mark.parametrize(("grid", "sooner", "most"), [((512,), False, 511), ((64, 8), False, 63), ((512,), True, 0)])
+def test_programs_that_wait_for_the_one_before_go_on_one_by_one(
+    arch: str, grid: tuple[int, ...], sooner: bool, most: int, pool: Pool
+) -> None:
+    """Along a row, whose rows go side by side; not where a program says that it is there before it waits itself."""
+    args = {"x_ptr": carver.Tensor("float32", (512, 256)), "y_ptr": carver.Tensor("float32", (512, 256)),
+            "flag_ptr": carver.Tensor("int32", (512,))}  # fmt: skip
+    [hint] = carver.rank_kernel(
+        kernels.one_by_one, [{"BLOCK": 256}], args=args, grid=grid, constants={"SOONER": sooner}, arch=arch, pool=pool
+    )
+    assert hint.facts.handed_on == most
+    assert hint.predicted_ms > most * 5e-4
+
+
 TAKEN = (
     "assumed: untold branches' ways, untold loops once, counters in turn"
 )

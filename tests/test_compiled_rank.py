@@ -952,6 +952,24 @@ def test_atomics_take_what_an_h200_took() -> None:
 
 
 @pytest.mark.slow
+def test_tiles_that_wait_for_the_one_before_take_what_an_h200_took() -> None:
+    """Every third time of `sums` in `chains.jsonl`, from 0.02 to 28 ms, of which 0.02 to 0.06 are what the tiles do."""
+    lines = map(json.loads, (DATA / "h200" / "chains.jsonl").read_text(encoding="utf-8").splitlines())
+    ratios = []
+    for row in [each for each in lines if each["kernel"] == "sums"][::3]:
+        shape, tiles = (row["rows"], row["n"]), row["n"] // row["BLOCK"]
+        args = {"x_ptr": carver.Tensor("float32", shape), "y_ptr": carver.Tensor("float32", shape)}
+        args["flag_ptr"] = carver.Tensor("int32", (row["rows"] * tiles,))
+        config = {"BLOCK": row["BLOCK"], "num_warps": row["num_warps"]}
+        facts = carver.inspect(any_kernels.one_by_one, args=args, config=config, constants={"SOONER": False},
+                               arch="h200", grid=(tiles, row["rows"]))  # fmt: skip
+        predicted_ms = float(price_compiled([facts], carver.load_arch("h200"))[1].seconds[0]) * 1e3
+        ratios.append(predicted_ms / row["time_ms"])
+    assert len(ratios) == 16 and all(0.6 < ratio < 1.35 for ratio in ratios)
+    assert sum(0.8 <= ratio <= 1.25 for ratio in ratios) >= 12
+
+
+@pytest.mark.slow
 def test_sectors_that_are_stored_in_parts_move_again() -> None:
     """Half of each sector is left out: 3.6 halves are moved besides, and the bus turns less often for it. Where L2
     keeps all of them until others store the rest, or the next program stores it, nothing is."""

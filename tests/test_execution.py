@@ -144,6 +144,20 @@ extern "C" __global__ void around_0(const float* x, const signed char* at, float
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = x[at[i] + 128];
 }
+extern "C" __global__ void one_by_one(const float* x, float* y, volatile int* flag, volatile float* sum, int sooner) {
+    float before = 0.0f, own = x[blockIdx.x * 256 + threadIdx.x];
+    if (threadIdx.x == 0) {
+        if (sooner) flag[blockIdx.x] = 1;
+        if (blockIdx.x % 64 > 0) {
+            while (flag[blockIdx.x - 1] == 0) {}
+            before = sum[blockIdx.x - 1];
+        }
+        sum[blockIdx.x] = before + own;
+        __threadfence();
+        flag[blockIdx.x] = 1;
+    }
+    y[blockIdx.x * 256 + threadIdx.x] = own + before;
+}
 extern "C" __global__ void to_and_fro(float* x, float* y, int n, int passes) {
     for (int pass = 0; pass < passes; pass++) {
         for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256)
@@ -849,6 +863,13 @@ def test_short_numbers_that_are_told_have_their_sign(cubin: tuple[str, bytes]) -
     [load] = [a for a in facts.accesses if (a.kind, a.argument) == ("load", "x")]
     assert (load.anywhere, load.run_bytes, facts.beyond) == (False, 1024.0, ())
     assert facts.read_bytes == 4 * 256 + 1024
+
+
+@pytest.mark.parametrize(("sooner", "most"), [(0, 63), (1, 0)])
+def test_blocks_that_wait_for_the_one_before_go_on_one_by_one(cubin: tuple[str, bytes], sooner: int, most: int) -> None:
+    """In rows of 64, which go side by side; not where a block says that it is there before it waits itself."""
+    args = f32(128 * 256), f32(128 * 256), i32_(128), f32(128), i32(sooner)
+    assert executed(cubin, "one_by_one", 128, 256, *args).facts().handed_on == most
 
 
 @pytest.mark.parametrize("length", [4096, 2048])

@@ -259,8 +259,8 @@ def _arguments(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
     if text := next((name for name, value in tables["args"].items() if isinstance(value, str)), None):
         raise ConfigError(
-            f"argument {text!r} is {shown(tables['args'][text])}: a tensor is {{dtype = 'float16', shape = [4096, 4096]}} "
-            "in a file; what a kernel takes as text stands under [constants]"
+            f"argument {text!r} is {shown(tables['args'][text])}: a tensor is {{dtype = 'float16', shape = [4096]}} in "
+            "a file; what a kernel takes as text stands under [constants]"
         )
     sizes = {name: read.get(name) for name in ("grid", "block")}
     return {

@@ -35,6 +35,7 @@ from .stretches import (
     tile_elements,
 )
 from .trace import Access, LoopTrace, Trace
+from .turns import in_turn
 
 ATOMIC = "atomic global "
 USUAL_LATENCY = 2
@@ -201,6 +202,8 @@ class Facts:
     in_turn: float = 0.0
     """Programs that go on one after another, as they take a lock or their turns at a word: all, over the words at which
     those that run together wait."""
+    handed_on: float = 0.0
+    """Programs that go on one after another, as each waits for what another one stores."""
     rewritten: tuple[tuple[float, float], ...] = ()
     """The part of `reuse` that atomics read again; where it is gone from L2 it was written back, and is so again."""
     anywhere: tuple[tuple[float, float, float], ...] = ()
@@ -301,6 +304,7 @@ def gathered(
     fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
     resident = fitting / arch.sms_per_block
     slots, room = max(int(arch.sm_count * resident), 1), max(arch.l1_bytes / max(resident, 1.0) - shared_bytes, 0.0)
+    locked, handed_on = in_turn(trace.turns, slots, trace.ranges, math.prod(trace.grid) / trace.programs)
     found = Facts(
         grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
         registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
@@ -309,7 +313,8 @@ def gathered(
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
-        step_bytes=max(steps.values(), default=0.0), in_turn=in_turn(trace, slots),
+        step_bytes=max(steps.values(), default=0.0),
+        in_turn=locked, handed_on=handed_on,
         **footprints(touched, arch, resident, parts, dealt),
         **on_sm(touched.loads, arch, resident),
     )  # fmt: skip
@@ -328,15 +333,6 @@ def retried(f: Facts, trace: Trace, whose: Sequence[int], slots: int) -> Facts:
             accesses = tuple(replace(a, program_bytes=a.program_bytes * n) if a.loop == i else a for a in f.accesses)
             f = replace(f, loops=loops, accesses=accesses)
     return f
-
-
-def in_turn(trace: Trace, slots: int) -> float:
-    """The field of `Facts`, where `slots` programs run at a time."""
-    most = 0.0
-    for programs, words in trace.turns:
-        together = len(np.unique(words[np.argsort(programs, kind="stable")][:slots]))
-        most = max(most, len(words) / together * math.prod(trace.grid) / trace.programs)
-    return most
 
 
 def idle_loops(loops: Sequence[LoopTrace]) -> tuple[str, ...]:

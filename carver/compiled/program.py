@@ -47,6 +47,7 @@ from .trace import (
     within,
 )
 from .ttir import Block, Function, Op, Region
+from .turns import Turn, waits_of
 from .values import (
     BINARY,
     NOWHERE,
@@ -121,6 +122,7 @@ class _Evaluator:
         self.wanted: set[str] = set()
         """Names of the function that addresses, masks, bounds and branches depend on, anywhere in it."""
         self.counters = Counters(programs, x * y * grid[2])
+        self.waits = any(op.name == "scf.while" and waits(op) for f in functions.values() for op in ttir.walk(f.body))
         self.halved = set[str]()
         """Pointers of atomics of which each is for half of the numbers."""
 
@@ -316,7 +318,7 @@ class _Evaluator:
             inner.env.update(zip(names, values, strict=True))
             last = self.block(inner, before)
             results = [inner.get(n) for n in last.operands[1:]]
-            self._take_turns(inner, before.ops)
+            self.trace.turns += waits_of(inner, before.ops)
             test = inner.get(last.operands[0])
             if test.base is None or test.base.any():  # what its tensors held before the launch is not what ends it
                 held = frozenset(read((inner, before), (inner, after)))
@@ -355,19 +357,6 @@ class _Evaluator:
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
-
-    def _take_turns(self, frame: Frame, ops: Sequence[Op]) -> None:
-        """Record at which words programs wait to go on one after another: to swap what is there for something else, or
-        until it is each program's own number. Others wait for the same, and go on together."""
-        for op in ops:
-            tests = [each.operands for each in ops if each.name == "arith.cmpi" and {*op.results} & {*each.operands}]
-            awaited = [frame.get(name).base for names in tests for name in names if name not in op.results]
-            own = any(each is not None and len(np.unique(each)) > 1 for each in awaited)
-            takes = op.name == "tt.atomic_cas" and op.operands[1] != op.operands[2]
-            if takes or (op.name == "tt.atomic_rmw" and own):
-                word = frame.get(op.operands[0])
-                if word.base is not None and not word.coef:
-                    self.trace.turns.append((frame.program, np.broadcast_to(word.base, frame.lanes)))
 
     # -- operations
 
@@ -524,6 +513,9 @@ class _Evaluator:
         types = ttir.types_of(op.types)
         pointers = next((t for t in types if t.pointer), types[0])
         pointer = given[0] if isinstance(given[0], Value) else unknown(len(pointers.shape))
+        if kind != "load" and self.waits and pointer.base is not None and not pointers.shape:
+            word = np.broadcast_to(pointer.base, frame.lanes)
+            self.trace.turns.append(Turn(pointer.source, frame.program, word, "store"))
         kept, most = let_through(mask, pointers.shape, frame.lanes), covered(mask, pointers.shape)
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most, mask)
 

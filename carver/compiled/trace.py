@@ -17,6 +17,7 @@ from ..base.types import FloatArray
 from . import ttir
 from .sectors import GOLDEN, Sectors
 from .ttir import Block, Function, Op
+from .turns import READS, Turn
 from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Exact, Floor, Piece, Value, known, unknown
 
 MOST_PROGRAMS, RUNS = 4224, 4
@@ -314,8 +315,7 @@ class Trace:
     """A branch on what is not known went where more is done, in all programs, or they drew from a counter in turn."""
     alike: set[str] = field(default_factory=set)
     """Tensors for all of which one number stands, from which addresses are computed."""
-    turns: list[tuple[Any, Any]] = field(default_factory=list)
-    """Programs that wait for their turn, and the word at which each does."""
+    turns: list[Turn] = field(default_factory=list)
 
     @property
     def working(self) -> FloatArray:
@@ -427,7 +427,6 @@ def waits(op: Op) -> bool:
     return not moving & addressed and any(tested & set(each.results) for each in reads)
 
 
-READS = ("tt.load", "tt.atomic_rmw", "tt.atomic_cas")
 STAYING = frozenset({
     "constant", "addi", "subi", "muli", "shli", "extsi", "extui", "trunci", "index_cast", "splat", "broadcast",
     "expand_dims", "divsi", "remsi", "minsi", "maxsi", "select", "cmpi",

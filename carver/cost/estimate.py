@@ -111,6 +111,8 @@ class Work(Record, eq=False):
     """1 where separate warps store a tile while others multiply the next one."""
     in_turn_s: FloatArray | float = 0.0
     """Time of what programs do one after another, as under a lock."""
+    handed_on_s: FloatArray | float = 0.0
+    """Time of all that programs wait for, each for another one."""
     launch_s: FloatArray | float = 0.0
     """Time of the launch beyond that of others: of clusters. [s]"""
     reduction_s: FloatArray | float = 0.0
@@ -287,7 +289,7 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
         powered = work.grid * work.steps * powered / (arch.sm_count * clk)
         terms["main loop"] = terms["main loop"] + np.maximum(powered - own, 0.0)
         own = np.maximum(own, powered)
-    queued = joined(own, work.in_turn_s * np.ones(len(work)), k["dram_overlap"])
+    queued = joined(own, work.in_turn_s * np.ones(len(work)), k["dram_overlap"]) + work.handed_on_s
     terms["main loop"] = terms["main loop"] + (queued - own)
     own = queued
     beside = np.maximum(own - work.compiled * k["dram_latency_load"] * arch.dram_latency_s, least)

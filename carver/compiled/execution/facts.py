@@ -26,6 +26,7 @@ from ..machine import LATENCIES_CLK, Span, matrix_rates
 from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched, fresh, reached
 from ..trace import Access, LoopTrace, Trace, in_step, sampled
+from ..turns import in_turn
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
@@ -42,6 +43,7 @@ from .tiles import (
     fetched_shares,
     spread,
     tiles,
+    turns,
     walks,
 )
 
@@ -211,6 +213,7 @@ class Execution:
             tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
             asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
             resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
+            handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],
             unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count),
             beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
                                   for n, place in self.launch.places.items()}),

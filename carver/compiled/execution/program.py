@@ -105,19 +105,28 @@ class Program:
         return {self.block_of[i] for i, op in enumerate(self.ops) if op.kind == "barrier"}
 
     @cached_property
-    def awaited(self) -> set[int]:
-        """Addresses of branches out of a loop that depend on what other blocks write: these have."""
+    def awaited(self) -> dict[int, set[int]]:
+        """Addresses of branches out of a loop, or back in it, that depend on what other blocks write, which have; and
+        those of the loads that tell."""
         strong = {i for i, op in enumerate(self.ops) if op.strong and op.access == "load"}
         spans = [self.span(head) for head in self.heads] if strong else []
-        found = set()
+        found: dict[int, set[int]] = {}
         for n, places in enumerate(self.ranges if strong else ()):
             last, around = self.ops[places[-1]], [span for span in spans if n in span]
-            if last.kind != "branch" or last.target not in self.index or not around:
-                continue
-            if self.block_at[last.target] not in min(around, key=len):
+            if last.kind == "branch" and last.target in self.index and around:
                 needed = self._needed({places[-1]: last.reads})[0]
-                if any(not strong.isdisjoint(each) for each in needed):
-                    found.add(last.address)
+                if loads := strong.intersection(set().union(*needed)):
+                    found[last.address] = {self.ops[i].address for i in loads}
+        return found
+
+    @cached_property
+    def leaves(self) -> set[int]:
+        """Those of the branches of `awaited` that leave their loop."""
+        spans, found = [self.span(head) for head in self.heads], set()
+        for i in (self.index[address] for address in self.awaited):
+            inner = min((span for span in spans if self.block_of[i] in span), key=len)
+            if self.block_at.get(self.ops[i].target or 0) not in inner:
+                found.add(self.ops[i].address)
         return found
 
     def origin(self, i: int) -> Hashable:

@@ -157,7 +157,7 @@ class Run:
         self._passes = np.zeros((len(program.ranges), count * len(self.warps)))
         self.log: list[Event] = []
         self.assumed: set[int] = set()
-        self.leaves: set[int] = set(program.awaited)
+        self.leaves: set[int] = set(program.leaves)
         """Those of them that are taken, since a loop would not end, or another block has done what it waits for."""
         self.repeated: set[int] = set()
         """Blocks that control came back to."""

@@ -15,6 +15,7 @@ from ..binary import TensorMap
 from ..isa.banks import BEHIND
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
+from ..turns import Turn
 from .lanes import Array, Column, begins, distinct, every, lengths, signed, wide
 from .launch import SPACE, Launch, Place
 from .leaps import Event
@@ -104,6 +105,19 @@ def spread(event: Event) -> tuple[Array, Array]:
         return event.lanes, bits
     active = wide(active, len(event.lanes))
     return event.lanes[active], bits[active]
+
+
+def turns(run: Run) -> Iterator[Turn]:
+    """Where blocks wait for others, and what they store to the tensors in which these words lie, in their order."""
+    waits = set[int]().union(*run.program.awaited.values())
+    events = [event for event in run.log if event.kind == "global"] if waits else []
+    found = [(event, *spread(event)) for event in events]
+    sources = {int(at[0]) // SPACE for event, lanes, at in found if event.where in waits and len(lanes)}
+    for event, lanes, at in found:
+        kind = "wait" if event.where in waits else "store"
+        loads = run.program.ops[run.program.index[event.where]].access == "load"
+        if len(lanes) and (source := int(at[0]) // SPACE) in sources and (kind == "wait" or not loads):
+            yield Turn(str(source), run.slot[lanes], at, kind)
 
 
 def tiles(run: Run, launch: Launch) -> list[Tile]:

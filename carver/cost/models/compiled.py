@@ -22,7 +22,7 @@ from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 from .l1 import LINE_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
-from .slices import LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, far
+from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, far
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -362,6 +362,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
         dram_overlap=np.array([IN_TURN if f.loops or f.dot_flops else 1.0 for f in candidates]),
         in_turn_s=fact("in_turn") * TURN_CLK / arch.clock_hz,
+        handed_on_s=fact("handed_on") * HANDED_CLK / arch.clock_hz,
     )  # fmt: skip
 
 

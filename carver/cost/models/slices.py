@@ -22,12 +22,13 @@ Source: an H200's counters of 323 launches, 1.50 sectors for each that is stored
 CHAIN_CLK = 3.7
 """Clocks until the next sum of floating-point numbers in the same sector begins. Source: one addition of float32 a
 program to one number on an H100, 1.87 ns each (`grand_total` in `edges.jsonl.gz`, tests/data/h100)."""
-SWAP_CLK, SWAP_SLICES, TURN_CLK = 770.0, 2.0, 3000.0
+SWAP_CLK, SWAP_SLICES, TURN_CLK, HANDED_CLK = 770.0, 2.0, 3000.0, 1900.0
 """Clocks from one addition to the next that compares and swaps the same word, at least; slices more than counters have
-that work off those which others came before; clocks from one program to the next that takes the same lock. Source: an
-H200 (`swaps.jsonl` in tests/data/h200). 16,384 additions of float16 to one word take 390 ns each; a million to 16 to
-16,384 words by 131,072 lanes are tried as often as lanes have a word in common; a program adds a row under a lock in
-1.2 to 2.8 us, 1.5 in the median."""
+that work off those which others came before; clocks from one program to the next that takes the same lock, and to one
+that waits for what it stores. Source: an H200 (`swaps.jsonl` and `chains.jsonl` in tests/data/h200). 16,384 additions
+of float16 to one word take 390 ns each; a million to 16 to 16,384 words by 131,072 lanes are tried as often as lanes
+have a word in common; a program adds a row under a lock in 1.2 to 2.8 us, 1.5 in the median; of sums up to each tile
+one goes on 0.85 to 1.35 us after the one before it, 0.96 in the median."""
 SLICE_RUN_BYTES = 512
 """Counters of so many bytes keep one more slice of L2 busy. Source: `atomics.txt` in `tests/data/h100`. Counters of 2
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
