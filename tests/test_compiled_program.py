@@ -11,12 +11,12 @@ import pytest
 
 from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
-from carver.compiled.facts import in_turn
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.program import evaluate
 from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
 from carver.compiled.trace import changed
 from carver.compiled.triton import grid_of
+from carver.compiled.turns import Turn, in_turn
 from carver.compiled.values import Value, binary, compared, known, share, unknown
 
 HEAD = "module {\n  tt.func public @kernel(%s) attributes {noinline = false} {\n"
@@ -578,16 +578,35 @@ def test_programs_that_take_one_lock_or_their_turns_are_counted() -> None:
     """Half of them each, of those that run together; where the word is swapped for the same, or all await the same,
     they only wait for a flag."""
     arguments = [("locks", None)]
-    locked = evaluate(LOCKED, arguments, (8, 1, 1))
-    assert [in_turn(locked, slots) for slots in (1, 2, 8)] == [8, 4, 4]
+
+    def turns(text: str, slots: int = 8) -> tuple[float, float]:
+        trace = evaluate(text, arguments, (8, 1, 1))
+        return in_turn(trace.turns, slots, trace.ranges, 1.0)
+
+    assert [turns(LOCKED, slots) for slots in (1, 2, 8)] == [(8, 0), (4, 0), (4, 0)]
     added = LOCKED.replace("tt.atomic_cas acq_rel, gpu, %lock, %c0, %c1 : (!tt.ptr<i32>, i32, i32)",
                            "tt.atomic_rmw add, acquire, gpu, %lock, %c0, %t : (!tt.ptr<i32>, i32, i1)")  # fmt: skip
     added = added.replace("%c2 =", "%t = arith.constant true\n    %c2 =")
     own = added.replace("cmpi eq, %held, %c1", "cmpi ne, %held, %pid")
-    assert in_turn(evaluate(own, arguments, (8, 1, 1)), 8) == 4
+    assert turns(own) == (4, 0)
     for text in (added, LOCKED.replace("%c0, %c1 :", "%c1, %c1 :")):
-        assert not evaluate(text, arguments, (8, 1, 1)).turns
-    assert not evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7}).turns
+        assert turns(text) == (0, 0)
+    waits = evaluate(WAITING, [("a", None), ("flags", None)], (4, 1, 1), {"flags": 7})
+    assert in_turn(waits.turns, 8, waits.ranges, 1.0) == (0, 0)
+
+
+def test_programs_go_on_one_by_one_along_what_each_stores_for_the_next() -> None:
+    """32 programs that wait for the one before in rows of 8: side by side where all run, and where 4 run at a time,
+    which have half of a row behind them, one row after another. A row without an end in sight has none beside it."""
+    at = np.arange(32)
+    inner = at[at % 8 > 0]
+    steps = [Turn("flag", inner, inner - 1, "wait"), Turn("flag", at, at, "store")]
+    assert in_turn(steps, 32, ((0, 32),), 1.0) == (0, 7)
+    assert in_turn(steps, 4, ((0, 32),), 1.0) == (0, 28 / (8 / 7))
+    one = [Turn("flag", at[1:], at[:-1], "wait"), Turn("flag", at, at, "store")]
+    assert in_turn(one, 4, ((0, 32),), 1.0) == (0, 31) and in_turn(one, 64, ((0, 16), (16, 32)), 10.0) == (0, 310)
+    other = [replace(steps[0], source="other"), steps[1]]
+    assert in_turn(other, 32, ((0, 32),), 1.0) == in_turn([steps[1], *steps], 32, ((0, 32),), 1.0) == (0, 0)
 
 
 def test_a_loop_that_tests_the_same_for_ever_says_so() -> None:

@@ -165,7 +165,7 @@ def test_asking_for_more_never_takes_less(demand: str) -> None:
         fill_bytes=10_000, l2_bytes=10_000, l2_read_bytes=10_000, dram_bytes=2_000, l3_bytes=2_000, store_bytes=5_000,
         store_clk=100, store_chain_clk=50, launch_s=1e-6, reduction_s=1e-6, slowdown=1.0, exposed=0.1,
         products_apart=1.0, scattered=0.1, apart_clk=10, barrier_wait_clk=5, wait_clk=2_000, missed=0.2, start_loads=2,
-        power_clk=600, in_turn_s=1e-4,
+        power_clk=600, in_turn_s=1e-4, handed_on_s=1e-4,
     )  # fmt: skip
     now = estimated(**base).seconds[0]  # type: ignore[arg-type]
     more = estimated(**base | {demand: base[demand] * 1.5}).seconds[0]  # type: ignore[arg-type]
