@@ -137,6 +137,14 @@ def test_a_copy_moves_its_bytes_once() -> None:
     assert moved * facts.warps == 2 * 512
 
 
+def test_a_wrapper_of_all_that_a_kernel_has_is_the_kernel() -> None:
+    """flash-sparse-attn wraps its kernels so; its own list refers to what is wrapped."""
+    given: dict[str, Any] = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    for kernel in (kernels.forwarded, vars(kernels.forwarded)["_kernel"]):
+        facts = carver.inspect(kernel, args=given, config={"BLOCK": 1024}, arch=H100, grid=(4,))
+        assert facts.read_bytes == facts.written_bytes == 2 * 4096
+
+
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])
 def test_an_inner_loop_that_is_unrolled_whole(arch: str) -> None:
     args = {"x_ptr": half(4096, 4096), "y_ptr": carver.Tensor("float32", (4096,)), "rows": 4096}

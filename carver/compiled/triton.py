@@ -102,7 +102,7 @@ def function_of(kernel: Any) -> Any:
             given = f"{kernel!r}: FILE:NAME is for a shell" if isinstance(kernel, str) else type(kernel).__name__
             raise ConfigError(f"a kernel is a function decorated with triton.jit, got {given}")
         inner = inner.fn
-    return inner
+    return getattr(getattr(inner, "warmup", None), "__self__", inner)  # what a wrapper of all its attributes wraps
 
 
 def autotuned(kernel: Any, given: Mapping[str, Any] | None) -> Sequence[Any]:
