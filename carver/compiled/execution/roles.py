@@ -24,9 +24,9 @@ USUAL_LATENCY = 2
 OFTEN = 0.5
 """Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
 
-TABLE_BYTES, TABLE_CLK = 2040, 25.0
+TABLE_BYTES, LINE_BYTES, TABLE_CLK = 2040, 64, 25.0
 """Of a table in constant memory that warps walk through by uniform registers, more than the cache of an SM holds beside
-the launch's arguments, and clocks of the SM that each read then takes. Source: 2 KiB (arXiv 1804.06826);
+the launch's arguments, its line, and clocks of the SM that each then takes. Source: 2 KiB, 64 bytes (arXiv 1804.06826);
 sums of delays on an H100, points in polygons and potentials of atoms (`languages_sixth.jsonl.gz` and `_eighth` in
 tests/data/h200) take 20 to 39 clocks for each read of a table of 2,048 bytes and more, 7.4 for all else at 384."""
 IN_STEP = 4.0
@@ -208,11 +208,17 @@ def waits_met(waits: float, shares: Sequence[float]) -> float:
 
 
 def _walked(code: Code, run: Run) -> Iterator[int]:
-    """Instructions that read a large table in constant memory at a uniform register."""
+    """Instructions that read a large table in constant memory at a uniform register, the first of each line in straight
+    code: the others find it. Source: 27 to 216 taps of a filter that a pass reads side by side take 22 to 33 clocks a
+    line on an H200, not each (`cuda_volumes` in `languages_eleventh.jsonl.gz`, tests/data/h200)."""
+    seen = set()
     for i, each in enumerate(code.instructions):
         found = CONSTANT.match(each.operands.split(", ")[-1]) if each.mnemonic in ("ULDC", "LDCU") else None
         if found and found[3] and run.launch.table_bytes(int(found[2], 16), int(found[4] or "0", 16)) > TABLE_BYTES:
-            yield i
+            line = run.program.block_of[i], found[3], int(found[4] or "0", 16) // LINE_BYTES
+            if line not in seen:
+                yield i
+            seen.add(line)
 
 
 def _places(event: Event) -> set[int]:
