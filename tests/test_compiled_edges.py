@@ -255,6 +255,12 @@ def test_taps_that_are_an_axis_ask_for_each_place_once(
     assert tile_elements(access) == distinct and Stretch.of(access, 32).run_bytes == 4 * run
 
 
+def test_rows_of_a_tile_that_its_mask_cuts_do_not_overlap() -> None:
+    """64 rows of 64 numbers, read by a tile that is twice as wide: 4,096, and not half of the 4,160 that it spans."""
+    access = replace(tiles(np.zeros(1), (64, 128), (64, 1)), covered=(1.0, 0.5))
+    assert 0.5 * tile_elements(access) == 64 * 64
+
+
 def test_lanes_of_a_turned_tile_want_the_lines_that_they_lie_in() -> None:
     """Rows of 1,024 numbers, turned by a right angle: each of 32 lanes along a row is in a line of its own, each down
     a column beside the next."""

@@ -272,11 +272,11 @@ LANES = 32
 
 
 def tile_elements(access: Access) -> float:
-    """Distinct elements of one tile."""
+    """Distinct elements of one tile, before its mask leaves some out."""
     if access.turned:
         return sum(part.width for part in runs(access.shape, access.coef, access.floors))
     every, span = math.prod(map(_distinct_along, access.shape, access.coef, access.pieces)), 1.0
-    for step, n in sorted(_steps(access)):
+    for step, n in sorted(_steps(_covered(access))):
         if 1 <= step < span and step % 1 == 0:  # as taps that are an axis, beside places that are another
             return every / (span * n) * (span + step * (n - 1))
         if step != span:
