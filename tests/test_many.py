@@ -243,6 +243,35 @@ def test_one_call_of_the_extension_finds_what_the_steps_in_python_do(device: str
     assert seen > 1
 
 
+def test_a_column_has_a_register_only_while_it_is_read() -> None:
+    """So that the registers of a formula over many columns stay in a core's cache."""
+    trace, columns = Trace(500), [np.arange(500) * (2.0 + place) for place in range(40)]
+    size = trace.size("m", 2.0)
+    code = Code(trace, sum(size + column for column in columns))
+    assert sum(np.size(register) > 1 for register in code._placed[0]) <= 3
+    rows = np.array([3, 0, 499])
+    assert code({"m": 3.0}, rows)[0].tolist() == sum(3.0 + column[rows] for column in columns).tolist()
+
+
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (100, 2048, 512), (4096, 4096, 64)])
+def test_rows_that_are_allowed_are_those_that_meet_every_rule(sizes: tuple[int, int, int]) -> None:
+    """Rules that read some of the columns of another one are looked at with it."""
+    arch, problem = carver.load_arch("h200"), carver.MatmulTemplate(*sizes).problem
+    tables = catalogue(offered_kernels(problem, arch, "cuda")[0], arch, problem.sizeless).tables
+    scope, met = size_scope(problem), []
+    for table in tables.tables:
+        met.append(np.ones(len(table.index), bool))
+        for rule in table.rules:
+            seen = {**table.scope, **scope, **rule.combinations}
+            for name, expression in rule.columns:
+                seen[name] = expression(seen)
+            met[-1] &= np.broadcast_to(np.asarray(rule.expression(seen), bool), rule.size)[rule.which]
+    [rows] = tables.allowed([scope])
+    [held] = tables.rules.held([scope])
+    assert tables.rules.depth > 0
+    assert rows.tolist() == tables.rules.rows(held).tolist() == np.flatnonzero(np.concatenate(met)).tolist()
+
+
 def test_what_a_number_decides_takes_no_step() -> None:
     """A maximum is at least a number in it; a power of two divides as its inverse multiplies; equal columns are one."""
     trace, column = Trace(3), np.array([1.0, 2.0, 4.0])

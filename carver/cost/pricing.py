@@ -113,7 +113,7 @@ class Traced:
     """The demands and times of some kernels' own candidates, traced once for all sizes."""
 
     def __init__(self, tables: Tables) -> None:
-        self._tables, self.kernel = tables, tables.kernel
+        self._tables, self.is_bounded = tables, model_of(tables.kernel).bound is not None
         kernels = [table.kernel for table in tables.tables]
         with _named(kernels), np.errstate(divide="raise"):  # as numbers do: constants may be columns
             every = [resolve(kernel, tables.arch) for kernel in kernels]
@@ -130,7 +130,7 @@ class Traced:
 
     @cached_property
     def bound(self) -> Code | None:
-        bound = model_of(self.kernel).bound
+        bound = model_of(self._tables.kernel).bound
         return bound and Code(self._tables.trace, bound(self._tables, self._k))
 
 
@@ -233,7 +233,7 @@ class Catalogue:
         rules, times = self.tables.rules.code.prepared(sizes), one.times.prepared(sizes)
         if not rules or not times:
             return None
-        bounds = (lambda: one.bound and one.bound.prepared(sizes)) if model_of(one.kernel).bound else None
+        bounds = (lambda: one.bound and one.bound.prepared(sizes)) if one.is_bounded else None
         few = FEW if "bound" in vars(one) else FEW_AT_FIRST
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
@@ -244,7 +244,7 @@ class Catalogue:
         """The same of each problem, with steps in Python: bounds, times of those whose bound is near the least, and
         times of the rest whose bound is not above the last of these."""
         allowed = self.tables.allowed(every)
-        bounded = any(isinstance(one, Traced) and model_of(one.kernel).bound for *_, one in passes)
+        bounded = any(isinstance(one, Traced) and one.is_bounded for *_, one in passes)
 
         def told(what: str, rows: Mapping[int, IntArray]) -> dict[int, FloatArray]:
             """By problem, of rows of each."""

@@ -19,20 +19,25 @@ typedef struct {
 typedef struct {
     PyUFuncGenericFunction loop;
     void *data;
-    int nin;
-    Register *at[4]; /* those that are read, then the one that is written */
+    char *at[4]; /* registers: those that are read, then the one that is written */
+    npy_intp strides[4], length;
 } Step;
+
+typedef struct {
+    npy_int64 *values; /* the distinct ones, in 8 bytes as they are */
+    npy_intp codes; /* where in those of a row stands which of them it has */
+    int wide;       /* bytes of this code: 1, 2 or 4 */
+    char type;
+} Column;
 
 typedef struct {
     PyObject_HEAD
     PyObject *held; /* the arrays behind all pointers */
     Py_ssize_t n_registers, n_sizes, n_columns, n_leaves, n_once, n_steps, block;
-    Register *registers, **filled; /* those into which rows of the table are taken, then the leaves */
-    npy_int64 **values; /* of each column its distinct values, in 8 bytes as they are */
-    char *codes;        /* of each row which of them it has, side by side: a row is few cache lines */
-    npy_intp n_rows, n_codes;
-    Py_ssize_t *order, *same; /* columns by the code that they have, and to each code how many */
-    int wide;                 /* bytes of a code: 1, 2 or 4 */
+    Register *registers, **leaves;
+    Column *columns;
+    char *codes, **at; /* of each row side by side: a row is few cache lines; and those of a block's rows */
+    npy_intp n_rows, row_bytes;
     Step *steps;
 } Program;
 
@@ -115,6 +120,22 @@ static const struct { const char *name, *types; PyUFuncGenericFunction loop; } O
     {"where", "????", choose_truth}, {"floor_divide", "lll", floor_divide},
 };
 
+/* A column's values for a block of rows. */
+#define TAKE(name, code, type)                                                                                         \
+    static void name(char **args, npy_intp const *n, npy_intp const *strides, void *data) {                           \
+        const npy_int64 *values = ((Column *)data)->values;                                                           \
+        const npy_intp codes = ((Column *)data)->codes;                                                               \
+        char *const *at = (char **)args[0];                                                                           \
+        type *out = (type *)args[1];                                                                                  \
+        for (npy_intp i = 0, count = n[0]; i < count; i++) out[i] = (type)values[*(code *)(at[i] + codes)];                          \
+    }
+TAKE(take_1, npy_uint8, npy_int64)
+TAKE(take_2, npy_uint16, npy_int64)
+TAKE(take_4, npy_int32, npy_int64)
+TAKE(take_truth_1, npy_uint8, npy_bool)
+TAKE(take_truth_2, npy_uint16, npy_bool)
+TAKE(take_truth_4, npy_int32, npy_bool)
+
 static char letter(int number) {
     return number == NPY_DOUBLE ? 'd' : number == NPY_INT64 ? 'l' : number == NPY_BOOL ? '?' : number == NPY_INT32 ? 'i' : ' ';
 }
@@ -137,15 +158,32 @@ static Register *numbered(Program *self, PyObject *said) {
     return PyErr_SetString(PyExc_ValueError, "no such register"), NULL;
 }
 
+/* From ("take", a column, the register that it fills). */
+static int read_take(Program *self, PyObject *said, Step *step) {
+    static const PyUFuncGenericFunction TAKES[] = {take_1, take_2, take_4, take_truth_1, take_truth_2, take_truth_4};
+    Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(said, 1));
+    Register *into = numbered(self, PyTuple_GET_ITEM(said, 2));
+    if (!into || number < 0 || number >= self->n_columns || into->length != self->block ||
+        into->type != self->columns[number].type)
+        return PyErr_SetString(PyExc_ValueError, "a column and a register of its type, as long as a block"), -1;
+    step->loop = TAKES[self->columns[number].wide / 2 + (into->type == '?' ? 3 : 0)];
+    step->data = self->columns + number;
+    step->at[0] = (char *)self->at, step->at[1] = into->at;
+    return 0;
+}
+
 /* From (a ufunc or the name of a loop above, the registers that it reads, the one that it writes). */
 static int read_step(Program *self, PyObject *said, Step *step) {
     PyObject *what = PyTuple_GET_ITEM(said, 0);
     char types[5] = {0};
-    step->nin = (int)PyTuple_GET_SIZE(said) - 2;
-    if (step->nin < 1 || step->nin > 3) return PyErr_SetString(PyExc_ValueError, "1 to 3 arguments"), -1;
-    for (int i = 0; i <= step->nin; i++) {
-        if (!(step->at[i] = numbered(self, PyTuple_GET_ITEM(said, i + 1)))) return -1;
-        types[i] = step->at[i]->type;
+    int nin = (int)PyTuple_GET_SIZE(said) - 2;
+    if (nin == 1 && PyUnicode_Check(what) && !PyUnicode_CompareWithASCIIString(what, "take")) return read_take(self, said, step);
+    if (nin < 1 || nin > 3) return PyErr_SetString(PyExc_ValueError, "1 to 3 arguments"), -1;
+    for (int i = 0; i <= nin; i++) {
+        Register *each = numbered(self, PyTuple_GET_ITEM(said, i + 1));
+        if (!each) return -1;
+        step->at[i] = each->at, step->strides[i] = each->stride, step->length = each->length;
+        types[i] = each->type;
     }
     int is_ufunc = PyObject_TypeCheck(what, &PyUFunc_Type);
     const char *name = is_ufunc ? ((PyUFuncObject *)what)->name : PyUnicode_Check(what) ? PyUnicode_AsUTF8(what) : "";
@@ -153,9 +191,9 @@ static int read_step(Program *self, PyObject *said, Step *step) {
         if (!strcmp(OWN[i].name, name) && !strcmp(OWN[i].types, types)) return step->loop = OWN[i].loop, 0;
     if (is_ufunc) {
         PyUFuncObject *ufunc = (PyUFuncObject *)what;
-        for (int at = 0; at < ufunc->ntypes && ufunc->nargs == step->nin + 1; at++) {
+        for (int at = 0; at < ufunc->ntypes && ufunc->nargs == nin + 1; at++) {
             int same = ufunc->functions[at] != NULL;
-            for (int i = 0; i <= step->nin; i++) same &= letter(ufunc->types[at * ufunc->nargs + i]) == types[i];
+            for (int i = 0; i <= nin; i++) same &= letter(ufunc->types[at * ufunc->nargs + i]) == types[i];
             if (!same) continue;
             step->loop = ufunc->functions[at];
             step->data = ufunc->data ? (void *)ufunc->data[at] : NULL;
@@ -172,13 +210,11 @@ static npy_int64 bits(const Register *column, npy_intp row) {
 /* The table of whose rows each run fills registers, as codes: columns of a table of candidates have few values, and many
    of them change at the same rows, so that one code tells the values of all of these. */
 static int encode(Program *self, PyObject *columns) {
-    npy_intp slots = 1, n = 0;
+    npy_intp slots = 1, n = 0, n_codes = 0, *place = PyMem_Malloc((self->n_columns + 1) * sizeof(npy_intp));
     int shift = 64, wrong = 0, *of = PyMem_Calloc(self->n_columns + 1, sizeof(int));
-    npy_int32 *slot = NULL, *every = NULL, most = 0;
-    self->values = PyMem_Calloc(self->n_columns + 1, sizeof(npy_int64 *));
-    self->same = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
-    self->order = PyMem_Calloc(self->n_columns + 1, sizeof(Py_ssize_t));
-    wrong = !of || !self->values || !self->same || !self->order;
+    npy_int32 *slot = NULL, *every = NULL;
+    self->columns = PyMem_Calloc(self->n_columns + 1, sizeof(Column));
+    wrong = !of || !place || !self->columns;
     for (Py_ssize_t c = 0; !wrong && c < self->n_columns; c++) {
         Register column;
         npy_int32 known = 0, code = 0;
@@ -189,10 +225,11 @@ static int encode(Program *self, PyObject *columns) {
             every = PyMem_Malloc((n * self->n_columns + 1) * sizeof(npy_int32));
             slot = PyMem_Malloc(slots * sizeof(npy_int32));
         }
-        npy_int64 *values = self->values[c] = PyMem_Malloc((n + 1) * sizeof(npy_int64));
-        if ((wrong = !every || !slot || !values || column.length != n || column.type != self->filled[c]->type)) break;
+        npy_int64 *values = self->columns[c].values = PyMem_Malloc((n + 1) * sizeof(npy_int64));
+        self->columns[c].type = column.type;
+        if ((wrong = !every || !slot || !values || column.length != n)) break;
         memset(slot, -1, slots * sizeof(npy_int32));
-        npy_int32 *codes = every + self->n_codes * n;
+        npy_int32 *codes = every + n_codes * n;
         for (npy_intp row = 0; row < n; row++) {
             npy_int64 value = bits(&column, row);
             if (!row || value != values[code]) {
@@ -204,56 +241,58 @@ static int encode(Program *self, PyObject *columns) {
             codes[row] = code;
         }
         if (!(values = PyMem_Realloc(values, (known + 1) * sizeof(npy_int64)))) wrong = 1;
-        else self->values[c] = values;
-        most = known > most ? known : most;
+        else self->columns[c].values = values;
+        self->columns[c].wide = known <= 1 << 8 ? 1 : known <= 1 << 16 ? 2 : 4;
         while (memcmp(every + of[c] * n, codes, n * sizeof(npy_int32))) of[c]++;
-        self->n_codes += of[c] == self->n_codes;
+        if (of[c] == n_codes) place[n_codes++] = -1;
     }
-    self->wide = most <= 1 << 8 ? 1 : most <= 1 << 16 ? 2 : 4;
-    if (!wrong) wrong = !(self->codes = PyMem_Calloc(n * self->n_codes + 1, self->wide));
-    for (Py_ssize_t code = 0, place = 0; !wrong && code < self->n_codes; code++) {
-        for (Py_ssize_t c = 0; c < self->n_columns; c++)
-            if (of[c] == code) self->order[place++] = c, self->same[code]++;
-        for (npy_intp row = 0, at = code; row < n; row++, at += self->n_codes) {
-            npy_int32 value = every[code * n + row];
-            if (self->wide == 1) ((npy_uint8 *)self->codes)[at] = (npy_uint8)value;
-            else if (self->wide == 2) ((npy_uint16 *)self->codes)[at] = (npy_uint16)value;
-            else ((npy_int32 *)self->codes)[at] = value;
+    for (int wide = 4; !wrong && wide; wide /= 2) /* the widest first: each code stands at a multiple of its width */
+        for (Py_ssize_t c = 0; c < self->n_columns; c++) {
+            if (self->columns[c].wide != wide) continue;
+            if (place[of[c]] < 0) place[of[c]] = self->row_bytes, self->row_bytes += wide;
+            self->columns[c].codes = place[of[c]];
+        }
+    self->row_bytes = (self->row_bytes + 3) / 4 * 4;
+    wrong = wrong || !(self->codes = PyMem_Calloc(n + 1, self->row_bytes));
+    for (Py_ssize_t c = 0; !wrong && c < self->n_columns; c++) {
+        char *to = self->codes + self->columns[c].codes;
+        for (npy_intp row = 0; row < n; row++, to += self->row_bytes) {
+            npy_int32 value = every[of[c] * n + row];
+            if (self->columns[c].wide == 1) *(npy_uint8 *)to = (npy_uint8)value;
+            else if (self->columns[c].wide == 2) *(npy_uint16 *)to = (npy_uint16)value;
+            else *(npy_int32 *)to = value;
         }
     }
+    PyMem_Free(place);
     PyMem_Free(of), PyMem_Free(slot), PyMem_Free(every);
     return wrong ? -1 : 0;
 }
 
-/* Program(registers, sizes, filled, columns, once, steps, leaves, block): arrays, of which the first so many are sizes;
-   registers, and the columns of whose rows each run fills them; the steps of each run, and those of each block of so many
-   rows; the registers that a run returns. A register of rows has as many entries as a block. */
+/* Program(registers, sizes, columns, once, steps, leaves, block): arrays, of which the first so many are sizes; the table;
+   the steps of each run, and those of each block of so many rows; the registers that a run returns. A register of rows has
+   as many entries as a block. */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    PyObject *registers, *filled, *columns, *once, *steps, *leaves;
+    PyObject *registers, *columns, *once, *steps, *leaves;
     Py_ssize_t sizes, block;
-    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &filled,
-                          &PyTuple_Type, &columns, &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type,
-                          &leaves, &block))
+    if (!PyArg_ParseTuple(args, "O!nO!O!O!O!n", &PyTuple_Type, &registers, &sizes, &PyTuple_Type, &columns,
+                          &PyTuple_Type, &once, &PyTuple_Type, &steps, &PyTuple_Type, &leaves, &block))
         return NULL;
     Program *self = (Program *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->held = Py_NewRef(args);
     self->n_sizes = sizes, self->block = block;
-    self->n_registers = PyTuple_GET_SIZE(registers), self->n_columns = PyTuple_GET_SIZE(filled);
+    self->n_registers = PyTuple_GET_SIZE(registers), self->n_columns = PyTuple_GET_SIZE(columns);
     self->n_leaves = PyTuple_GET_SIZE(leaves);
     self->n_once = PyTuple_GET_SIZE(once), self->n_steps = self->n_once + PyTuple_GET_SIZE(steps);
     self->registers = PyMem_Calloc(self->n_registers + 1, sizeof(Register));
-    self->filled = PyMem_Calloc(self->n_columns + self->n_leaves + 1, sizeof(Register *));
+    self->leaves = PyMem_Calloc(self->n_leaves + 1, sizeof(Register *));
     self->steps = PyMem_Calloc(self->n_steps + 1, sizeof(Step));
-    int wrong = !self->registers || !self->filled || !self->steps || sizes > self->n_registers ||
-                PyTuple_GET_SIZE(columns) != self->n_columns;
+    self->at = PyMem_Calloc(block + 1, sizeof(char *));
+    int wrong = !self->registers || !self->leaves || !self->steps || !self->at || sizes > self->n_registers;
     for (Py_ssize_t i = 0; !wrong && i < self->n_registers; i++)
         wrong = read_array(PyTuple_GET_ITEM(registers, i), self->registers + i);
-    for (Py_ssize_t i = 0; !wrong && i < self->n_columns + self->n_leaves; i++) {
-        PyObject *said = i < self->n_columns ? PyTuple_GET_ITEM(filled, i) : PyTuple_GET_ITEM(leaves, i - self->n_columns);
-        wrong = !(self->filled[i] = numbered(self, said));
-    }
-    for (Py_ssize_t i = 0; !wrong && i < self->n_columns; i++) wrong = self->filled[i]->length != block;
+    for (Py_ssize_t i = 0; !wrong && i < self->n_leaves; i++)
+        wrong = !(self->leaves[i] = numbered(self, PyTuple_GET_ITEM(leaves, i)));
     wrong = wrong || encode(self, columns) < 0;
     for (Py_ssize_t i = 0; !wrong && i < self->n_steps; i++)
         wrong = read_step(self, i < self->n_once ? PyTuple_GET_ITEM(once, i) : PyTuple_GET_ITEM(steps, i - self->n_once),
@@ -265,53 +304,24 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 static void program_free(Program *self) {
-    for (Py_ssize_t c = 0; self->values && c < self->n_columns; c++) PyMem_Free(self->values[c]);
-    PyMem_Free(self->registers), PyMem_Free(self->filled), PyMem_Free(self->steps);
-    PyMem_Free(self->values), PyMem_Free(self->codes), PyMem_Free(self->order), PyMem_Free(self->same);
+    for (Py_ssize_t c = 0; self->columns && c < self->n_columns; c++) PyMem_Free(self->columns[c].values);
+    PyMem_Free(self->registers), PyMem_Free(self->leaves), PyMem_Free(self->steps);
+    PyMem_Free(self->columns), PyMem_Free(self->codes), PyMem_Free(self->at);
     Py_XDECREF(self->held);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static void run_step(const Step *step, npy_intp n) {
-    char *args[4];
-    npy_intp strides[4];
-    for (int i = 0; i <= step->nin; i++) args[i] = step->at[i]->at, strides[i] = step->at[i]->stride;
-    step->loop(args, &n, strides, step->data);
+    char *args[4]; /* of each call its own: a loop may move them */
+    memcpy(args, step->at, sizeof args);
+    step->loop(args, &n, step->strides, step->data);
 }
-
-#define TAKE(code)                                                                                                     \
-    for (npy_intp of = 0; of < self->n_codes; of++) {                                                                 \
-        const code *codes = (code *)self->codes + of;                                                                 \
-        for (const Py_ssize_t *end = c + self->same[of]; c < end; c++) {                                              \
-            const npy_int64 *values = self->values[*c];                                                               \
-            char *to = self->filled[*c]->at;                                                                          \
-            if (self->filled[*c]->size == 1)                                                                          \
-                for (npy_intp i = 0; i < count; i++) to[start + i] = (char)values[codes[at[i]]];                      \
-            else                                                                                                      \
-                for (npy_intp i = 0; i < count; i++) ((npy_int64 *)to)[start + i] = values[codes[at[i]]];             \
-        }                                                                                                             \
-    }
 
 #ifdef __GNUC__
 #define SOON(address) __builtin_prefetch(address) /* rows lie apart: their lines are fetched side by side */
 #else
 #define SOON(address) (void)(address)
 #endif
-
-static void take(const Program *self, const npy_int64 *rows, npy_intp n) {
-    npy_intp at[64]; /* so many rows stay in the first cache */
-    for (npy_intp count, start = 0; start < n; start += count) {
-        const Py_ssize_t *c = self->order;
-        count = n - start < 64 ? n - start : 64;
-        for (npy_intp i = 0; i < count; i++) {
-            at[i] = rows[start + i] * self->n_codes;
-            SOON(self->codes + at[i] * self->wide), SOON(self->codes + (at[i] + self->n_codes - 1) * self->wide);
-        }
-        if (self->wide == 1) TAKE(npy_uint8)
-        else if (self->wide == 2) TAKE(npy_uint16)
-        else TAKE(npy_int32)
-    }
-}
 
 static void give(const Register *from, char *to, npy_intp n) {
     if (from->stride) memcpy(to, from->at, n * from->size);
@@ -343,7 +353,7 @@ static int begin(Program *self, PyObject *sizes) {
     int fits = set_sizes(self, sizes);
     if (fits < 1) return fits;
     feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
-    for (Step *step = self->steps; step < self->steps + self->n_once; step++) run_step(step, step->at[step->nin]->length);
+    for (Step *step = self->steps; step < self->steps + self->n_once; step++) run_step(step, step->length);
     return !fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
 }
 
@@ -352,10 +362,13 @@ static int compute(Program *self, const npy_int64 *rows, npy_intp n, char **out)
     feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
     for (npy_intp count, start = 0; start < n; start += count) {
         count = n - start < self->block ? n - start : self->block;
-        take(self, rows + start, count);
+        for (npy_intp i = 0; i < count; i++) {
+            self->at[i] = self->codes + rows[start + i] * self->row_bytes;
+            SOON(self->at[i]), SOON(self->at[i] + self->row_bytes - 1);
+        }
         for (Step *step = self->steps + self->n_once; step < self->steps + self->n_steps; step++) run_step(step, count);
         for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-            Register *leaf = self->filled[self->n_columns + i];
+            Register *leaf = self->leaves[i];
             give(leaf, out[i] + start * leaf->size, count);
         }
     }
@@ -377,7 +390,7 @@ static PyObject *program_run(Program *self, PyObject *args) {
     char **to = fits < 1 ? NULL : PyMem_Malloc((self->n_leaves + 1) * sizeof(char *));
     if (!to || !(out = PyList_New(self->n_leaves))) goto done;
     for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-        Register *leaf = self->filled[self->n_columns + i];
+        Register *leaf = self->leaves[i];
         npy_intp length = given != Py_None ? rows.length : leaf->length;
         int type = leaf->type == 'd' ? NPY_DOUBLE : leaf->type == 'l' ? NPY_INT64 : NPY_BOOL;
         PyObject *array = PyArray_SimpleNew(1, &length, type);
@@ -401,26 +414,32 @@ done:
 
 /* The rows that all rules allow: `enumeration.Rules.rows`, whose groups these are. NULL on errors. */
 static npy_int64 *allow(Program *self, PyObject *groups, npy_intp *n_kept) {
-    PyObject *said[3];
-    Register arrays[3];
+    PyObject *said[4];
+    Register arrays[4];
     npy_intp kept = 0, n_truths = 2;
-    if (!PyArg_ParseTuple(groups, "OOO", said, said + 1, said + 2)) return NULL;
-    for (int i = 0; i < 3; i++)
+    if (!PyArg_ParseTuple(groups, "OOOO", said, said + 1, said + 2, said + 3)) return NULL;
+    for (int i = 0; i < 4; i++)
         if (read_array(said[i], arrays + i) < 0) return NULL;
     npy_int32 *begins = (npy_int32 *)arrays[0].at, *which = (npy_int32 *)arrays[1].at, *after = (npy_int32 *)arrays[2].at;
+    npy_int32 *with_it = (npy_int32 *)arrays[3].at;
     npy_intp n = arrays[0].length - 1, rules = n > 0 ? arrays[1].length / n : 0, all = n < 0 ? 0 : begins[n];
-    for (Py_ssize_t i = 0; i < self->n_leaves; i++) n_truths += self->filled[self->n_columns + i]->length;
+    for (Py_ssize_t i = 0; i < self->n_leaves; i++) n_truths += self->leaves[i]->length;
     int wrong = n < 0 || arrays[1].length != rules * n || arrays[2].length != rules * n || all < 0;
-    for (int i = 0; i < 3; i++) wrong = wrong || arrays[i].type != 'i';
+    wrong = wrong || arrays[3].length != n_truths;
+    for (int i = 0; i < 4; i++) wrong = wrong || arrays[i].type != 'i';
     npy_int64 *rows = wrong ? NULL : PyMem_Malloc((all + 1) * sizeof(npy_int64));
     char *truths = PyMem_Malloc(n_truths), *to = truths + 2;
     if (!rows || !truths) goto failed;
     truths[0] = 1, truths[1] = 0;
     for (Py_ssize_t i = 0; i < self->n_leaves; i++) {
-        const Register *leaf = self->filled[self->n_columns + i];
+        const Register *leaf = self->leaves[i];
         if (leaf->type != '?') goto failed;
         memcpy(to, leaf->at, leaf->length);
         to += leaf->length;
+    }
+    for (npy_intp truth = 0; truth < n_truths; truth++) {
+        if (with_it[truth] < 0 || with_it[truth] > truth) goto failed;
+        truths[truth] &= truths[with_it[truth]];
     }
     for (npy_intp group = 0, next; group < n; group = next) {
         next = group + 1;
@@ -529,8 +548,8 @@ static PyObject *search(PyObject *module, PyObject *args) {
         if (pair == Py_None) fits = 0;
         if (!fits || !PyArg_ParseTuple(pair, "O!O", &ProgramType, &bounds, &bound_sizes)) goto done;
     }
-    if (times->n_leaves != 1 || times->filled[times->n_columns]->type != 'd' || rules->n_columns ||
-        (bounds && (bounds->n_leaves != 1 || bounds->filled[bounds->n_columns]->type != 'd'))) {
+    if (times->n_leaves != 1 || times->leaves[0]->type != 'd' || rules->n_columns ||
+        (bounds && (bounds->n_leaves != 1 || bounds->leaves[0]->type != 'd'))) {
         PyErr_SetString(PyExc_ValueError, "bounds and times are one column of floats each");
         goto done;
     }

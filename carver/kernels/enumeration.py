@@ -155,36 +155,52 @@ class Rules(Record, eq=False):
     """Whether each rule holds for each combination of what it reads; these truths follow one that holds always and one
     that never does."""
     groups: tuple[IntArray, ...]
-    """The first row of each group, and the number of all rows. Of each group the truths that allow it, of shape (most
-    rules of a kernel, groups), and the next group for which that truth is another one."""
-    kernels: list[tuple[slice, list[tuple[str, int]]]]
-    """The groups of each kernel, and its rules as they are declared: sentence, and place of their truths."""
+    """The first row of each group, and the number of all rows. Of each group the truths that allow it, of shape (rules,
+    groups), and the next group for which that truth is another one. Of each truth one before it that must hold too, of
+    a rule that reads some of the same columns and no others: a group that has the one has the other."""
+    depth: int
+    """Of a truth, the most that must hold with it."""
+    kernels: list[tuple[slice, list[tuple[str, IntArray]]]]
+    """The groups of each kernel, and its rules as they are declared: sentence, and the truth of each group."""
 
     @classmethod
-    def of(cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[str, IntArray]]]) -> Rules:
+    def of(
+        cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[SizedRule, IntArray]]]
+    ) -> Rules:
         """From each kernel's number of rows and the truth of each row for each of its rules. Rules that tell few groups
         apart come first: they rule out many rows at once."""
         starts = [0, *accumulate(counts)]
-        changes = [[np.flatnonzero(np.diff(own, prepend=-1)) for _, own in rules] for rules in found]
         new = np.zeros(starts[-1], bool)
-        for start, some in zip(starts, changes, strict=False):
-            for rows in some:
-                new[start + rows] = True
         new[[start for start in starts if start < starts[-1]]] = True
+        for start, rules in zip(starts, found, strict=False):
+            for _, truths in rules:
+                new[start + np.flatnonzero(np.diff(truths, prepend=-1))] = True
         begins = np.flatnonzero(new)
         ends = begins.searchsorted(starts).tolist()
-        which: IntArray = np.zeros((max(1, *map(len, found)), len(begins)), np.int64)
-        kernels = []
-        for rules, some, start, own in zip(found, changes, starts, map(slice, ends, ends[1:]), strict=False):
-            order = sorted(range(len(rules)), key=lambda at: len(some[at]))
-            kernels.append((own, [(why, order.index(at)) for at, (why, _) in enumerate(rules)]))
-            for place, at in enumerate(order):
-                which[place, own] = rules[at][1].take(begins[own] - start)
+        kernels, left, with_it = [], [], np.zeros(2 + sum(code.lengths), np.int64)
+        for rules, start, own in zip(found, starts, map(slice, ends, ends[1:]), strict=False):
+            told = [(rule, truths.take(begins[own] - start)) for rule, truths in rules]
+            kernels.append((own, [(rule.why, truths) for rule, truths in told]))
+            told, alone = sorted(told, key=lambda each: each[1].max(initial=0)), []
+            for place, (rule, truths) in enumerate(told, 1):
+                wider = (its for other, its in told[place:] if rule.combinations.keys() <= other.combinations.keys())
+                if (its := next((its for its in wider if not with_it[its].any()), None)) is None:
+                    alone.append(truths)
+                else:
+                    with_it[its] = truths
+            left.append(sorted(alone, key=lambda truths: np.count_nonzero(np.diff(truths))))
+        which: IntArray = np.zeros((max(1, *map(len, left)), len(begins)), np.int64)
+        for (own, _), alone in zip(kernels, left, strict=True):
+            for place, truths in enumerate(alone):
+                which[place, own] = truths
         another = np.diff(which, prepend=-1) != 0
         after = [np.append(np.flatnonzero(new), len(begins))[np.cumsum(new)] for new in another]
-        groups = np.append(begins, starts[-1]), which, np.stack(after)
+        groups = np.append(begins, starts[-1]), which, np.stack(after), with_it
         narrow = np.int64 if loops is None else np.int32  # the extension reads fewer cache lines, NumPy widens indices
-        return cls(code, tuple(each.astype(narrow) for each in groups), kernels)
+        depth, next_one = 0, with_it
+        while next_one.any():
+            depth, next_one = depth + 1, with_it[next_one]
+        return cls(code, tuple(each.astype(narrow) for each in groups), depth, kernels)
 
     def held(self, every: Sequence[Mapping[str, Any]]) -> Iterator[BoolArray]:
         """The truths for each problem's sizes."""
@@ -193,7 +209,9 @@ class Rules(Record, eq=False):
 
     def rows(self, held: BoolArray) -> IntArray:
         """The rows that all rules allow."""
-        begins, which, _ = self.groups
+        begins, which, _, with_it = self.groups
+        for _ in range(self.depth):
+            held = held & held.take(with_it)
         allowed = np.flatnonzero(held.take(which).all(0))
         first = begins.take(allowed)
         count = begins.take(allowed + 1) - first
@@ -202,11 +220,10 @@ class Rules(Record, eq=False):
 
     def lost(self, held: BoolArray, kernel: int) -> Iterator[tuple[str, int]]:
         """How many of a kernel's candidates each rule removes."""
-        begins, which, _ = self.groups
         own, rules = self.kernels[kernel]
-        left = np.diff(begins)[own]
-        for why, place in rules:
-            kept = left * held.take(which[place, own])
+        left = np.diff(self.groups[0])[own]
+        for why, truths in rules:
+            kept = left * held.take(truths)
             yield why, int(left.sum() - kept.sum())
             left = kept
 
@@ -298,7 +315,8 @@ class Tables(Record, eq=False):
                 same.setdefault(key, []).append((kernel, number, rule))
         trace, static, sizes = Trace(0), self.tables[0].scope, size_scope(self.problem)
         every: list[Any] = []
-        for found in same.values():
+        alike = sorted(same.values(), key=lambda found: len(found[0][-1].combinations))  # who reads few comes first
+        for found in alike:
             one, rules = found[0][-1], [rule for *_, rule in found]
             seen: dict[str, Any] = {n: trace.size(n, sizes[n]) if n in sizes else static[n] for n in one.scalars}
             seen |= {name: np.concatenate([rule.combinations[name] for rule in rules]) for name in one.combinations}
@@ -308,14 +326,14 @@ class Tables(Record, eq=False):
         code = Code(trace, every, whole=True)
         starts = [*accumulate(code.lengths, initial=2)]  # after what always and what never holds
         of_kernels: list[dict[int, IntArray]] = [{} for _ in self.tables]
-        for found, holds in zip(same.values(), code.results, strict=True):
+        for found, holds in zip(alike, code.results, strict=True):
             start = starts[holds.at] if isinstance(holds, Leaf) else int(not holds)
             many = isinstance(holds, Leaf) and code.lengths[holds.at] > 1
             for kernel, number, rule in found:
                 of_kernels[kernel][number] = start + rule.which * many
                 start += rule.size * many
         return Rules.of(code, [len(table.index) for table in self.tables], [
-            [(table.rules[number].why, own[number]) for number in sorted(own) if own[number].any()]
+            [(table.rules[number], own[number]) for number in sorted(own) if own[number].any()]
             for table, own in zip(self.tables, of_kernels, strict=True)
         ])  # fmt: skip
 

@@ -192,6 +192,10 @@ class Trace:
         return self._made[key]
 
 
+_TAKE = "take"
+"""In place of a function: a column's values for the rows that are asked for."""
+
+
 class Leaf(Record):
     """The place of a result among those that the code returns."""
 
@@ -347,63 +351,76 @@ class Code:
         self._steps[per_row].append((function, *read, out))
         return out
 
-    def _place(self) -> tuple[list[Any], list[tuple[Any, ...]], list[int], list[int]]:
+    def _place(self) -> tuple[list[Any], list[tuple[Any, ...]], list[int]]:
         """The registers, of which sizes come first and results have the places of others that are needed no more; the
-        steps; and the registers that are filled with columns, and that are leaves."""
-        steps, leaves = self._steps[False] + self._steps[True], [number for each in self._leaves for number in each]
+        steps, in which a column is taken where it is first read; and the registers that are leaves."""
+        leaves = [number for each in self._leaves for number in each]
+        columns = dict.fromkeys(() if self._whole else self._columns)
+        left, steps = {*columns}, list[tuple[Any, ...]]()
+        for step in (*self._steps[False], *self._steps[True], (None, *leaves)):
+            new = [number for number in dict.fromkeys(step[1:]) if number in left]
+            steps += [*((_TAKE, number) for number in new), step]
+            left.difference_update(new)
+        del steps[-1]
+        self._columns = [step[-1] for step in steps if step[0] is _TAKE]
         last = {number: at for at, step in enumerate(steps) for number in step[1:]} | dict.fromkeys(leaves)
-        columns = [] if self._whole else [number for number in self._columns if number in last]
-        written, rows = {step[-1] for step in steps}, {step[-1] for step in self._steps[True]} | {*columns}
-        given = [number for number in range(len(self._registers)) if number not in written]
+        written, rows = {step[-1] for step in steps}, {step[-1] for step in steps[len(self._steps[False]) :]}
+        given = [number for number in range(len(self._registers)) if number not in written and number not in columns]
         order = dict.fromkeys([*self.sizes.values(), *given])
         places = {number: place for place, number in enumerate(order)}
         registers = [self._registers[number] for number in order]
-        for number in columns:
-            registers[places[number]] = np.zeros(_BLOCK, self._registers[number].dtype)
         free: dict[tuple[Any, int], list[int]] = {}
-        for at, (_, *read, out) in enumerate(steps):
+        for at, (function, *read, out) in enumerate(steps):
             for number in rows.intersection(read):
                 if last[number] == at:
                     array = registers[places[number]]
                     free.setdefault((array.dtype, len(array)), []).append(places[number])
             array = self._registers[out]
-            again = free.get((array.dtype, len(array))) if out in rows else None
+            length = _BLOCK if function is _TAKE else len(array)
+            again = free.get((array.dtype, length)) if out in rows else None
             if not again:
-                registers.append(np.zeros(len(array), array.dtype))
+                registers.append(np.zeros(length, array.dtype))
             places[out] = again.pop() if again else len(registers) - 1
-        placed = [(function, *(places[number] for number in numbers)) for function, *numbers in steps]
-        self._columns = columns
-        return registers, placed, [places[number] for number in columns], [places[number] for number in leaves]
+        taken = {number: place for place, number in enumerate(self._columns)}
+        placed = [
+            (function, *([taken[out]] if function is _TAKE else [places[number] for number in read]), places[out])
+            for function, *read, out in steps
+        ]
+        return registers, placed, [places[number] for number in leaves]
 
     def _compiled(self) -> Any:
-        registers, steps, filled, leaves = self._placed
+        registers, steps, leaves = self._placed
         arrays = [v if isinstance(v, np.ndarray) else np.array([v], _TYPES[_kind(v)]) for v in registers]
         named = [("where" if f is np.where else "cast" if f in _TYPES else f, *numbers) for f, *numbers in steps]
         once = len(steps if self._whole else self._steps[False])
         columns = tuple(np.ascontiguousarray(self._registers[number]) for number in self._columns)
         return loops.Program(
-            tuple(arrays), len(self.sizes), tuple(filled), columns, tuple(named[:once]), tuple(named[once:]),
-            tuple(leaves), _BLOCK,
+            tuple(arrays), len(self.sizes), columns, tuple(named[:once]), tuple(named[once:]), tuple(leaves), _BLOCK,
         )  # fmt: skip
 
     @cached_property
     def _python(self) -> tuple[Callable[..., list[Any]], list[np.ndarray]]:
         """The steps as a function in Python, and its columns, those of a row side by side."""
-        registers, steps, filled, leaves = self._placed
+        registers, steps, leaves = self._placed
         once = len(self._steps[False])
-        read = {place for _, *places in steps[once:] for place in places}
+        read = {place for function, *places in steps[once:] if function is not _TAKE for place in places}
         # NumPy takes an array of one number in two thirds of the time that it takes a number of Python
         numbers = read.intersection((*range(len(self.sizes)), *(out for *_, out in steps[:once])))
         env: dict[str, Any] = {f"r{at}": np.asarray(v) if at in read else v for at, v in enumerate(registers)}
         env |= {"asarray": np.asarray, "putmask": np.putmask}
         kinds: dict[Any, dict[int, np.ndarray]] = {}
-        for number, place in zip(self._columns, filled, strict=True):
-            column = self._registers[number]
-            kinds.setdefault(column.dtype, {})[place] = column
-        given = {"sizes": range(len(self.sizes)), **{f"taken[{at}]": some for at, some in enumerate(kinds.values())}}
-        lines = [f"[{', '.join(f'r{place}' for place in some)}] = {what}" for what, some in given.items()]
-        taken, written = {*filled}, set[int]()  # of an entry for each row; the second are written over, once read
+        for place, number in enumerate(self._columns):
+            kinds.setdefault(self._registers[number].dtype, {})[place] = self._registers[number]
+        given = {"sizes": [f"r{at}" for at in range(len(self.sizes))]}
+        given |= {f"taken[{at}]": [f"c{place}" for place in some] for at, some in enumerate(kinds.values())}
+        lines = [f"[{', '.join(names)}] = {what}" for what, names in given.items()]
+        taken, written = set[int](), set[int]()  # of an entry for each row; the second are written over, once read
         for at, (function, *places) in enumerate(steps):
+            if function is _TAKE:
+                lines.append(f"r{places[1]} = c{places[0]}")
+                taken.add(places[1])
+                written.discard(places[1])
+                continue
             if at == once:
                 lines += [f"r{place} = asarray(r{place})" for place in sorted(numbers)]
             *args, out = (f"r{place}" for place in places)

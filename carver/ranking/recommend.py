@@ -36,7 +36,6 @@ FULL_RATE = 0.95
 """Kernels that can reach this share of the fastest unit's rate count as using it."""
 
 
-@takes(ConfigError, besides="topk")
 def recommend(
     problem: Problem,
     arch: Arch,
@@ -60,7 +59,6 @@ def recommend(
         assert kernel is not None
         only = kernel_named(problem.operator, kernel)
         raise _none_offered(f"{problem} with kernel {kernel!r}", problem, arch, [only])
-    topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     [ranking] = _recommend([problem], arch, wanted, chosen, offered, notes)
     return ranking if profile is None else _recalled(ranking, profile)[:topk]
