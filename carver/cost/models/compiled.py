@@ -80,7 +80,7 @@ Source: an H200 reads at 4.58 TB/s and copies at 3.99 TB/s (`carver calibrate`).
 Radeon 8060S copies at 210 GB/s and reads at 202 (AMD-AGI/TraceLens 943)."""
 REWRITTEN = 3.6
 """Times that the part of its sectors which a store leaves out is moved to and from DRAM besides: the sector is read to
-fill it, at random as (DRAM_BYTES + PAGE_BYTES) / 32 says, and written again by whoever stores the rest. Source:
+fill it, at random as `_pages` says, and written again by whoever stores the rest. Source:
 transposes on an H100 that nothing else bounds: 3.6 to 9 where rows of 64 to 512 bytes begin anywhere (`forms.jsonl.gz`
 in tests/data/h100). Where the next program fills the sectors, their stores bound the time (`zoo_more.jsonl.gz`)."""
 DIRTY = 0.3
@@ -94,10 +94,11 @@ line take no more than one (stencils in `edges.jsonl.gz`, 145 billion sectors a 
 SLICE_BYTES_PER_CLK = 58.5
 """What a slice of L2 moves, by which the rate of L2 says how many slices work side by side. Source: 94 slices of an
 H200, whose L2 moves 5,500 bytes a clock."""
-DRAM_BYTES, PAGE_BYTES = 64, 51
-"""Least that DRAM reads or writes at a time, and what else it could move while it opens a page. Source: sectors that
-are read at random on an H100 take 3.4 to 3.7 times as long as their bytes in a row, whether a table has 64, 134 or
-268 MB, and atomics on them twice that (`edges.jsonl.gz` in `tests/data/h100`)."""
+DRAM_BYTES, PAGE_S, LEAST_PAGE_BYTES = 64, 13.3e-12, 45
+"""Least that DRAM reads or writes at a time, the time in which it opens a page, and what else it could move meanwhile
+at least, where nothing is measured. Sources: sectors that are read at random on an H100, of 3.35 TB/s, take 3.4 times
+as long as their bytes in a row, whether a table has 64, 134 or 268 MB, and atomics on them twice that (`edges.jsonl.gz`
+in `tests/data/h100`); 2 million of 256 MB on an H200, of 4.8 TB/s, 4.0 times (`first_touches.jsonl`)."""
 ONCE = 4.5
 """Exponent that joins the times of pipes of code without loops, whose warps load, compute and store in turn: what
 several of these take adds up more than where loads run ahead. Source: stencils and gathers on an H100
@@ -472,10 +473,11 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], lea
     `least_bytes`: moved for each of the others, as for sectors that L2 lost: 977 MB for 549 MB of them by an H200's
     counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
+    page_bytes = max(PAGE_S * arch.dram_bytes_per_s, LEAST_PAGE_BYTES)
     for a in loads:
         span = max(a.span_bytes, a.together_bytes, arch.sector_bytes)
         span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
-        least, page = (DRAM_BYTES, PAGE_BYTES) if a.anywhere else (least_bytes, k["dram_run_bytes"])
+        least, page = (DRAM_BYTES, page_bytes) if a.anywhere else (least_bytes, k["dram_run_bytes"])
         read += a.program_bytes * a.fetched * (max(span, least) + page) / span
     return read / asked if asked else 1.0
 
