@@ -353,10 +353,9 @@ def test_an_option_for_another_vendor_refuses_its_configuration(arch: str, of_an
 @pytest.mark.parametrize("target", VENDORS, ids=lambda target: target.backend)
 def test_what_a_launch_gives_the_compiler_is_an_option(target: Target) -> None:
     """Every one that the compiler has is taken as Triton's launcher takes it; a configuration's own comes first."""
-    from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
-    every = make_backend(GPUTarget(**vars(target))).parse_options({}).__dict__
+    every = make_backend(target.gpu).parse_options({}).__dict__
     args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     bound = specialise(kernels.copy, {**args, **every}, {}, {"BLOCK": 64, "num_warps": 8}, target)
     assert bound.options == {**every, "num_warps": 8} and bound.signature.keys() == {*args, "BLOCK"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -76,6 +77,25 @@ def test_a_tile_beyond_lds_is_refused_before_its_code_is_generated() -> None:
     """Two copies of (128 + 128) x 128 halves are 131,072 bytes; LLVM takes minutes for tiles of heads of 512."""
     with pytest.raises(NoCandidates, match="it needs 131,072 bytes of shared memory, a block may have 65,536"):
         square("radeon_8060s", [{"BM": 128, "BN": 128, "BK": 128, "num_warps": 4, "num_stages": 3}])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 6},
+         "it needs 294,912 bytes of shared memory, a block may have 232,448"),
+        ({"BM": 256, "BN": 256, "BK": 64, "num_warps": 1, "num_stages": 2},
+         "a thread holds 2,048 numbers of a product, it has 255 registers"),
+        ({"BM": 256, "BN": 256, "BK": 64, "num_warps": 16, "num_stages": 2}, "Insufficient registers .128. to compile"),
+    ],
+)  # fmt: skip
+def test_what_no_block_or_thread_can_hold_is_refused_with_its_figure(config: dict[str, int], why: str) -> None:
+    """The first two before NVIDIA's back end begins, which would take minutes for the second; the third by ptxas."""
+    began = time.monotonic()
+    with pytest.raises(NoCandidates, match=why):
+        square("h100", [config])
+    assert time.monotonic() - began < 60
 
 
 def test_an_mi100_is_read_too() -> None:

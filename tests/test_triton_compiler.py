@@ -125,14 +125,13 @@ def compiled(kernel: Any, arch: carver.Arch, config: dict[str, int]) -> Any:
 
 def built(kernel: Any, arch: carver.Arch, arguments: dict[str, Any], config: dict[str, int]) -> Any:
     import triton
-    from triton.backends.compiler import GPUTarget
 
     from carver.compiled.triton import _source
 
     target = Target.of(arch)
     given = specialise(kernel, arguments, {}, config, target)
     options = {name: config[name] for name in ("num_warps", "num_stages") if name in config}
-    return triton.compile(_source(function_of(kernel), given), GPUTarget(**target.__dict__), options)
+    return triton.compile(_source(function_of(kernel), given), target.gpu, options)
 
 
 def test_triton_declarations_say_nothing_that_the_compiler_decides() -> None:

@@ -19,6 +19,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import astuple
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -26,7 +27,7 @@ from typing import Any, Self
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler
 from ..base.children import Crew
-from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, first_error, nearest
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, nearest
 from ..base.folders import cores_available
 from .isa.rates import table
 from .machine import read_machines
@@ -178,7 +179,7 @@ def request(kernel: Any, given: Specialised, arch: Arch, numbers: Sequence[int |
         "divisible": given.divisible, "near": given.near,
         "constants": {name: encode(value) for name, value in given.constants.items()},
         "options": {name: encode(value) for name, value in given.options.items()},
-        "target": [target.backend, target.arch, target.warp_size], "numbers": list(numbers),
+        "target": list(astuple(target)), "numbers": list(numbers),
     }  # fmt: skip
 
 
@@ -214,7 +215,7 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
             why = "Triton's ptxas did not tell its version: it is missing, or it was killed"
         return transient(why)
     except CompileError as refused:
-        return {"refused": first_error(str(refused))}
+        return {"refused": str(refused).partition("\n")[0]}
     except CarverError as error:
         return {"error": str(error)}
     except MemoryError:

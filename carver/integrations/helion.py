@@ -68,7 +68,6 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
     import torch
     from torch._dynamo import device_interface
     from torch._subclasses import fake_tensor
-    from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
     device, target = load(arch), Target.of(load(arch))
@@ -85,7 +84,7 @@ def absent(arch: Arch | str) -> Iterator[Callable[..., Any]]:
         "get_device_name": said.name, "get_device_capability": (major, minor),
     }  # fmt: skip
     gone = SimpleNamespace(
-        get_current_target=lambda: GPUTarget(**target.__dict__), get_current_device=lambda: 0,
+        get_current_target=lambda: target.gpu, get_current_device=lambda: 0,
         get_current_stream=lambda device=None: 0,
     )  # fmt: skip
     before = driver.__dict__.get("_active")

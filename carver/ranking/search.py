@@ -14,6 +14,7 @@ import itertools
 import json
 import math
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -276,9 +277,9 @@ class _State:
         self.found[place], self.prices[place] = facts, price_of(facts, self.arch)
         seconds, took = self.prices[place].seconds, time.perf_counter() - self.began
         self.steps.append(Step(config, origin, took, None if seconds is None else 1e3 * seconds, why))
-        if isinstance(facts, Facts) and facts.shared_bytes > self.arch.smem_per_block_bytes:
+        if needed := re.search(r"needs ([\d,]+) bytes of shared memory", why):
             stages = config.get("num_stages")
-            fit = int((stages or 0) * self.arch.smem_per_block_bytes / facts.shared_bytes)
+            fit = int((stages or 0) * self.arch.smem_per_block_bytes / int(needed[1].replace(",", "")))
             if fit >= 1 and (fewer := self.space.member({**config, "num_stages": fit})):
                 self.fewer += self.add([fewer] if (fewer.get("num_stages") or 0) < (stages or 0) else [])
 
