@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import carver
-from carver.base.errors import ConfigError, KernelError, NoCandidates
+from carver.base.errors import CompileError, ConfigError, KernelError, NoCandidates
 from carver.cli.main import main
 from carver.ranking.ranking import Search
-from carver.ranking.search import Choices
+from carver.ranking.search import Choices, searched
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -131,6 +132,26 @@ def test_interrupted_it_returns_what_it_has() -> None:
     ranking = found(30, told=interrupt)
     assert ranking.search is not None and ranking.search.ended == "interrupted"
     assert 0 < len(ranking) <= 6
+
+
+def test_one_compilation_does_not_have_the_whole_budget() -> None:
+    """A quarter of what is left, ten seconds if there are so many; without a budget what the caller allows."""
+    asked: list[float] = []
+
+    class Endless:
+        name, backend, source, arguments = "endless", "triton", "", {}
+
+        def programs(self, config: Any) -> float:
+            return 1.0
+
+        def facts(self, configs: Any, seconds: float) -> list[Any]:
+            asked.append(seconds)
+            return [CompileError("late")] * len(configs)
+
+    for budget_s in (400.0, 20.0, 5.0, math.inf):
+        with pytest.raises(NoCandidates):
+            searched(Endless(), Choices.of([{"B": 1}]), carver.load_arch("h100"), budget_s=budget_s, seconds=120.0)
+    assert asked == pytest.approx([100.0, 10.0, 5.0, 120.0], rel=0.01)
 
 
 def test_it_ends_by_budget_patience_or_exhaustion() -> None:

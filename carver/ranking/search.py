@@ -195,6 +195,9 @@ BEST = 5
 """Of the best so far, those near which candidates are looked for."""
 MOST, PATIENCE = 60, 24
 """By default, the most that are compiled, and how many of them without a gain end a search."""
+SHARE, LEAST_S = 4, 10.0
+"""Of the time that is left one compilation may take this part, but so much in any case: one that never ends would have
+all of it."""
 GAIN = 0.005
 """A shorter time by this share is a gain."""
 
@@ -266,8 +269,8 @@ class _State:
             left = self.deadline - time.perf_counter()
             if left <= 0 and self.prices:
                 return
-            batch = wanted[at : at + BATCH]
-            some = self.kernels.facts([self.configs[place] for place in batch], min(self.seconds, max(left, 1.0)))
+            batch, most_s = wanted[at : at + BATCH], max(left / SHARE, min(left, LEAST_S), 1.0)
+            some = self.kernels.facts([self.configs[place] for place in batch], min(self.seconds, most_s))
             for place, facts in zip(batch, some, strict=True):
                 self._told(place, facts, origin)
             self.told(Search(tuple(self.steps), "in progress"))
