@@ -194,6 +194,24 @@ extern "C" __global__ void walks_lines(float* y) {
     for (int k = 0; k < 1024; ++k) total = total * 0.5f + many[k];
     y[blockIdx.x * 256 + threadIdx.x] = total;
 }
+extern "C" __global__ void swept(const float* x, float* y) {  // rows of 1 KB, eight lines of each in turn
+    float total = 0;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) total += x[(blockIdx.x * 256 + threadIdx.x) * 256 + k % 8 * 32 + k / 8];
+    y[blockIdx.x * 256 + threadIdx.x] = total;
+}
+extern "C" __global__ void word_by_word(const float4* x, float* y, int n) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += 256) {
+        float4 v = x[blockIdx.x * n + i];
+        float* to = y + (blockIdx.x * n + i) * 4;
+        to[3] = v.x, to[1] = v.z, to[0] = v.w, to[2] = v.y;
+    }
+}
+extern "C" __global__ void coloured(const float* x, float* y) {  // cells of one colour of a chessboard
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if ((threadIdx.x + blockIdx.x / 2) % 2 == 0) y[i] = x[i];
+}
 __constant__ int table[64];
 extern "C" __global__ void of_constants(int* y, int mask) { y[threadIdx.x] = table[threadIdx.x & mask]; }
 extern "C" __global__ void of_loaded_constants(const int* x, int* y) { y[threadIdx.x] = table[x[threadIdx.x] & 63]; }
@@ -1259,6 +1277,33 @@ def test_blocks_read_no_less_than_nothing(cubin: tuple[str, bytes], monkeypatch:
     monkeypatch.setattr("carver.compiled.footprint.Footprint.touched_by", lambda self, group: 1e15)
     facts = executed(cubin, "one_table", 264, 128, f32(4096), f32(264 * 512), i32(4096)).facts()
     assert facts.sm_bytes >= 0.0 and facts.near_bytes >= 0.0 and all(read >= 0.0 for _, read in facts.sm_reuse)
+
+
+def test_what_is_read_again_beyond_what_l1_holds_is_fetched_each_time(cubin: tuple[str, bytes]) -> None:
+    """Seven other lines of all threads' rows come before the next word of one, 224 KB a block: lists of 24 neighbours
+    beside each other (`warp_springs` in `languages_tenth.jsonl.gz`, tests/data/h200) had 0.2 of the counted bytes of
+    L2 where only what was fetched came between."""
+    sms = load(ARCH[cubin[0]]).sm_count
+
+    def asked(blocks: int) -> float:
+        facts = executed(cubin, "swept", blocks, 256, f32(blocks * 65_536), f32(blocks * 256)).facts()
+        return sum(a.program_bytes for a in facts.accesses if a.kind == "load")
+
+    assert asked(16 * sms) == pytest.approx(64 * 1024, rel=0.05)
+
+
+def test_stores_of_a_pass_that_fill_a_sector_together_leave_no_gaps(cubin: tuple[str, bytes]) -> None:
+    """Recurrences of 4 and 8 numbers a lane were said to write 16 and 64 times what they store, and take as long
+    (`cuda_recurred` in `languages_eleventh.jsonl.gz`, tests/data/h200)."""
+    facts = executed(cubin, "word_by_word", 1024, 256, f32(1 << 20, 4), f32(1 << 22), i32(1024)).facts()
+    stores = [a for a in facts.accesses if a.kind == "store"]
+    assert stores and all(a.density * a.filled == pytest.approx(1.0, abs=0.01) for a in stores)
+
+
+def test_blocks_whose_threads_take_turns_are_all_seen(cubin: tuple[str, bytes]) -> None:
+    """Half of the blocks of a relaxation by colours had no tile: `cuda_redblack` in `languages_eleventh.jsonl.gz`."""
+    facts = executed(cubin, "coloured", 1024, 256, f32(1 << 18), f32(1 << 18)).facts()
+    assert [a.program_bytes for a in facts.accesses] == [pytest.approx(512.0)] * 2
 
 
 def test_constants_beyond_their_cache_are_fetched_by_each_warp(cubin: tuple[str, bytes]) -> None:

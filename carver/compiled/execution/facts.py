@@ -443,7 +443,7 @@ class Execution:
                     beside=beside / width, root=self.program.origin(tile.index),
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
-            together = joined.get(tile.index, tile.span_bytes)
+            together, beside = joined.get(tile.index, (tile.span_bytes, 1))
             span_bytes = together if tile.kind == "load" else tile.span_bytes
             share = None if lies is None or given.by_chance else apart.get(tile.index)
             if share is not None:  # the rest lies in L1
@@ -458,7 +458,8 @@ class Execution:
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
-                span_bytes=span_bytes, density=tile.density, filled=tile.density,
+                span_bytes=span_bytes, density=tile.density,
+                filled=beside if tile.kind == "store" else tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lies is None or given.by_chance,
                 touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
                 size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,

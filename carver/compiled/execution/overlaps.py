@@ -13,7 +13,7 @@ import numpy as np
 from ..sectors import GOLDEN
 from .lanes import Array, distinct
 from .launch import SPACE
-from .tiles import Tile, Walks
+from .tiles import SECTOR_BYTES, Tile, Walks
 
 COVERED, BESIDE, FEW = 0.75, 64, 64
 """Share of what so many neighbours load that those of an earlier load must cover; places that are looked up before all
@@ -84,9 +84,9 @@ def covered(places: Array, some: Array) -> float:
     return np.count_nonzero(places[places[:-1].searchsorted(some)] == some) / len(some)
 
 
-def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
+def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, tuple[float, int]]:
     """Bytes of the stretch that a tile is part of, by instruction, where others of its kind go on beside it in the same
-    pass: a sector that they share is fetched once, or filled."""
+    pass, and how many begin in its first sector: what they share is fetched once, or filled."""
     alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
     first: dict[tuple[object, ...], Walks] = {}
     for tile, lies, loop in found:
@@ -96,10 +96,12 @@ def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, float]:
         apart = lies.start - first.setdefault(key, lies).start
         if (apart == apart[0]).all():
             alike[key].append((int(apart[0]), tile.index, tile))
-    out: dict[int, float] = {}
+    out: dict[int, tuple[float, int]] = {}
     for members in alike.values():
         here, span = sorted(members, key=lambda each: each[:2]), members[0][2].span_bytes
         cuts = [i for i in range(1, len(here)) if here[i][0] > here[i - 1][0] + span]
         for begin, end in pairwise([0, *cuts, len(here)]):
-            out |= {index: here[end - 1][0] - here[begin][0] + span for _, index, _ in here[begin:end]}
+            reach = here[end - 1][0] - here[begin][0] + span
+            sectors = [tile.start // SECTOR_BYTES for *_, tile in here[begin:end]]
+            out |= {each[1]: (reach, sectors.count(at)) for each, at in zip(here[begin:end], sectors, strict=True)}
     return out
