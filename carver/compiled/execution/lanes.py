@@ -57,6 +57,31 @@ def _fresh(bits: Array) -> Array:
     return first
 
 
+MOMENTS = 512
+"""As near as `between` tells times apart."""
+
+
+def last_use(key: Array, time: Array) -> Array:
+    """When the key of each use was used last before, or -1."""
+    order = np.lexsort((time, key))
+    before = np.full(len(key), -1)
+    before[order[1:]] = np.where(key[order[1:]] == key[order[:-1]], time[order[:-1]], -1)
+    return before
+
+
+def between(key: Array, time: Array, before: Array) -> Array:
+    """Different keys that were used after each `before` and before its `time` (distances in a stack of the latest): of
+    each the first use then, whose last one was not later than `before`."""
+    step = 1 + int(time.max()) // MOMENTS
+    time, before = time // step, before // step
+    count = int(time.max()) + 1
+    each = distinct(key * count + time)
+    used, last = each % count, last_use(each // count, each % count)
+    uses = np.bincount((used + 1) * (count + 1) + last + 1, minlength=(count + 1) ** 2)
+    uses = uses.reshape(count + 1, count + 1).cumsum(0).cumsum(1)  # before each time, with the last one before another
+    return uses[time, before + 1] - uses[before + 1, before + 1]
+
+
 def every(mask: Array) -> bool:
     """As `mask.all()`, which takes several times as long for a few thousand lanes."""
     return bool(np.count_nonzero(mask) == mask.size)

@@ -16,7 +16,7 @@ from ..isa.banks import BEHIND
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
-from .lanes import Array, Column, begins, distinct, every, lengths, signed, wide
+from .lanes import Array, Column, begins, between, distinct, every, last_use, lengths, signed, wide
 from .launch import SPACE, Launch, Place
 from .leaps import Event
 from .program import MOVES, Program
@@ -27,6 +27,7 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
+LINE_BYTES = 128
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""
@@ -230,7 +231,11 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     sizes = np.add.reduceat(last, cut).astype(float)
     most = int(np.argmax(sizes))
     mine = slice(cut[most], cut[most] + int(lengths(cut, len(address))[most]))
-    threads, address, size = threads[mine], address[mine], float(sizes[most])
+    picks = _picked(threads[mine], address[mine])
+    for others, there in zip(np.split(threads, cut[1:]), np.split(address, cut[1:]), strict=True):
+        if picks.keys().isdisjoint(others.tolist()):  # as the cells of the other colour of a chessboard
+            picks |= _picked(others, there)
+    address, size = address[mine], float(sizes[most])
     tile = address[np.diff(address, prepend=address[0] - 1) > 0]
     unit = min(width, WORD_BYTES)
     units = distinct((tile[:, None] + np.arange(0, width, unit)) // unit) - tile[0] // unit
@@ -238,9 +243,6 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
     edges = np.concatenate([[0], np.flatnonzero(gaps >= SECTOR_BYTES + width) + 1, [len(tile)]])
     spans = tile[edges[1:] - 1] - tile[edges[:-1]] + width
     starts = np.concatenate([firsts, tile[edges[:-1]]])
-    end = len(threads) - 1  # one in the middle of a warp takes part where the edges of a block do not
-    ends = (0, min(len(threads) // 2 + WARP // 2, end), end)
-    picks = {int(threads[at]): int(address[at] - address[0]) for at in ends}
     drawn = _whole_warps([event for event in events if not event.walks], run) if kind == "atomic" else ()
     if kind == "atomic" and lanes_of_exact * width > sizes.sum():  # some meet, as those of counts
         return Tile(
@@ -260,6 +262,14 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         moved=SECTOR_BYTES * touched / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
         seen=(every_address, cut), drawn=drawn,
     )  # fmt: skip
+
+
+def _picked(threads: Array, address: Array) -> dict[int, int]:
+    """Threads that stand for all of a tile, and how far each is from its first byte: of its ends, and one in the middle
+    of a warp, which takes part where the edges of a block do not."""
+    end = len(threads) - 1
+    ends = (0, min(len(threads) // 2 + WARP // 2, end), end)
+    return {int(threads[at]): int(address[at] - address[0]) for at in ends}
 
 
 def _whole_warps(events: Sequence[Event], run: Run) -> Array:
@@ -504,7 +514,7 @@ def fetched_shares(
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Share of the sectors of a load that L1 asks L2 for, by instruction, in all its `executions` by a block, of which
     those after the first go on evenly; and by loop the share of its passes in which any load asks. `room_bytes`: of L1,
-    for one block. Sectors are gone that so many others were fetched after, and in a loop those from before it.
+    for one block. Sectors are gone where so many other lines were used since, and in a loop those from before it.
     Source: rows of 44 KB that four blocks of an SM go over twice, on an H200 with L1 for all: 5 % of the second pass
     hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
 
@@ -518,9 +528,9 @@ def fetched_shares(
     moves: dict[int, float] = {}
     """Bytes by which loads go on in each pass that was leapt over."""
     tensors: dict[int, int] = {}
-    keys, times, starts, owners, moments = [], [], [], [], list[tuple[int, int]]()
+    keys, times, starts, owners, moments = [], [], [], [], list[int]()
     block = len(run.block_ids) // 2
-    for now, event in enumerate(run.log):
+    for event in run.log:
         index = run.program.index[event.where] if event.kind == "global" else -1
         if index < 0 or run.program.ops[index].access not in ("load", "copy"):
             continue
@@ -532,7 +542,7 @@ def fetched_shares(
         mine = address[run.slot[lanes] == block]
         if not len(mine) or not set(code.instructions[index].opcode.split(".")).isdisjoint(PAST_L1):
             continue
-        sectors = distinct(mine // SECTOR_BYTES)
+        sectors, now = distinct(mine // SECTOR_BYTES), len(moments)
         begun = entered.setdefault(loop_of[index], now) if index in loop_of else -1
         keys.append(sectors)
         times.append(np.full(len(sectors), now))
@@ -542,20 +552,14 @@ def fetched_shares(
         passed[index] += on
         since[index] = now
         tensors[index] = int(mine[0]) // SPACE
-        moments.append((now, index))
+        moments.append(index)
         leapt.discard(index)
     if not keys:
         return {}, {}
     key, time, start, owner = (np.concatenate(each) for each in (keys, times, starts, owners))
-    order = np.lexsort((time, key))
-    again = np.zeros(len(key), bool)
-    before = np.full(len(key), -1)
-    again[order[1:]] = key[order[1:]] == key[order[:-1]]
-    before[order[1:]] = np.where(again[order[1:]], time[order[:-1]], -1)
-    fresh = ~again | (before < start)
-    # what was fetched until each event, in bytes: how much came between two uses
-    until = np.cumsum(np.bincount(time, fresh * float(SECTOR_BYTES), minlength=int(time.max()) + 1))
-    fresh |= until[time] - until[np.maximum(before, 0)] > room_bytes
+    before = last_use(key, time)
+    others = between(key // (LINE_BYTES // SECTOR_BYTES), time, before) * LINE_BYTES
+    fresh = (before < np.maximum(start, 0)) | (others > room_bytes)
     out = {}
     later = {index: owner == index for index in since}
     asking = {(loop_of.get(index), tensors[index]) for index, mine in later.items() if fresh[mine].any()}
@@ -570,11 +574,11 @@ def fetched_shares(
             out[index] = came * max(step / SECTOR_BYTES, 1.0 / passes)  # no pass that was run came to the next sector
         else:
             out[index] += (came - out[index]) / passes
-    asks = np.zeros(int(time.max()) + 1, bool)
+    asks = np.zeros(len(moments), bool)
     asks[time[fresh]] = True
     passing: defaultdict[int, defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
     seen: defaultdict[int, int] = defaultdict(int)
-    for now, index in moments:
+    for now, index in enumerate(moments):
         if index in loop_of and (seen[index] or executions.get(index, 1.0) <= 1.0):
             passing[loop_of[index]][seen[index]].append(bool(asks[now]))
         seen[index] += 1
