@@ -32,9 +32,9 @@ MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 128
 """Problems of many that are looked at together."""
-FEW, FEW_IN_PYTHON, FEW_AT_FIRST = 64, 128, 384
-"""Up to this many candidates are priced without bounds: bounding them would take as long. The last is the extension's
-where bounds are not traced yet, which takes as long as many queries."""
+FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
+"""Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
+the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
 ONCE = 10_000
 """Up to this many candidates of the first problem are priced as they are: tracing formulas takes as long as so many."""
 REACH, FAR = 1.1, 1.15
@@ -234,7 +234,7 @@ class Catalogue:
         if not rules or not times:
             return None
         bounds = (lambda: one.bound and one.bound.prepared(sizes)) if one.is_bounded else None
-        few = FEW if "bound" in vars(one) else FEW_AT_FIRST
+        few = FEW if "bound" in vars(one) else FEW_ALONE  # to trace the bound first takes as long as many queries
         found: Found | None = loops.search(rules, self.tables.rules.groups, bounds, times, topk, few, REACH)
         return found
 
@@ -259,21 +259,22 @@ class Catalogue:
             ]  # fmt: skip
             return {place: np.concatenate(own) for place, *own in zip(rows, *parts, strict=True)}
 
-        few = max(topk, FEW_IN_PYTHON if bounded else len(self.tables))
-        bounds = told("bound", {place: rows for place, rows in enumerate(allowed) if len(rows) > few})
+        few = max(topk, FEW_ALONE if loops is None and len(problems) == 1 else FEW_TOGETHER)
+        bounds = told("bound", {place: rows for place, rows in enumerate(allowed) if bounded and len(rows) > few})
         near = {place: bound <= _reach(bound, topk) for place, bound in bounds.items()}
         rows = {place: own[near[place]] if place in near else own for place, own in enumerate(allowed) if len(own)}
         times = told("times", rows)
+        last = {place: _last(seconds, topk) for place, seconds in times.items()}
         rest = {place: allowed[place][left] for place, bound in bounds.items()
-                if (left := (bound <= _last(times[place], topk)) & ~near[place]).any()}  # fmt: skip
+                if (left := (bound <= last[place]) & ~near[place]).any()}  # fmt: skip
         for place, more in told("times", rest).items():
             both = np.append(rows[place], rest[place])
             rows[place], times[place] = np.sort(both), np.append(times[place], more)[both.argsort()]
-        out = []
-        for place, own in enumerate(allowed):
-            priced, seconds = rows.get(place, own), times.get(place, np.zeros(0))
-            fastest = np.flatnonzero(seconds <= _last(seconds, topk))
-            out.append((priced[fastest], seconds[fastest], len(own)))
+            last[place] = _last(times[place], topk)
+        out: list[Found] = [(own[:0], np.zeros(0), len(own)) for own in allowed]
+        for place, seconds in times.items():
+            fastest = seconds <= last[place]
+            out[place] = rows[place][fastest], seconds[fastest], len(allowed[place])
         return out
 
     def parts(self, problem: Problem, rows: IntArray, seconds: FloatArray) -> Iterator[Priced]:
@@ -313,16 +314,17 @@ def _alike(table: Fixed) -> Hashable:
 
 def _reach(bound: FloatArray, topk: int) -> float:
     """The least bound that there is times a factor, such that `topk` are below."""
-    reach = FAR * float(bound.min(initial=np.inf, where=bound > 0))
+    reach = FAR * float(bound.min() or bound[bound > 0].min(initial=np.inf))
     while np.count_nonzero(bound <= reach) < topk:
         reach *= FAR
     return reach
 
 
 def _last(seconds: FloatArray, topk: int) -> float:
-    """The time of the last of the `topk` fastest."""
-    count = min(topk, len(seconds))
-    return float(np.partition(seconds, count - 1)[count - 1]) if count else 0.0
+    """The time of the last of the `topk` fastest, of one or more."""
+    ascending = seconds.copy()
+    ascending.partition(place := min(topk, len(seconds)) - 1)
+    return float(ascending[place])
 
 
 def catalogue(kernels: tuple[Kernel, ...], arch: Arch, sizeless: Problem) -> Catalogue:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from itertools import accumulate, islice
 from math import frexp
@@ -347,7 +347,7 @@ class Code:
 
     def _step(self, function: Any, read: list[int], kind: int, per_row: bool) -> int:
         length = max(np.size(self._registers[each]) for each in read) if self._whole else _BLOCK if per_row else 1
-        out = self._register(_like(kind, length))
+        out = self._register(np.zeros(length, _TYPES[kind]))  # stands for the result until that has a place
         self._steps[per_row].append((function, *read, out))
         return out
 
@@ -433,19 +433,14 @@ class Code:
             else:
                 if isinstance(function, np.ufunc) and places[-1] in written:
                     args.append(f"out={out}" if function in (np.maximum, np.minimum) else out)
+                call = f"f{id(function)}" if function not in _TYPES or at < once else f"{args.pop(0)}.astype"
                 env[f"f{id(function)}"] = function
-                lines.append(f"{out} = f{id(function)}({', '.join(args)})")
+                lines.append(f"{out} = {call}({', '.join(args or [f'f{id(function)}'])})")
             (written.discard if (taken | written).isdisjoint(places[:-1]) else written.add)(places[-1])
             taken.discard(places[-1])
         lines.append(f"return [{', '.join(f'r{place}' for place in leaves)}]")
         exec("def run(sizes, taken):\n" + "".join(f"    {line}\n" for line in lines), env)
         return env["run"], [np.stack([*some.values()], 1) for some in kinds.values()]
-
-
-@cache
-def _like(kind: int, length: int) -> np.ndarray:
-    """Stands for a result of this type and length until it has a place."""
-    return np.zeros(length, _TYPES[kind])
 
 
 _ENDS = frozenset((float, int, bool, Leaf, np.ndarray))

@@ -91,7 +91,7 @@ class Statement(Record):
     def inputs(self) -> tuple[Tensor, ...]:
         return tuple(tensor for product in self.summands for tensor in product)
 
-    @cached_property
+    @property
     def spatial(self) -> tuple[str, ...]:
         return self.output.axes
 

@@ -184,7 +184,7 @@ class Problem(Record):
         """The user's names of the tensors and axes in `computes`; empty if they are the same."""
         return notation.renaming(self.statement, notation.parse(self.written)) or {} if self.written else {}
 
-    @cached_property
+    @property
     def contracts(self) -> bool:
         """Whether it is a contraction: a reduction over operands that have different indices."""
         return self.statement.contracts
@@ -209,7 +209,7 @@ class Problem(Record):
         """Number of distinct elements of each tensor."""
         return {t.name: int(self.stored(t).footprint(self.sizes)) for t in self.statement.tensors}
 
-    @cached_property
+    @property
     def flops(self) -> int:
         """Arithmetic of the statement. A multiply-add counts 2; element-wise operators have the option
         `flops_per_element`. [FLOP]"""
@@ -269,7 +269,7 @@ class Problem(Record):
             return min(keys, queries + self.options["window"] - 1)
         return None
 
-    @cached_property
+    @property
     def compulsory_bytes(self) -> int:
         """Bytes to read each input once and write the output once. Of masked keys only those that are seen count."""
         elements, seen_keys = self.elements, self.seen_keys
