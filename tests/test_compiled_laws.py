@@ -30,7 +30,7 @@ from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, code, control
 from tests.test_compiled_program import ROUND
 
-H100 = carver.load_arch("h100")
+H100, H200 = carver.load_arch("h100"), carver.load_arch("h200")
 MIB = 2.0**20
 
 
@@ -75,11 +75,24 @@ def test_a_walk_finds_what_dram_moved_beside_its_last_sector() -> None:
     assert alone == still == 2.0 * beside
 
 
+def test_pages_stay_open_for_programs_that_look_at_a_part_of_a_table() -> None:
+    """Of 32 MiB that fit L2 and are looked up eight times, each 64 bytes open a page where a wave looks anywhere;
+    atomics find it open."""
+    load = AccessFacts("load", "pointer", "x", 0, 4096.0, 64.0, 4.0, 4.0, 1.0, 1.0, 128.0, anywhere=True)
+    bytes_of = []
+    for live, kind in ((32 * MIB, "load"), (MIB / 2, "load"), (32 * MIB, "atomic")):
+        each = ((256.0 * MIB, 32.0 * MIB, float(live)),)
+        f = facts(accesses=(replace(load, kind=kind),), anywhere=each, read_bytes=32.0 * MIB, live_bytes=live,
+                  atomics_anywhere=each if kind == "atomic" else ())  # fmt: skip
+        bytes_of.append(_missed(f, H200, PRIORS, 64.0 * MIB, 0.0) / (32 * MIB))
+    assert bytes_of == pytest.approx([2.0, 1.0 + 1 / 64, 1.0], rel=0.01)
+
+
 def test_a_page_of_dram_opens_in_a_time() -> None:
     """Each sector takes that of 64 bytes, of which an H200 moves 4.8 a picosecond and an H100 3.35, and as long on both
     for its page."""
     load = AccessFacts("load", "pointer", "x", 0, 4096.0, 64.0, 4.0, 4.0, 1.0, 1.0, 128.0, anywhere=True)
-    for arch, ps in ((H100, 32.4), (carver.load_arch("h200"), 26.6)):
+    for arch, ps in ((H100, 32.4), (H200, 26.6)):
         assert _pages([load], arch, PRIORS) * 32 / arch.dram_bytes_per_s * 1e12 == pytest.approx(ps, rel=0.01)
 
 

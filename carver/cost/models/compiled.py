@@ -427,7 +427,10 @@ def _missed_bytes(
 
 
 def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
-    """Of one candidate. Each byte as long as it takes: short stretches open pages more often."""
+    """Of one candidate. Each byte as long as it takes: short stretches open pages more often. A tensor that fits is
+    read once: from pages that stay open where programs that run together look at a part of it, else from one for each
+    64 bytes (`first_touches.jsonl` in tests/data/h200: half a million words of 16 MB, anywhere 12.4 microseconds, in
+    order 9.8). Nobody waits for atomics, so that DRAM takes those of a page together."""
     once = sum(different(*each) for *each, _ in f.anywhere)
     again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
     step = min(f.step_bytes * f.resident * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
@@ -437,10 +440,19 @@ def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, o
     pages = _pages([a for a in loads if a.anywhere], arch, k)
     lost = 0.0
     even = max(f.read_bytes - once + again, 0.0)
-    for (asked, size, live), read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
-        first = different(asked, size)  # where all of it fits, pages are read before they are closed
-        lost += (min(first * pages, size) if live <= usable_bytes else first * pages) + (read - first) * pages
+    for each, read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
+        (asked, size, live), apart = each, 0.0
+        first = different(asked, size)
+        if each not in f.atomics_anywhere:
+            apart = min(live / max(size, 1.0), 1.0) * _page_bytes(arch) / DRAM_BYTES
+        opened = first * pages
+        lost += (min(opened, size * (1.0 + apart)) if live <= usable_bytes else opened) + (read - first) * pages
     return even * _pages(placed, arch, k) + own * _pages(placed, arch, k, DRAM_BYTES) + lost
+
+
+def _page_bytes(arch: Arch) -> float:
+    """What else DRAM could move while it opens a page."""
+    return max(PAGE_S * arch.dram_bytes_per_s, LEAST_PAGE_BYTES)
 
 
 def read_anywhere(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float) -> list[float]:
@@ -473,11 +485,10 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], lea
     `least_bytes`: moved for each of the others, as for sectors that L2 lost: 977 MB for 549 MB of them by an H200's
     counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
-    page_bytes = max(PAGE_S * arch.dram_bytes_per_s, LEAST_PAGE_BYTES)
     for a in loads:
         span = max(a.span_bytes, a.together_bytes, arch.sector_bytes)
         span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
-        least, page = (DRAM_BYTES, page_bytes) if a.anywhere else (least_bytes, k["dram_run_bytes"])
+        least, page = (DRAM_BYTES, _page_bytes(arch)) if a.anywhere else (least_bytes, k["dram_run_bytes"])
         read += a.program_bytes * a.fetched * (max(span, least) + page) / span
     return read / asked if asked else 1.0
 
