@@ -1,4 +1,4 @@
-"""Measure 21 zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure 22 zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]
@@ -10,7 +10,7 @@ NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, 
 `triton_zoo_ninth`, `triton_zoo_tenth`, `triton_zoo_eleventh`, `triton_zoo_twelfth`, `triton_zoo_thirteenth`,
 `triton_zoo_fourteenth`, `triton_zoo_fifteenth`, `triton_zoo_windows`,
 `triton_zoo_sixteenth`, `triton_zoo_seventeenth`, `triton_zoo_eighteenth`,
-`triton_zoo_nineteenth`, `triton_zoo_twentieth`.
+`triton_zoo_nineteenth`, `triton_zoo_twentieth`, `triton_zoo_21st`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch, or
 against the first that ran where the reference is gone, and times it: median of nine runs, L2 flushed before each,
@@ -43,6 +43,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import zoo_21st  # noqa: E402
 import zoo_blind  # noqa: E402
 import zoo_edges  # noqa: E402
 import zoo_eighteenth  # noqa: E402
@@ -76,7 +77,7 @@ TORCH = {"float8_e4m3": "float8_e4m3fn"}
 LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind, zoo_eighth, zoo_ninth, zoo_tenth,
          zoo_eleventh, zoo_twelfth, zoo_thirteenth, zoo_fourteenth, zoo_fifteenth, zoo_windows,
          zoo_sixteenth, zoo_seventeenth, zoo_eighteenth, zoo_nineteenth,
-         zoo_twentieth)  # fmt: skip
+         zoo_twentieth, zoo_21st)  # fmt: skip
 SUBJECTS = [subject for zoo in (zoo_first, *LATER) for subject in zoo.SUBJECTS]
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 TABLES = ("h200/zoo", "h100/zoo_more", "h100/edges", "h100/forms", "h200/library", "h100/places", "h100/blind")
