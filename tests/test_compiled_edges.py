@@ -21,7 +21,18 @@ from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
 from carver.compiled.rectangles import of_more
-from carver.compiled.sectors import Sectors, arithmetic, laid_out, layout, let_through, reduced, sectors, selected
+from carver.compiled.sectors import (
+    Sectors,
+    arithmetic,
+    function,
+    laid_out,
+    layout,
+    let_through,
+    mapped,
+    reduced,
+    sectors,
+    selected,
+)
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace
 from carver.compiled.ttir import Type
@@ -326,6 +337,16 @@ def test_products_that_wrap_around_stay_whole_numbers() -> None:
         wanted = wanted * factor + step
     assert np.isnan(value.coef[0])
     assert np.array_equal(elements(value, 3, (256,)), wanted)
+
+
+def test_bits_of_a_float_tell_its_octave() -> None:
+    """As bins of a histogram of sizes do; what is taken back is the number."""
+    x = Value(np.array([1.5, -0.75, 40.0]))
+    there, back = (function("bitcast", [Type((), a), Type((), b)]) for a, b in (("f32", "i32"), ("i32", "f32")))
+    assert there and back and function("bitcast", [Type((), "i64"), Type((), "f64")]) is None
+    bits = mapped(there, x, ())
+    assert bits.base is not None and list(bits.base >> 23 & 255) == [127, 126, 132]
+    assert np.array_equal(mapped(back, bits, ()).base, x.base)
 
 
 def test_bits_of_two_numbers_lie_side_by_side() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import FUNCTIONS, TRUTH, arithmetic, layout, let_through, mapped, masks, reduced, running, selected, where
+from .sectors import TRUTH, arithmetic, function, layout, let_through, mapped, masks, reduced, running, selected, where
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -435,8 +435,8 @@ class _Evaluator:
                 return compared(predicate, given[0], given[1], extents)
             case "reduce" if len(given) == 1:
                 return reduced(given[0], op.axis, types[0].shape, op.combines, frame.lanes)
-            case _ if name in FUNCTIONS and given:
-                return mapped(FUNCTIONS[name], given[0], out.shape)
+            case _ if given and (by := function(name, types)):
+                return mapped(by, given[0], out.shape)
             case "extui" if types[0].element == "i1" and rank:
                 return replace(given[0], root=(TRUTH, object()))
             case "scan" if len(given) == 1:

@@ -42,6 +42,11 @@ FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
     "log2": np.log2, "sin": np.sin, "cos": np.cos, "absf": np.abs, "absi": np.abs, "negf": np.negative,
 }  # fmt: skip
 """Of one number, by which places may be computed."""
+_BITS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
+    ("f32", "i32"): lambda x: np.asarray(x, np.float32).view(np.int32).astype(np.int64),
+    ("i32", "f32"): lambda x: np.asarray(x, np.int64).astype(np.int32).view(np.float32).astype(np.float64),
+}
+"""Of numbers of one type, taken for one of another."""
 BOUNDED: Mapping[str, int] = {"minsi": 1, "minui": 1, "andi": 1, "remsi": 0, "remui": 0, "minnumf": 0}
 FEW_BINS = 1024
 """By the operation, how many whole numbers from 0 on there are below its other operand, with it or without."""
@@ -184,6 +189,11 @@ def reduced(v: Value, axis: int, extents: Sequence[int], combines: Set[str], lan
     if any(each is None for each in told):
         return Value(None, loads=v.loads, root=object())
     return Value(np.array(told))
+
+
+def function(name: str, types: Sequence[Type]) -> Callable[[Any], Any] | None:
+    """What an operation makes of each element of its operand, if it is a function of that alone."""
+    return _BITS.get((types[0].element, types[-1].element)) if name == "bitcast" else FUNCTIONS.get(name)
 
 
 def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:
