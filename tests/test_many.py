@@ -19,7 +19,7 @@ import pytest
 from cases import KERNELS, offered
 
 import carver
-from carver.base.errors import KernelError, NoCandidates, ProblemError
+from carver.base.errors import ConfigError, KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
 from carver.cost.model import model_of, resolve
 from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
@@ -101,6 +101,16 @@ def test_many_answers_do_not_depend_on_their_company() -> None:
     assert [told(r) for r in forth[:-1]] == [told(r) for r in back]
     assert told(forth[0]) == told(forth[-1])
     assert carver.recommend_many([], "h200") == []
+
+
+def test_what_many_are_asked_for_is_checked() -> None:
+    some = [carver.MatmulTemplate(64, 64, 64)]
+    with pytest.raises(ConfigError, match="backend must be a string"):
+        carver.recommend_many(some, "h200", backend=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="needs templates, arch"):
+        carver.recommend_many()  # type: ignore[call-arg]
+    with pytest.raises(ProblemError, match="topk must be a whole number"):
+        carver.recommend_many(some, "h200", 0)
 
 
 def test_one_that_has_no_answer_is_named() -> None:

@@ -470,20 +470,6 @@ static PyObject *array_of(const void *from, npy_intp n, int type) {
     return out;
 }
 
-/* allowed(sizes, groups): the rows that all rules allow; None as of `run`. */
-static PyObject *program_allowed(Program *self, PyObject *args) {
-    PyObject *sizes, *groups;
-    npy_intp n;
-    if (!PyArg_ParseTuple(args, "OO", &sizes, &groups)) return NULL;
-    int fits = begin(self, sizes);
-    if (fits < 0) return NULL;
-    if (!fits) Py_RETURN_NONE;
-    npy_int64 *rows = allow(self, groups, &n);
-    PyObject *out = rows ? array_of(rows, n, NPY_INT64) : NULL;
-    PyMem_Free(rows);
-    return out;
-}
-
 /* The number that so many are less than or equal to. Reorders them. */
 static double smallest(double *values, npy_intp n, npy_intp count) {
     npy_intp low = 0, high = n - 1, at = count - 1;
@@ -529,9 +515,9 @@ static double least_of(const double *bound, const double *seconds, npy_intp n, d
 
 static PyTypeObject ProgramType;
 
-/* search(rules, groups, bounds, times, topk, few, reach): what `pricing._search` does with rows that `allowed` gives: the
-   fastest rows and their times, and how many rows are allowed; None as of `run`. `rules` and `times` are a program and its
-   sizes each; `bounds` is None or returns such a pair, and is called where it is needed. The rows of all are the same. */
+/* search(rules, groups, bounds, times, topk, few, reach): what `pricing._search` does: the fastest rows and their times,
+   and how many rows are allowed; None as of `run`. `rules` and `times` are a program and its sizes each; `bounds` is None
+   or returns such a pair, and is called where it is needed. The rows of all are the same. */
 static PyObject *search(PyObject *module, PyObject *args) {
     Program *rules, *bounds = NULL, *times;
     PyObject *groups, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *pair = NULL, *out = NULL;
@@ -603,7 +589,6 @@ done:
 
 static PyMethodDef PROGRAM[] = {
     {"run", (PyCFunction)program_run, METH_VARARGS, NULL},
-    {"allowed", (PyCFunction)program_allowed, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyTypeObject ProgramType = {

@@ -339,10 +339,7 @@ class Tables(Record, eq=False):
 
     def allowed(self, every: Sequence[Mapping[str, Any]]) -> list[IntArray]:
         """For each problem's sizes the rows that all rules allow."""
-        rules = self.rules
-        ready = [each for sizes in every if (each := rules.code.prepared(sizes))]
-        known = [rows for program, sizes in ready if (rows := program.allowed(sizes, rules.groups)) is not None]
-        return known if len(known) == len(every) else [rules.rows(held) for held in rules.held(every)]
+        return [self.rules.rows(held) for held in self.rules.held(every)]
 
     def removed(self, sizes: Mapping[str, Any]) -> dict[str, int]:
         """How many candidates each sentence removes: those that break no rule before it."""

@@ -259,6 +259,7 @@ class Template:
         return f"{type(self).__name__}({self.problem}{f' on {self.arch.name}' if self.arch else ''})"
 
 
+@takes(ConfigError, besides="templates|arch|topk")
 def recommend_many(
     templates: Iterable[Template], arch: Arch | str | os.PathLike[str], topk: int = 10, backend: str | None = None,
     profile: Given | None = None,
@@ -272,7 +273,8 @@ def recommend_many(
     given = list(templates)
     if odd := [t for t in given if not isinstance(t, Template)]:
         raise ProblemError(f"recommend_many takes a list of templates, got {shown(odd[0])}")
-    return recommend_problems([template.problem for template in given], load(arch), topk, backend, profile)
+    problems, topk = [template.problem for template in given], counted("topk", topk, 1)
+    return recommend_problems(problems, load(arch), topk, backend, profile=profile)
 
 
 def wide(dtype: str) -> str:

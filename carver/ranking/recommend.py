@@ -20,7 +20,7 @@ from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels
 from ..kernels.enumeration import instructions
 from ..kernels.expr import matrix_unit, multiply_dtype, plain, static_scope
 from ..kernels.space import Broken, given_space, misses
-from ..problem.problem import Problem, counted
+from ..problem.problem import Problem
 from .declared import Declared
 from .hint import Hint
 from .ranking import Ranking
@@ -37,15 +37,9 @@ FULL_RATE = 0.95
 
 
 def recommend(
-    problem: Problem,
-    arch: Arch,
-    topk: int = 10,
-    backend: str | None = None,
-    *,
-    advised: bool = True,
-    kernel: str | None = None,
-    profile: Given | None = None,
-) -> Ranking:
+    problem: Problem, arch: Arch, topk: int = 10, backend: str | None = None, *, advised: bool = True,
+    kernel: str | None = None, profile: Given | None = None,
+) -> Ranking:  # fmt: skip
     """The `topk` fastest candidates of carver's own space for a backend, by the model.
 
     `kernel` names the one kernel of the operator that is looked at, whatever its backend. With `advised=False` of all
@@ -53,15 +47,7 @@ def recommend(
     are the best of the RECONSIDERED fastest by the model alone. Raises NoCandidates
     when no kernel can run the problem on the device.
     """
-    chosen, offered, notes = _asked(problem.sizeless, arch, backend, kernel, advised)
-    if not offered:
-        offered_kernels(problem, arch, chosen)  # says why there is none
-        assert kernel is not None
-        only = kernel_named(problem.operator, kernel)
-        raise _none_offered(f"{problem} with kernel {kernel!r}", problem, arch, [only])
-    wanted = topk if profile is None else max(topk, RECONSIDERED)
-    [ranking] = _recommend([problem], arch, wanted, chosen, offered, notes)
-    return ranking if profile is None else _recalled(ranking, profile)[:topk]
+    return recommend_problems([problem], arch, topk, backend, advised=advised, kernel=kernel, profile=profile)[0]
 
 
 @lru_cache(maxsize=256)
@@ -76,12 +62,11 @@ def _asked(
     return chosen, offered if advised else tuple(replace(each, avoid={}) for each in offered), notes
 
 
-@takes(ConfigError, besides="topk")
 def recommend_problems(
-    problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, profile: Given | None = None
-) -> list[Ranking]:
+    problems: Sequence[Problem], arch: Arch, topk: int = 10, backend: str | None = None, *, advised: bool = True,
+    kernel: str | None = None, profile: Given | None = None,
+) -> list[Ranking]:  # fmt: skip
     """`recommend` for each problem, in the given order; those that differ in sizes alone are looked at together."""
-    topk = counted("topk", topk, 1)
     wanted = topk if profile is None else max(topk, RECONSIDERED)
     alike: dict[Problem, list[int]] = {}
     for place, problem in enumerate(problems):
@@ -89,9 +74,12 @@ def recommend_problems(
     out: dict[int, Ranking] = {}
     for sizeless, places in alike.items():
         some = [problems[place] for place in places]
-        chosen, offered, notes = _asked(sizeless, arch, backend, None, True)
+        chosen, offered, notes = _asked(sizeless, arch, backend, kernel, advised)
         if not offered:
             offered_kernels(some[0], arch, chosen)  # says why there is none
+            assert kernel is not None
+            only = kernel_named(sizeless.operator, kernel)
+            raise _none_offered(f"{some[0]} with kernel {kernel!r}", some[0], arch, [only])
         out |= zip(places, _recommend(some, arch, wanted, chosen, offered, notes), strict=True)
     every = [out[place] for place in range(len(problems))]
     return every if profile is None else [_recalled(ranking, profile)[:topk] for ranking in every]
