@@ -339,6 +339,15 @@ def test_products_that_wrap_around_stay_whole_numbers() -> None:
     assert np.array_equal(elements(value, 3, (256,)), wanted)
 
 
+def test_places_by_a_function_are_as_far_apart_as_they_are_moved() -> None:
+    """The corners around a place by angle and distance: what one fetched, the next finds."""
+    angle = mapped(np.cos, Value(np.arange(4) * 64.0, (0.01,)), (64,))
+    one, next_ = (binary("addf", angle, known(n, 1), (64,)) for n in (0.0, 1.0))
+    assert angle.root is not None and one.root == next_.root == angle.root
+    assert mapped(np.cos, known(2.0), ()).root is None
+    assert mapped(np.sin, Value(np.arange(4) * 64.0, (0.01,)), (64,)).root != angle.root
+
+
 def test_bits_of_a_float_tell_its_octave() -> None:
     """As bins of a histogram of sizes do; what is taken back is the number."""
     x = Value(np.array([1.5, -0.75, 40.0]))

@@ -202,7 +202,8 @@ def mapped(by: Callable[[Any], Any], v: Value, extents: Sequence[int]) -> Value:
         base = None if v.base is None else by(np.asarray(v.base, np.float64))
     exact = Exact(lambda every: by(np.asarray(every, np.float64)), (v,), extents)
     coef = tuple(0.0 if np.ndim(c) == 0 and c == 0 else np.nan for c in v.coef)
-    return Value(base, coef, loads=v.loads, exact=None if v.uniform else exact, root=v.root and object())
+    root = None if v.uniform and v.root is None else object()
+    return Value(base, coef, loads=v.loads, exact=None if v.uniform else exact, root=root)
 
 
 def alike(v: Value, extents: Sequence[int], lanes: int, mask: Value | None = None) -> tuple[Piece | None, ...]:
