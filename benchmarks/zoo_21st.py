@@ -12,7 +12,7 @@ from zoo_blind import LINES, TOKENS, picked
 from zoo_edges import LINE, line
 from zoo_eleventh import over
 from zoo_forms import drawn
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
+from zoo_subject import Problem, cdiv, shapes, subject
 from zoo_thirteenth import WIDE
 
 
@@ -41,208 +41,62 @@ def owners(p: Problem) -> dict[str, Any]:
     return {"tensor_ptr": np.sort(picked(1487, "tensors", "chunks", skew=2.0)(p))}
 
 
-# -- what is right
-
-
-def hilbert_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(1 << p["bits"], device=t["x_ptr"].device)
-    v, u = torch.meshgrid(at, at, indexing="ij")
-    along = torch.zeros_like(u)
-    for bit in range(p["bits"] - 1, -1, -1):
-        a, b, last = u >> bit & 1, v >> bit & 1, (1 << bit) - 1
-        along = along * 4 + (3 * a ^ b)
-        u, v = u & last, v & last
-        turn = (b == 0) & (a == 1)
-        u, v = torch.where(turn, last - u, u), torch.where(turn, last - v, v)
-        u, v = torch.where(b == 0, v, u), torch.where(b == 0, u, v)
-    return t["x_ptr"][along]
-
-
-def unswizzled_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(8, device=t["x_ptr"].device)
-    x = t["x_ptr"].view(p["rows"] // 8, p["cols"] // 64, 8, 8, 8)[:, :, at[:, None], at ^ at[:, None]]
-    return x.permute(0, 2, 1, 3, 4).reshape(p["rows"], p["cols"])
-
-
-def blocks_want(p: Problem, t: Arrays) -> Any:
-    s = t["scale_ptr"].view(p["rows"] // 128, p["cols"] // 64, 32, 4, 4).permute(0, 3, 2, 1, 4)
-    scale = s.reshape(p["rows"], p["cols"] // 16).float()
-    return (t["q_ptr"].float().view(p["rows"], -1, 16) * scale[:, :, None]).flatten(1).half()
-
-
-def crops_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    out = list[Any]()
-    for n in range(p["planes"]):
-        top, left = int(t["top_ptr"][n // 3]), int(t["left_ptr"][n // 3])
-        part = t["x_ptr"][n, top : top + p["out_high"], left : left + p["out_wide"]]
-        out.append(part.flip(1) if t["turned_ptr"][n // 3] else part)
-    return torch.stack(out).float() / 255
-
-
-def long_want(p: Problem, t: Arrays) -> Any:
-    return t["x_ptr"][t["id_ptr"].clamp(min=0)] * (t["id_ptr"] >= 0)
-
-
-def codes_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["n"], device=t["word_ptr"].device) * p["bits"]
-    words = t["word_ptr"].long() & 0xFFFFFFFF
-    both = words[at // 32] >> at % 32 | words[at // 32 + 1] << 32 - at % 32
-    return t["entry_ptr"][both & ((1 << p["bits"]) - 1)]
-
-
-def shifted_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    at = torch.arange(p["n"], device=t["x_ptr"].device)
-    return t["x_ptr"].gather(2, (p["n"] - 1 + at - at[:, None]).expand(p["heads"], -1, -1))
-
-
-def density_want(p: Problem, t: Arrays) -> Any:
-    u, v, side = t["u_ptr"] * p["side"], t["v_ptr"] * p["side"], p["side"]
-    inside = (u >= 0) & (u < side) & (v >= 0) & (v < side)
-    return (u[inside].long() * side + v[inside].long()).bincount(minlength=side**2)
-
-
-def frames_want(p: Problem, t: Arrays) -> Any:
-    y = t["frame_ptr"].new_zeros(p["batch"], (p["frames"] - 1) * p["hop"] + p["size"])
-    for f in range(p["frames"]):
-        y[:, f * p["hop"] : f * p["hop"] + p["size"]] += t["frame_ptr"][:, f] * t["w_ptr"]
-    return y
-
-
-def norms_want(p: Problem, t: Arrays) -> Any:
-    each = t["x_ptr"].float().square().view(p["chunks"], -1).sum(1)
-    return each.new_zeros(p["tensors"]).index_add_(0, t["tensor_ptr"].long(), each)
-
-
-def hashed_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    key = t["key_ptr"].cpu().numpy().astype(np.uint32)
-    for _ in range(2):
-        key = (key ^ key >> np.uint32(16)) * np.uint32(0x45D9F3B)
-    slot = torch.from_numpy((key >> np.uint32(32 - p["bits"])).astype(np.int64)).to(t["x_ptr"].device)
-    return t["x_ptr"].new_zeros(1 << p["bits"]).index_add_(0, slot, t["x_ptr"])
-
-
-def film_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].int()
-    y, own, total, count = torch.zeros_like(x), x[1:-1, 1:-1, 1:-1], 0, 0
-    for a in range(3):
-        for b in range(3):
-            for c in range(3):
-                z = x[a : a + p["frames"] - 2, b : b + p["high"] - 2, c : c + p["wide"] - 2]
-                near = (z - own).abs() < 24
-                total, count = total + z * near, count + near.int()
-    y[1:-1, 1:-1, 1:-1] = total // count
-    return y
-
-
-def halved_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, taps, y = t["x_ptr"].float(), p["taps"], 0
-    x = torch.nn.functional.pad(x, (0, 0, taps // 2, taps))
-    for k in range(taps):
-        y = y + x[:, k : k + p["n"] : 2] * t["w_ptr"][k]
-    return y
-
-
-def shrunk_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"]
-    y, own = torch.zeros_like(x), x[1:-1, 1:-1, 1:-1]
-    alike = torch.ones_like(own, dtype=torch.bool)
-    for w in range(27):
-        a, b, c = w // 9, w // 3 % 3, w % 3
-        alike &= x[a : a + p["deep"] - 2, b : b + p["high"] - 2, c : c + p["wide"] - 2] == own
-    y[1:-1, 1:-1, 1:-1] = own * alike
-    return y
-
-
-def curl_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, y = t["x_ptr"], torch.zeros_like(t["x_ptr"])
-
-    def difference(of: int, along: int) -> Any:
-        return (torch.roll(x[of], -1, along) - torch.roll(x[of], 1, along))[1:-1, 1:-1, 1:-1]
-
-    for k in range(3):
-        a, b = (k + 1) % 3, (k + 2) % 3
-        y[k, 1:-1, 1:-1, 1:-1] = 0.5 * (difference(b, a) - difference(a, b))
-    return y
-
-
 SUBJECTS = [
     subject("gathers", zoo.rank_values, shapes("cols n", (64, 40_000), (4, 1 << 20)), LINE,
         "rank: int32[cols, n]; value: float32[n]; y: float32[cols, n]; n", "cdiv(n, BLOCK), cols", most=16,
-        tolerance=0.0, want=lambda p, t: t["value_ptr"][t["rank_ptr"].long()],
+        tolerance=0.0,
         values=lambda p: {"rank_ptr": np.stack([drawn(1489 + i).permutation(p["n"]) for i in range(p["cols"])])
             .astype(np.int32)}),
     subject("gathers", zoo.from_hilbert, shapes("bits dtype", (11, "float32"), (12, "uint8")), WIDE,
         "x: dtype[1 << 2 * bits]; y: dtype[1 << bits, 1 << bits]", "(1 << bits) // BLOCK_C, (1 << bits) // BLOCK_R",
-        constants="bits", most=16, tolerance=0.0, want=hilbert_want),
+        constants="bits", most=16, tolerance=0.0),
     subject("gathers", zoo.unswizzle, shapes("rows cols dtype", (4096, 4096, "float16"), (2048, 8192, "float32")),
         "BLOCK_R=1..32 BLOCK_C=32..256 num_warps=1..8", "x: dtype[rows * cols]; y: dtype[rows, cols]; cols",
-        "cols // BLOCK_C, rows // BLOCK_R", most=16, tolerance=0.0, want=unswizzled_want),
+        "cols // BLOCK_C, rows // BLOCK_R", most=16, tolerance=0.0),
     subject("gathers", zoo.scale_blocks, shapes("rows cols", (4096, 8192), (1024, 14_336)),
         "BLOCK_R=1..32 BLOCK_C=64..256 num_warps=1..8",
         "q: int8[rows, cols]; scale: float16[rows * cols // 16]; y: float16[rows, cols]; cols",
-        "cols // BLOCK_C, rows // BLOCK_R", most=16, want=blocks_want),
+        "cols // BLOCK_C, rows // BLOCK_R", most=16),
     subject("gathers", zoo.random_crops, shapes("planes high wide out_high out_wide", (768, 256, 256, 224, 224),
         (96, 500, 700, 320, 321)), LINE,
         "x: uint8[planes, high, wide]; top left turned: int32[planes // 3]; y: float16[planes, out_high, out_wide]; "
-        "high wide out_high out_wide", "cdiv(out_high * out_wide, BLOCK), planes", most=16, want=crops_want,
+        "high wide out_high out_wide", "cdiv(out_high * out_wide, BLOCK), planes", most=16,
         values=crops),
     subject("gathers", zoo.take_long, shapes("n rows near", (2_000_000, 1_000_000, 0), (3_000_000, 4_000_000, 3000)),
-        LINES, "id y: int64[n]; x: int64[rows]; n", line, most=8, tolerance=0.0, want=long_want, values=indices),
+        LINES, "id y: int64[n]; x: int64[rows]; n", line, most=8, tolerance=0.0, values=indices),
     subject("gathers", zoo.unpack_codes, shapes("n bits", (8_000_000, 11), (4_000_000, 17)), LINE,
         "word: int32[n * bits // 32 + 2]; entry: float32[1 << bits]; y: float32[n]; n", line, constants="bits",
-        most=16, tolerance=0.0, want=codes_want),
+        most=16, tolerance=0.0),
     subject("gathers", zoo.shift_rows, shapes("heads n dtype", (16, 1024, "float16"), (8, 900, "float32")), WIDE,
         "x: dtype[heads, n, 2 * n - 1]; y: dtype[heads, n, n]; n", "cdiv(n, BLOCK_C), cdiv(n, BLOCK_R), heads",
-        most=16, tolerance=0.0, want=shifted_want),
+        most=16, tolerance=0.0),
     subject("atomics", zoo.density_map, shapes("n side spread", (1 << 21, 1024, 0.2), (1_000_000, 128, 0.1)), LINES,
-        "u v: float32[n]; y: int32[side ** 2]; n", line, constants="side", most=8, tolerance=0.0, want=density_want,
+        "u v: float32[n]; y: int32[side ** 2]; n", line, constants="side", most=8, tolerance=0.0,
         values=points),
     subject("atomics", zoo.frames_add, shapes("batch frames size hop", (16, 500, 1024, 256), (4, 900, 600, 100)),
         "BLOCK=64..1024 num_warps=1..8",
         "frame: float32[batch, frames, size]; w: float32[size]; y: float32[batch, (frames - 1) * hop + size]; frames; "
-        "samples = (frames - 1) * hop + size", "cdiv(size, BLOCK), batch * frames", constants="hop size", most=16,
-        want=frames_want),
+        "samples = (frames - 1) * hop + size", "cdiv(size, BLOCK), batch * frames", constants="hop size", most=16),
     subject("atomics", zoo.tensor_norms, shapes("chunks chunk tensors dtype", (2000, 16_384, 300, "bfloat16"),
         (6000, 4096, 20, "float32")), LINE,
         "x: dtype[chunks * chunk]; tensor: int32[chunks]; y: float32[tensors]; n = chunks * chunk", "chunks",
-        constants="chunk", most=16, want=norms_want, values=owners),
+        constants="chunk", most=16, values=owners),
     subject("atomics", zoo.hashed_sums, shapes("n bits kinds skew", (1 << 21, 20, 500_000, 1.0),
         (1_000_000, 14, 5000, 1.5)), LINES, "key: int32[n]; x: float32[n]; y: float32[1 << bits]; n", line,
-        constants="bits", most=8, want=hashed_want,
+        constants="bits", most=8,
         values=lambda p: {"key_ptr": picked(1493, "kinds", "n", skew=p["skew"])(p)}),
     subject("windows", zoo.film_means, shapes("frames high wide", (18, 1080, 1920), (10, 500, 640)), WIDE,
         "x y: uint8[frames, high, wide]; high wide", lambda p, c: (*over(2)(p, c), p["frames"] - 2), most=16,
-        tolerance=0.0, want=film_want),
+        tolerance=0.0),
     subject("windows", zoo.halve_sequence, shapes("batch n width taps dtype", (8, 4096, 512, 4, "bfloat16"),
         (4, 3000, 700, 7, "float32")), TOKENS,
         "x: dtype[batch, n, width]; w: float32[taps, width]; y: dtype[batch, n // 2, width]; n width",
-        "cdiv(n // 2, BLOCK_T), cdiv(width, BLOCK_C), batch", constants="taps", most=16, want=halved_want),
+        "cdiv(n // 2, BLOCK_T), cdiv(width, BLOCK_C), batch", constants="taps", most=16),
     subject("windows", zoo.shrink_labels, shapes("deep high wide", (128, 256, 256), (60, 190, 230)), LINE,
         "x y: uint8[deep, high, wide]; deep high wide", "cdiv(deep * high * wide, BLOCK)", most=16, tolerance=0.0,
-        want=shrunk_want, values=lambda p: {"x_ptr": (np.indices((p["deep"], p["high"], p["wide"])) // 20).sum(0)
+        values=lambda p: {"x_ptr": (np.indices((p["deep"], p["high"], p["wide"])) // 20).sum(0)
             .astype(np.uint8)}),
     subject("windows", zoo.curl, shapes("deep high wide", (66, 258, 258), (34, 130, 200)), WIDE,
         "x y: float32[3, deep, high, wide]; deep high wide",
-        lambda p, c: (cdiv(p["wide"] - 2, c["BLOCK_C"]), cdiv(p["high"] - 2, c["BLOCK_R"]), p["deep"] - 2), most=16,
-        want=curl_want),
+        lambda p, c: (cdiv(p["wide"] - 2, c["BLOCK_C"]), cdiv(p["high"] - 2, c["BLOCK_R"]), p["deep"] - 2), most=16),
 ]  # fmt: skip
