@@ -102,6 +102,12 @@ def test_rows_that_all_warps_of_a_block_share(isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ARCH)
+def test_tiles_that_wait_for_the_one_before_go_on_one_by_one(isa: str) -> None:
+    of = facts(isa, "one_by_one", 128, 256, [f32(128 * 256), f32(128 * 256), carver.Tensor("int32", (128,)), f32(128)])
+    assert of.handed_on == 63
+
+
+@pytest.mark.parametrize("isa", ARCH)
 def test_products_of_matrices(isa: str) -> None:
     wave = 64 if isa in ("gfx90a", "gfx942") else 32
     of = facts(isa, "hgemm", (16, 16), 4 * wave, [halves(M, M), halves(M, M), f32(M, M), *[i32(M)] * 3])

@@ -248,6 +248,8 @@ VALUE = re.compile(r"^-?(0x[0-9a-f]+|\d+)$")
 MEMORY = re.compile(r"^(global|flat|buffer|scratch|tbuffer|ds|s)_(\w+)")
 RETURNS = ("sc0", "glc", "th:TH_ATOMIC_RETURN")
 """Modifiers of an atomic that gives back what was there."""
+STRONG = ("sc0", "sc1", "glc", "scope:SCOPE_DEV", "scope:SCOPE_SYS")
+"""Modifiers of loads that see what other blocks store meanwhile."""
 PERMUTES = ("ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32", "ds_bpermute_fi_b32")
 LANE_BYTES = 4
 
@@ -283,6 +285,7 @@ def memory(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     return access_of(
         each, o, "global", written, at=at, width_bytes=width_bytes(each.opcode), mask=inside, inner=inner,
         access="copy" if copies else access, loads=written if access == "load" or deals else [], deals=deals,
+        strong=any(mod in STRONG for mod in o.mods),
     )  # fmt: skip
 
 
