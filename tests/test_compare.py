@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,37 @@ def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
 def test_two_files_that_are_equal_differ_in_nothing(repository: Path) -> None:
     done = run("kernels.py:scale", "kernels.py:scale", "--config", "BLOCK=512", "--fail-over", "0%")
     assert done.exit_code == 0 and "h100_sxm: nothing changed" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on the PATH")
+def test_a_source_and_its_headers_are_compared_with_a_revision(repository: Path) -> None:
+    """Twice the loads after the change, in a header that the source includes; and a search of what its macros are."""
+    cuda = """#include "change.cuh"
+    extern "C" __global__ void scale(const float* x, float* y, int n) {
+        int i = blockIdx.x * BLOCK + threadIdx.x;
+        if (i < n) y[i] = change(x, i, n);
+    }
+    """
+    change = "__device__ float change(const float* x, int i, int n) { return x[i]; }"
+    given = ARGS.replace("x_ptr", "x").replace("y_ptr", "y").replace("n = 4194304", "").strip()
+    files = {"scale.cu": cuda, "change.cuh": change, "args.toml": f'block = ["BLOCK"]\n{given}\nn = 4194304'}
+    for name, text in files.items():
+        (repository / name).write_text(text)
+    who = ["-c", "user.name=someone", "-c", "user.email=some@where"]
+    for words in (["add", "-A"], ["commit", "-qm", "two"]):
+        subprocess.run(["git", "-C", str(repository), *who, *words], check=True)
+    (repository / "change.cuh").write_text(change.replace("return x[i]", "return x[i] + x[n + i]"))
+    done = run("HEAD", "scale.cu:scale", "-D", "BLOCK=256,512", "--json")
+    assert done.exit_code == 0, done.stderr
+    [device] = json.loads(done.stdout)["devices"]
+    assert 1.1 < device["after"]["predicted_ms"] / device["before"]["predicted_ms"] < 1.6
+    assert device["after"]["config"]["BLOCK"] in (256, 512)
+    words = ["search", "scale.cu:scale", "--args", "args.toml", "--arch", "h100", "-D", "BLOCK=64,128,256,512,1024"]
+    found = CliRunner().invoke(main, [*words, "--where", "BLOCK < 1024", "--quiet", "--json"])
+    assert found.exit_code == 0, found.stderr
+    assert len(json.loads(found.stdout)["search"]["steps"]) == 4
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -29,7 +29,7 @@ from ..ranking.plots import tables
 from ..ranking.ranking import Search
 from ..ranking.search import MOST, PATIENCE, SearchSpace
 from . import options as opts
-from .rankings import NEEDS_ARGS, call_of, configs_of, kernel_of, read_configs
+from .rankings import NEEDS_ARGS, SOURCES, call_of, configs_of, kernel_of, read_configs
 
 
 @opts.command
@@ -88,21 +88,23 @@ def inspect(
 @opts.command
 def compare(
     old: Annotated[str, opts.argument("OLD")],
-    new: opts.Source,
+    new: opts.AnySource,
     arch: Annotated[tuple[str, ...], opts.option(f"{opts.DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
     args: opts.Arguments = None,
     configs: opts.Configs = None,
     config: Annotated[Any, opts.config_option("Compare this configuration alone")] = None,
+    macros: opts.Macros = (),
     fail_over: Annotated[str | None, opts.option(
         "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,
     markdown: Annotated[bool, opts.option("Print Markdown, for a comment on a pull request.")] = False,
     html: opts.Html = None,
     as_json: opts.AsJson = False,
 ) -> opts.Found:  # fmt: skip
-    """Compare a Triton kernel before and after a change, on devices that need not be in the machine.
+    """Compare a kernel before and after a change, on devices that need not be in the machine.
 
-    OLD is another FILE.py:NAME, or a git revision of the same file, such as HEAD or main. Printed are the predicted
-    times of the best configurations, registers, spills, bytes, waits and what bounds the time, and what changed most.
+    Kernels are named as for `carver rank kernel`. OLD is another one, or a git revision of the same file, such as
+    HEAD or main. Printed are the predicted times of the best configurations, registers, spills, bytes, waits and what
+    bounds the time, and what changed most.
 
     \b
         carver compare main kernels.py:matmul --args args.toml --arch h100
@@ -114,7 +116,7 @@ def compare(
     most = _percent(fail_over)
     given = configs_of(configs, None, config)
     with _before(old, new) as source:
-        found = [_on(opts.device(name).name, source, new, args, given) for name in arch]
+        found = [_on(opts.device(name).name, source, new, args, given, macros) for name in arch]
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
     opts.save_document(lambda: _document(found, title), html)
     told = {"old": old, "new": new, "devices": [each.to_dict() for each in found]}
@@ -164,11 +166,9 @@ def _percent(given: str | None) -> float | None:
 def _before(old: str, new: str) -> Iterator[str]:
     """The kernel before the change as FILE.py:NAME; of a revision, in a folder with all files of that revision."""
     path, _, name = new.rpartition(":")
-    if old.rpartition(":")[0].endswith(".py"):
+    if old.rpartition(":")[0].endswith((".py", *SOURCES)):
         yield old
         return
-    if other := next((word for word in (old, new) if word.rpartition(":")[0].endswith((".cu", ".hip"))), None):
-        raise ConfigError(f"compare takes Triton kernels, FILE.py:NAME; got {other!r}")
     file = Path(path).resolve()
     if not file.is_file():
         raise ConfigError(f"{path!r} is no file; write FILE.py:NAME")
@@ -195,11 +195,12 @@ def _git(folder: Path, *words: str) -> bytes:
     return done.stdout
 
 
-def _on(arch: str, old: str, new: str, args: Path, configs: Any) -> Comparison:
+def _on(arch: str, old: str, new: str, args: Path, configs: Any, macros: Sequence[str]) -> Comparison:
     """Both rankings on one device, each in a process of its own: modules of the same name do not meet."""
     asked = [sys.executable, "-m", "carver", "rank", "kernel"]
     told = None if configs is None else json.dumps(configs).encode()
     more = ["--args", str(args), "--arch", arch, "--json", *(["--configs", "-"] if told else [])]
+    more += [word for macro in macros for word in ("-D", macro)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = [subprocess.Popen([*asked, source, *more], **pipes) for source in (old, new)]
     hints = []
@@ -214,9 +215,10 @@ def _on(arch: str, old: str, new: str, args: Path, configs: Any) -> Comparison:
 
 @opts.command
 def search(
-    kernel: opts.Source,
+    kernel: opts.AnySource,
     arch: opts.ArchName,
     args: opts.Arguments = None,
+    macros: opts.Macros = (),
     space: Annotated[TextIO | None, opts.option(
         "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.  "
         "[default: [configs] of --args]", type=click.File())] = None,
@@ -238,15 +240,19 @@ def search(
         "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
     html: opts.Html = None,
 ) -> opts.Found:  # fmt: skip
-    """Search the space of a Triton kernel for the configurations with the shortest predicted times.
+    """Search the space of a kernel for the configurations with the shortest predicted times.
 
-    Only some dozens are compiled, those that promise most. The device need not be in the machine. Ctrl-C prints what
-    was found so far; the same command later goes on from there. `carver inspect --help` shows the file of arguments.
+    Kernels are named as for `carver rank kernel`. Only some dozens are compiled, those that promise most. The device
+    need not be in the machine. Ctrl-C prints what was found so far; the same command later goes on from there. `carver
+    inspect --help` shows the file of arguments.
     """
     from ..integrations.kernels import search as searched
 
-    call = call_of(kernel, args)
+    call = kernel_of(kernel, args, macros, needs=True)
     given: Any = configs_of(space, args)
+    if given is not None and call.tuned:
+        raise ConfigError(f"-D {min(call.tuned)} has several values, and a space is given, too: give one of the two")
+    given = call.tuned or given
     if given is None:
         raise ConfigError("no space to search: name a file with --space, or give [configs] in the file of --args")
     if where:
@@ -257,7 +263,7 @@ def search(
             given = given.where(each)
     first: Any = () if seeds is None else read_configs(text_from(seeds, ConfigError))
     ranking = searched(
-        **vars(call), space=given, arch=opts.device(arch), seeds=[first] if isinstance(first, dict) else first,
+        call.kernel, given, **call.how, arch=opts.device(arch), seeds=[first] if isinstance(first, dict) else first,
         budget_s=budget, most=most, patience=patience, seed=seed, progress=False, told=None if quiet else _say,
     )  # fmt: skip
     assert ranking.search is not None
