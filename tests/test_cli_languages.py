@@ -136,7 +136,7 @@ def test_what_the_compiler_says_of_a_source_is_the_reason(shell: CliRunner) -> N
         ("inspect kernels.py:listed --arch mi300x", "is a list of binaries"),
         ("rank kernel scale.cu:scale --args scale.toml --arch h100", "is no number among args, constants, -D and"),
         ("rank kernel kernels.py:made --args scale.toml --arch h100", "made has no list of configurations of its own"),
-        ("compare main scale.cu:scale --args scale.toml --arch h100", "compare takes Triton kernels"),
+        ("compare main scale.cu:scale --args scale.toml --arch h100", "OLD is FILE.py:NAME or a git revision"),
         ("rank kernel scale.cu:scale --args /dev/null --arch h100", "/dev/null cannot be read twice"),
     ],
 )

@@ -170,6 +170,7 @@ def test_auto_is_the_gpu_of_this_machine_or_an_error_that_says_so() -> None:
 def test_a_compiler_s_log_is_its_first_error() -> None:
     assert first_error("k.hip: nvcc failed (nvcc)\nnvcc fatal   : no option") == "nvcc fatal   : no option"
     assert first_error("failed\n/tmp/k.cu(2): error: no B\n/tmp/k.cu(3): error: no C") == "k.cu(2): error: no B"
+    assert first_error("PTXASError: no B\nPTXAS error: Internal\nptxas fatal : no B") == "PTXASError: no B"
 
 
 def test_no_candidates_carries_what_each_rule_removed() -> None:

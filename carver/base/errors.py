@@ -39,9 +39,10 @@ class RunError(CarverError):
 
 
 def first_error(text: str) -> str:
-    """The line that says most: of a compiler's log the first error, with its file's name; else the first line."""
+    """The line that says most: of a compiler's log the first error, with its file's name, or that of an exception in
+    Python; else the first line."""
     lines = text.strip().splitlines() or [""]
-    return next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"\b(error|fatal)\s*:", li, re.I)), lines[0])
+    return next((re.sub(r"^/\S*/", "", li) for li in lines if re.search(r"(error|fatal)\s*:", li, re.I)), lines[0])
 
 
 class CompileError(CarverError):

@@ -27,7 +27,7 @@ from typing import Any, Self
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler
 from ..base.children import Crew
-from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, nearest
+from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, first_error, nearest
 from ..base.folders import cores_available
 from .isa.rates import table
 from .machine import read_machines
@@ -215,7 +215,7 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
             why = "Triton's ptxas did not tell its version: it is missing, or it was killed"
         return transient(why)
     except CompileError as refused:
-        return {"refused": str(refused).partition("\n")[0]}
+        return {"refused": first_error(str(refused))}
     except CarverError as error:
         return {"error": str(error)}
     except MemoryError:
