@@ -388,6 +388,17 @@ def test_nine_in_ten_issue_slots_are_filled() -> None:
     assert (found.seconds[0] - PRIORS["launch_s"]) * H100.clock_hz == pytest.approx(8 * 10_000, rel=0.01)
 
 
+@pytest.mark.parametrize(("instructions", "each_clk"), [(8192, 2.4), (9216, 5.8), (16384, 5.8)])
+def test_code_that_an_sm_does_not_keep_comes_from_l2(instructions: int, each_clk: float) -> None:
+    """A loop of so many products by one warp on an H200 (`code.jsonl`): 2.4 clocks for each up to 128 KiB of code, and
+    5.8 beyond. A node's message of 11,000 took twice what was predicted (`packages_fourth.jsonl.gz`)."""
+    code = span(2.4 * instructions, instructions=instructions)
+    loop = LoopFacts("k", -1, 1000.0, 1000.0, code)
+    given = facts(grid=(H100.sm_count, 1, 1), resident=1.0, warps=1, loops=(loop,), straight=span(0.0))
+    took = price_compiled([given], H100)[1].seconds[0] - PRIORS["launch_s"]
+    assert took * H100.clock_hz / 1000 / instructions == pytest.approx(each_clk, rel=0.02)
+
+
 def test_times_of_code_without_loops_add_up_more() -> None:
     """Two resources that take as long: 2^(1/8) of one where loads run ahead, 2^(1/4.5) where a warp loads once.
     Stencils on an H100 are 20 to 40 % slower than the first says (`edges.jsonl.gz`, tests/data/h100)."""

@@ -114,6 +114,10 @@ ISSUED = 0.9
 """Share of a scheduler's issue slots that code fills which they bound: now and then none of its warps is ready. Source:
 217 times of 46 kernels of the zoos on an H100 and H200; with all slots they were predicted at 0.91 in the mean, and
 at 0.89 where the slots were 0.9 of the predicted time. Nothing is measured on AMD."""
+KEPT_INSTRUCTIONS, FETCH_CLK = 9000, 5.8
+"""What an SM of NVIDIA's keeps of a kernel's code, 128 KiB, and how long each instruction takes a block where a loop or
+stretch is longer, since it comes from L2. Source: loops of products on an H200, by 1 to 16 warps in step alike
+(`code.jsonl` in tests/data/h200); 8,700 in a row take no longer (`likeness` in `eleventh.jsonl.gz`)."""
 MOST_HELD = 0.98
 """Of a lone block's step at most, the share of products that hold their warps. They are in its time as well as in that
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows
@@ -163,6 +167,8 @@ class Shape:
     """Sectors of which L2 works off atomics, those of each warp instruction for themselves."""
     returned_bytes: float
     """Of those that it gives back as they were."""
+    fetch_clk: float
+    """Time to fetch code that is too long to be kept."""
 
     @property
     def once(self) -> float:
@@ -195,6 +201,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     sectors = atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
     issue = pipes(("issue",))[0]
+    lost = sum(n * code.instructions for n, code in (*loops, *outside) if code.instructions > KEPT_INSTRUCTIONS)
     valu, lds, vmem = pipes(("valu", "lds", "vmem"))
     looked_up = sum(a.program_bytes * a.lines for a in facts.accesses) / LINE_BYTES if arch.vendor == "amd" else 0.0
     between = _between(total, tensor, issue, turns + 1.0)
@@ -208,7 +215,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
         atomic_sectors=sectors, partial_lines=_partial_lines(facts, total, arch),
-        returned_bytes=sectors * arch.sector_bytes * returned,
+        returned_bytes=sectors * arch.sector_bytes * returned, fetch_clk=FETCH_CLK * lost * (arch.vendor == "nvidia"),
         local_bytes=sum(n for kind, n in total.bytes.items() if kind.endswith(" local")) * warps,
     )  # fmt: skip
 
@@ -396,7 +403,8 @@ def _alone(
                 gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
                 late = min((shared if in_loops else 1.0 - missed) * gain, max(gain - clk, 0.0))
                 spared += times * max(late, cached[in_loops] * gain)
-        return shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
+        took = shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
+        return max(took, shape.fetch_clk)
 
     now = alone(0.0)
     waits = (alone(latency_clk) - now) / latency_clk
