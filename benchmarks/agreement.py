@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import frame
 import numpy as np
-import zoo_subject
+import zoos.subject
 
 import carver
 from carver.arch.descriptor import TMEM_COLUMNS, Arch
@@ -89,8 +89,8 @@ def launch(name: str, problem: Problem, types: Mapping[str, str]) -> tuple[dict[
         "PRECISION": "tf32" if problem.dtypes.get("A") == "tf32" else "ieee",
     }  # fmt: skip
     subject = SUBJECTS[name]
-    args = zoo_subject.arguments(subject.args, said, {}, ending="")
-    return args, zoo_subject.fixed(subject.constants, said)
+    args = zoos.subject.arguments(subject.args, said, {}, ending="")
+    return args, zoos.subject.fixed(subject.constants, said)
 
 
 def _square(dtype: str, trans_a: bool = False, trans_b: bool = True, **more: Any) -> Row:

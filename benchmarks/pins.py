@@ -32,7 +32,7 @@ from typing import Any
 import frame
 import numpy as np
 import zoo
-from zoo_subject import Config, Subject
+from zoos.subject import Config, Subject
 
 import carver
 from carver.base.given import canonical

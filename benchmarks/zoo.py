@@ -5,12 +5,8 @@
     python benchmarks/zoo.py again --out FOLDER [--only NAME,...] [--processes 2]
     python benchmarks/zoo.py score FILE.jsonl [--only NAME,...] [--arch h200] [--predicted FILE.jsonl]
 
-NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, `triton_zoo_more`, `triton_zoo_edges`,
-`triton_zoo_forms`, `triton_zoo_library`, `triton_zoo_places`, `triton_zoo_blind`, `triton_zoo_eighth`,
-`triton_zoo_ninth`, `triton_zoo_tenth`, `triton_zoo_eleventh`, `triton_zoo_twelfth`, `triton_zoo_thirteenth`,
-`triton_zoo_fourteenth`, `triton_zoo_fifteenth`, `triton_zoo_windows`,
-`triton_zoo_sixteenth`, `triton_zoo_seventeenth`, `triton_zoo_eighteenth`,
-`triton_zoo_nineteenth`, `triton_zoo_twentieth`, `triton_zoo_21st`.
+NAME is a kernel, or a file of `kernels/` for all that are in it: `triton_zoo`, and `triton_zoo_more` and so on, by the
+names in `zoos/`.
 
 `measure` compiles all configurations side by side, each bounded in time, then checks every one against PyTorch, or
 against the first that ran where the reference is gone, and times it: median of nine runs, L2 flushed before each,
@@ -35,6 +31,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,29 +40,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import zoo_21st  # noqa: E402
-import zoo_blind  # noqa: E402
-import zoo_edges  # noqa: E402
-import zoo_eighteenth  # noqa: E402
-import zoo_eighth  # noqa: E402
-import zoo_eleventh  # noqa: E402
-import zoo_fifteenth  # noqa: E402
-import zoo_first  # noqa: E402
-import zoo_forms  # noqa: E402
-import zoo_fourteenth  # noqa: E402
-import zoo_library  # noqa: E402
-import zoo_more  # noqa: E402
-import zoo_nineteenth  # noqa: E402
-import zoo_ninth  # noqa: E402
-import zoo_places  # noqa: E402
-import zoo_seventeenth  # noqa: E402
-import zoo_sixteenth  # noqa: E402
-import zoo_tenth  # noqa: E402
-import zoo_thirteenth  # noqa: E402
-import zoo_twelfth  # noqa: E402
-import zoo_twentieth  # noqa: E402
-import zoo_windows  # noqa: E402
-from zoo_subject import Arrays, Config, Problem, Subject  # noqa: E402
+from zoos import ORDER  # noqa: E402
+from zoos.subject import Arrays, Config, Problem, Subject  # noqa: E402
 
 from carver.base.errors import ConfigError, nearest  # noqa: E402
 from carver.base.given import text_of  # noqa: E402
@@ -74,11 +50,7 @@ from carver.compiled.binary import Tensor  # noqa: E402
 CONFIGS, RUNS, COMPILE_S = 33, 9, 60.0
 TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
-LATER = (zoo_more, zoo_edges, zoo_forms, zoo_library, zoo_places, zoo_blind, zoo_eighth, zoo_ninth, zoo_tenth,
-         zoo_eleventh, zoo_twelfth, zoo_thirteenth, zoo_fourteenth, zoo_fifteenth, zoo_windows,
-         zoo_sixteenth, zoo_seventeenth, zoo_eighteenth, zoo_nineteenth,
-         zoo_twentieth, zoo_21st)  # fmt: skip
-SUBJECTS = [subject for zoo in (zoo_first, *LATER) for subject in zoo.SUBJECTS]
+SUBJECTS = [subject for name in ORDER for subject in import_module(f"zoos.{name}").SUBJECTS]
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 TABLES = ("h200/zoo", "h100/zoo_more", "h100/edges", "h100/forms", "h200/library", "h100/places", "h100/blind")
 """Of times, in `tests/data`."""

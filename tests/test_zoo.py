@@ -17,9 +17,10 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 LISTS = """
-import json, zoo, zoo_more
+import json, zoo
+from zoos import more
 listed = [json.dumps([s.name, i, c], sort_keys=True) for s, i, c in zoo.cases("triton_zoo", zoo.CONFIGS)]
-print(json.dumps([listed, [s.unseen for s in zoo_more.SUBJECTS]]))
+print(json.dumps([listed, [s.unseen for s in more.SUBJECTS]]))
 """
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from zoo_subject import space, value
+from zoos.subject import space, value
 
 MOST = 14
 """Configurations of most problems, chosen at random where there are more."""
@@ -24,7 +24,7 @@ class Problem:
     args: Any
     """Names of tensors and numbers, in order; or a function of the configuration that says them."""
     axes: str | dict[str, list[Any]]
-    """As text, what `zoo_subject.space` takes."""
+    """As text, what `zoos.subject.space` takes."""
     launch: Any
     allowed: Any = "True"
     made: str = ""

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_tenth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, TILE, ints, line, plane
-from zoo_eighth import by_tokens
-from zoo_forms import drawn, starts
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, TILE, ints, line, plane
+from .eighth import by_tokens
+from .forms import drawn, starts
+from .subject import Arrays, Problem, cdiv, shapes, subject
 
 
 def turned(p: Problem) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_library as zoo
-from zoo_edges import LINE, TILE, floats, ints, line, plane
-from zoo_forms import MATMUL, drawn, starts, walks
-from zoo_subject import Arrays, Problem, Subject, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
+
+from .edges import LINE, TILE, floats, ints, line, plane
+from .forms import MATMUL, drawn, starts, walks
+from .subject import Arrays, Problem, Subject, cdiv, shapes, subject
 
 
 def longs(values: np.ndarray) -> np.ndarray:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_thirteenth as zoo
-from zoo_blind import LINES, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn, starts
-from zoo_subject import Problem, cdiv, shapes, subject
-from zoo_twelfth import fits
 
 from carver.compiled.binary import Tensor
+
+from .blind import LINES, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn, starts
+from .subject import Problem, cdiv, shapes, subject
+from .twelfth import fits
 
 
 def begins(p: Problem) -> dict[str, Any]:

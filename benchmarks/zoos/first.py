@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo as zoo
-from zoo_subject import PIPE, TILE, Arrays, Config, Problem, cdiv, shapes, space, subject
 
 from carver.compiled.binary import Tensor
+
+from .subject import PIPE, TILE, Arrays, Config, Problem, cdiv, shapes, space, subject
 
 
 def seq_lengths(p: Problem) -> np.ndarray:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_edges as zoo
-from zoo_subject import Config, Problem, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
+
+from .subject import Config, Problem, cdiv, shapes, subject
 
 LINE = {"BLOCK": (128, 256, 512, 1024, 2048, 4096), "num_warps": (1, 2, 4, 8)}
 TILE = {"BLOCK_R": (1, 2, 4, 8, 16, 32), "BLOCK_C": (32, 64, 128, 256, 512), "num_warps": (2, 4, 8)}

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_places as zoo
-from zoo_edges import LINE, TILE, floats, ints, line, plane, space_3d, tokens
-from zoo_forms import drawn, starts
-from zoo_library import longs, wide_ints
-from zoo_subject import Arrays, Config, Problem, Subject, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
+
+from .edges import LINE, TILE, floats, ints, line, plane, space_3d, tokens
+from .forms import drawn, starts
+from .library import longs, wide_ints
+from .subject import Arrays, Config, Problem, Subject, cdiv, shapes, subject
 
 AREA = {"BLOCK_R": (1, 2, 4, 8, 16), "BLOCK_C": (32, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 AXES = ("planes", "rows", "cols")

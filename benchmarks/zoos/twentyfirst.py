@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_21st as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn
-from zoo_subject import Problem, cdiv, shapes, subject
-from zoo_thirteenth import WIDE
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn
+from .subject import Problem, cdiv, shapes, subject
+from .thirteenth import WIDE
 
 
 def crops(p: Problem) -> dict[str, Any]:

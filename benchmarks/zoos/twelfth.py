@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_twelfth as zoo
-from zoo_blind import LINES, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn
-from zoo_subject import PIPE, TILE, Config, Problem, cdiv, per_thread, shapes, stages, subject
+
+from .blind import LINES, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn
+from .subject import PIPE, TILE, Config, Problem, cdiv, per_thread, shapes, stages, subject
 
 
 def places(p: Problem) -> dict[str, Any]:

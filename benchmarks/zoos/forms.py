@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_forms as zoo
-from zoo_edges import IMAGE, LINE, TILE, TOKENS, VOLUME, floats, ints, line, plane
-from zoo_subject import Problem, Subject, cdiv, per_thread, shapes, stages, subject
 
 from carver.compiled.binary import Tensor
+
+from .edges import IMAGE, LINE, TILE, TOKENS, VOLUME, floats, ints, line, plane
+from .subject import Problem, Subject, cdiv, per_thread, shapes, stages, subject
 
 MATMUL = {
     "BLOCK_M": (64, 128), "BLOCK_N": (32, 64, 128, 256), "BLOCK_K": (32, 64), "num_warps": (4, 8),

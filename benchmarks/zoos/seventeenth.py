@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_seventeenth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import line
-from zoo_forms import drawn
-from zoo_subject import Problem, shapes, subject
+
+from .blind import LINES, TOKENS, picked
+from .edges import line
+from .forms import drawn
+from .subject import Problem, shapes, subject
 
 ROWS = "BLOCK_T=1..64 num_warps=1..8"
 OVER = "cdiv(n, BLOCK_T), cdiv(width, BLOCK_C)"

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_blind as zoo
-from zoo_edges import LINE, TILE, line, plane
-from zoo_forms import drawn
-from zoo_subject import cdiv, shapes, subject
+
+from .edges import LINE, TILE, line, plane
+from .forms import drawn
+from .subject import cdiv, shapes, subject
 
 TOKENS = {"BLOCK_T": (1, 2, 4, 8, 16, 32), "BLOCK_C": (16, 64, 128, 256), "num_warps": (1, 2, 4, 8)}
 LINES = {"BLOCK": (64, 128, 256, 512, 1024), "num_warps": (1, 2, 4, 8)}

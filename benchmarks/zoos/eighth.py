@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_eighth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, TILE, line, plane
-from zoo_forms import drawn
-from zoo_subject import Problem, cdiv, shapes, subject
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, TILE, line, plane
+from .forms import drawn
+from .subject import Problem, cdiv, shapes, subject
 
 
 def by_tokens(rows: str, cols: str, *more: str) -> Any:

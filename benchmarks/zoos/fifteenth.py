@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_fifteenth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn, starts
-from zoo_subject import Arrays, Problem, cdiv, shapes, subject
-from zoo_thirteenth import WIDE
 
 from carver.compiled.binary import Tensor
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn, starts
+from .subject import Arrays, Problem, cdiv, shapes, subject
+from .thirteenth import WIDE
 
 
 def drawn_bytes(p: Problem) -> dict[str, Any]:

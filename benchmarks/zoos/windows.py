@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 from kernels import triton_zoo_windows as zoo
-from zoo_blind import LINES
-from zoo_edges import LINE, PIXELS, line
-from zoo_eleventh import over
-from zoo_forms import drawn
-from zoo_subject import Config, Problem, cdiv, shapes, subject
-from zoo_thirteenth import WIDE
+
+from .blind import LINES
+from .edges import LINE, PIXELS, line
+from .eleventh import over
+from .forms import drawn
+from .subject import Config, Problem, cdiv, shapes, subject
+from .thirteenth import WIDE
 
 OUT = "high wide out_high out_wide"
 SPACE = {"BLOCK_Z": (1, 2, 4), "BLOCK_R": (1, 2, 4, 8), "BLOCK_C": (32, 64, 128), "num_warps": (1, 2, 4, 8)}

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_twentieth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn, starts
-from zoo_seventeenth import OVER, ROWS
-from zoo_subject import Problem, cdiv, shapes, subject
-from zoo_thirteenth import WIDE
 
 from carver.compiled.binary import Tensor
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn, starts
+from .seventeenth import OVER, ROWS
+from .subject import Problem, cdiv, shapes, subject
+from .thirteenth import WIDE
 
 
 def tensors(p: Problem, **said: tuple[str, tuple[int, ...]]) -> dict[str, Tensor]:

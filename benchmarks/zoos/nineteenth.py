@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_nineteenth as zoo
-from zoo_blind import LINES, TOKENS, picked
-from zoo_edges import LINE, line
-from zoo_eleventh import over
-from zoo_forms import drawn
-from zoo_seventeenth import ROWS
-from zoo_subject import Problem, shapes, subject
-from zoo_thirteenth import WIDE
+
+from .blind import LINES, TOKENS, picked
+from .edges import LINE, line
+from .eleventh import over
+from .forms import drawn
+from .seventeenth import ROWS
+from .subject import Problem, shapes, subject
+from .thirteenth import WIDE
 
 
 def both(p: Problem) -> dict[str, Any]:

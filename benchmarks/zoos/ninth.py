@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from kernels import triton_zoo_ninth as zoo
-from zoo_blind import TOKENS, along, picked
-from zoo_edges import LINE, TILE, line
-from zoo_eighth import by_tokens
-from zoo_forms import drawn
-from zoo_subject import Arrays, Config, Problem, cdiv, shapes, subject
 
 from carver.compiled.binary import Tensor
+
+from .blind import TOKENS, along, picked
+from .edges import LINE, TILE, line
+from .eighth import by_tokens
+from .forms import drawn
+from .subject import Arrays, Config, Problem, cdiv, shapes, subject
 
 
 def keys(p: Problem) -> dict[str, Any]:
