@@ -24,7 +24,7 @@ from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.maps import shared_out
 from carver.compiled.execution.overlaps import overlaps, uncovered
 from carver.compiled.execution.program import Program, passing_by
-from carver.compiled.execution.roles import LINE_BYTES, TABLE_CLK, waited, waits_met
+from carver.compiled.execution.roles import waited, waits_met
 from carver.compiled.execution.run import Drawn
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
@@ -1318,10 +1318,10 @@ def test_constants_beyond_their_cache_are_fetched_by_each_warp(cubin: tuple[str,
     sms = load(ARCH[cubin[0]]).sm_count
     assert held("walks_few", 8 * sms) == 0.0
     if reads:  # else by registers of lanes
-        every = 8 * TABLE_CLK * 1024 * 4 / width_bytes(reads[0].opcode)
+        every = 8 * 25.0 * 1024 * 4 / width_bytes(reads[0].opcode)
         assert 0.7 * every < held("walks_many", 8 * sms) < every
         assert held("walks_many", sms) < 0.25 * every  # a lone block's warps find what others of it just read
-        lines = 8 * TABLE_CLK * 1024 * 4 / LINE_BYTES
+        lines = 8 * 25.0 * 1024 * 4 / 64
         assert 0.7 * lines < held("walks_lines", 8 * sms) < lines
 
 

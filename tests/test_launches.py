@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -92,10 +91,8 @@ def test_a_tile_beyond_lds_is_refused_before_its_code_is_generated() -> None:
 )  # fmt: skip
 def test_what_no_block_or_thread_can_hold_is_refused_with_its_figure(config: dict[str, int], why: str) -> None:
     """The first two before NVIDIA's back end begins, which would take minutes for the second; the third by ptxas."""
-    began = time.monotonic()
     with pytest.raises(NoCandidates, match=why):
         square("h100", [config])
-    assert time.monotonic() - began < 60
 
 
 def test_an_mi100_is_read_too() -> None:

@@ -127,7 +127,7 @@ static const struct { const char *name, *types; PyUFuncGenericFunction loop; } O
         const npy_intp codes = ((Column *)data)->codes;                                                               \
         char *const *at = (char **)args[0];                                                                           \
         type *out = (type *)args[1];                                                                                  \
-        for (npy_intp i = 0, count = n[0]; i < count; i++) out[i] = (type)values[*(code *)(at[i] + codes)];                          \
+        for (npy_intp i = 0, count = n[0]; i < count; i++) out[i] = (type)values[*(code *)(at[i] + codes)];            \
     }
 TAKE(take_1, npy_uint8, npy_int64)
 TAKE(take_2, npy_uint16, npy_int64)

@@ -24,7 +24,7 @@ USUAL_LATENCY = 2
 OFTEN = 0.5
 """Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
 
-TABLE_BYTES, LINE_BYTES, TABLE_CLK = 2040, 64, 25.0
+TABLE_BYTES, TABLE_LINE_BYTES, TABLE_CLK = 2040, 64, 25.0
 """Of a table in constant memory that warps walk through by uniform registers, more than the cache of an SM holds beside
 the launch's arguments, its line, and clocks of the SM that each then takes. Source: 2 KiB, 64 bytes (arXiv 1804.06826);
 sums of delays on an H100, points in polygons and potentials of atoms (`languages_sixth.jsonl.gz` and `_eighth` in
@@ -215,7 +215,7 @@ def _walked(code: Code, run: Run) -> Iterator[int]:
     for i, each in enumerate(code.instructions):
         found = CONSTANT.match(each.operands.split(", ")[-1]) if each.mnemonic in ("ULDC", "LDCU") else None
         if found and found[3] and run.launch.table_bytes(int(found[2], 16), int(found[4] or "0", 16)) > TABLE_BYTES:
-            line = run.program.block_of[i], found[3], int(found[4] or "0", 16) // LINE_BYTES
+            line = run.program.block_of[i], found[3], int(found[4] or "0", 16) // TABLE_LINE_BYTES
             if line not in seen:
                 yield i
             seen.add(line)

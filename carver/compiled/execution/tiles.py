@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ..binary import TensorMap
-from ..isa.banks import BEHIND
+from ..isa.banks import BEHIND, LINE_BYTES
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
@@ -27,7 +27,6 @@ EXACT = 4
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
-LINE_BYTES = 128
 OTHER_FORM, SAME_FORM = 0.25, 0.5
 """Share of blocks whose tile may have another form than the one that was looked at, and of its extent by which its
 parts may be elsewhere in it and it still has the same, outside of loops."""

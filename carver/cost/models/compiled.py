@@ -103,7 +103,7 @@ ONCE = 4.5
 """Exponent that joins the times of pipes of code without loops, whose warps load, compute and store in turn: what
 several of these take adds up more than where loads run ahead. Source: stencils and gathers on an H100
 (`edges.jsonl.gz`, tests/data/h100), 4 to 5 alike."""
-IN_TURN = 2 / 3
+PASS_OVERLAP = 2 / 3
 """Factor on `dram_overlap` for code with loops or products: each pass waits for loads of its own, the longer the more
 of DRAM's rate all take, so that waits and transfers hide less of each other than in blocks that load once. A loop of
 one pass, which no compiler leaves a loop, waits for its tiles as those of two passes beside it in a list do. Sources: a
@@ -368,7 +368,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         work, apart_clk=apart, barrier_wait_clk=waits, alone_overlap=k["pipeline_overlap"] / beside,
         l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
         once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
-        dram_overlap=np.array([IN_TURN if f.loops or f.dot_flops else 1.0 for f in candidates]),
+        dram_overlap=np.array([PASS_OVERLAP if f.loops or f.dot_flops else 1.0 for f in candidates]),
         in_turn_s=fact("in_turn") * TURN_CLK / arch.clock_hz,
         handed_on_s=fact("handed_on") * HANDED_CLK / arch.clock_hz,
     )  # fmt: skip
