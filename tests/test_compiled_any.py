@@ -98,7 +98,8 @@ def test_programs_that_wait_for_the_one_before_go_on_one_by_one(
         kernels.one_by_one, [{"BLOCK": 256}], args=args, grid=grid, constants={"SOONER": sooner}, arch=arch, pool=pool
     )
     assert hint.facts.handed_on == most
-    assert hint.predicted_ms > most * 5e-4
+    assert hint.predicted_ms > most * 5e-4 and (hint.bound == "latency" or most < 100)
+    assert (f"{most} programs go on one after another" in hint.explain()) is (most > 0)
 
 
 TAKEN = (

@@ -439,6 +439,10 @@ def _lines(facts: Facts) -> Iterator[str]:
     asides = [(f"behind a branch, {several(times, 'time')} per program", span) for times, span in facts.asides]
     share = f", in {facts.working:.0%} of the programs" if facts.working < 1 else ""
     yield from code_lines(loops, [*asides, (f"outside of loops{share}", facts.straight)])
+    if facts.in_turn:
+        yield f"{facts.in_turn:,.0f} programs go on one after another, at a lock or as a word gives them turns"
+    if facts.handed_on:
+        yield f"{facts.handed_on:,.0f} programs go on one after another, as each waits for what another one stores"
     if facts.assumed:
         yield TAKEN
     yield from (f"the {name} never runs" for name in facts.idle)

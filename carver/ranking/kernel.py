@@ -24,7 +24,7 @@ from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
 from ..compiled.triton import autotuned, called, function_of, plain_config
-from ..cost.estimate import LIMITERS, Estimate, Work
+from ..cost.estimate import Estimate, Work
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
 from ..kernels.backends import listed
 from ..problem.problem import counted
@@ -129,7 +129,10 @@ class Compiled:
         }  # fmt: skip
         if facts.dot_flops:
             details["tflops"] = facts.dot_flops * facts.programs / seconds / 1e12
-        bound = LIMITERS[int(estimate.limiter[row])]
+        loop_ms = {what: float(clk[row]) * passes_ms for what, clk in estimate.rows.items()}
+        waits_s = np.broadcast_to(work.in_turn_s + work.handed_on_s, len(work))  # of programs, for each other
+        loop_ms["latency"] += 1e3 * float(waits_s[row])
+        bound = max(loop_ms, key=loop_ms.__getitem__)
         loose = bound == "L2" or bool(facts.anywhere) or facts.bytes_of("atomic") > 0
         (low, high), calibrated = band(arch, loose)
         return Hint(
@@ -138,7 +141,7 @@ class Compiled:
             predicted_ms=seconds * 1e3, bound=bound, calibrated=calibrated,
             band_ms=(seconds * 1e3 * math.exp(low), seconds * 1e3 * math.exp(high)),
             terms_ms=FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
-            loop_ms=FrozenDict({what: float(clk[row]) * passes_ms for what, clk in estimate.rows.items()}),
+            loop_ms=FrozenDict(loop_ms),
             launch=Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers),
             num_warps=facts.warps, pipeline_stage=self.configs[row].get("num_stages"), use_tc=facts.dot_flops > 0,
             cluster=(facts.ctas, 1, 1), details=FrozenDict(details), notes=self.notes,
