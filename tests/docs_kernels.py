@@ -4,7 +4,7 @@
 
 and the reference at the end of docs/reference/declarations.md and columns.md, which a hook of mkdocs adds to the site.
 
-Columns are those of the models' dataclasses, constants those of `templates/constants.toml`, names in scope those
+Columns are those of `templates/columns/`, constants those of `templates/constants.toml`, names in scope those
 that `templates/names.toml` describes, what a compiler decides the formulas in `templates/common/compilers/`.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from carver.base.folders import folder
 from carver.cost import estimate
-from carver.cost.model import CONSTANTS, MODELS, Column, Shown, columns, model_named
+from carver.cost.model import CONSTANTS, MODELS, Column, Columns, Shown, model_named
 from carver.kernels import declaration, expr
 from carver.kernels.backends import BACKENDS
 from carver.problem.problem import operator_files
@@ -58,11 +58,11 @@ def default(column: Column) -> str:
     return "none" if column.default is None else f"{float(column.default):g}"
 
 
-def described(schema: type, from_problem: bool, known: Sequence[Column] = ()) -> list[tuple[str, str, str, str]]:
+def described(schema: type[Columns], from_problem: bool, known: Sequence[Column] = ()) -> list[tuple[str, ...]]:
     """Of the columns of a schema those that are not `known` already."""
     return [
         (f"`{each.name}`", each.unit, default(each), each.meaning)
-        for each in columns(schema) if each.from_problem == from_problem and each not in known
+        for each in schema.described if each.from_problem == from_problem and each not in known
     ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def reference() -> Iterator[str]:
             if shared[:1] not in ([], [name]):
                 if part is model.parts[0]:
                     yield f"The columns of `{shared[0]}`, and:\n"
-                known += columns(part.columns)
+                known += part.columns.described
                 continue
             if rows := described(part.columns, False, known):
                 yield table("column, unit, default, meaning", rows)

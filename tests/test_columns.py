@@ -14,16 +14,14 @@ from test_golden import OPERATORS as GOLDEN
 
 import carver
 from carver.base.errors import KernelError, NoCandidates
-from carver.cost import estimate
+from carver.cost import estimate, model
 from carver.cost.model import (
     CONSTANTS,
     MODELS,
+    Columns,
     Shown,
-    column,
-    columns,
     columns_of,
     constants_of,
-    given,
     model_faults,
     model_named,
     model_of,
@@ -143,20 +141,31 @@ def test_a_model_reads_the_columns_that_it_declares() -> None:
 
 
 def hint_only(kernel: Kernel) -> set[str]:
-    own = {c.name for part in parts_of(kernel) for c in columns(part.columns)}
-    return {c.name for c in columns(Shown)} - own
+    own = {c.name for part in parts_of(kernel) for c in part.columns.described}
+    return {c.name for c in Shown.described} - own
 
 
-def test_columns_come_typed_with_their_defaults() -> None:
-    from dataclasses import dataclass
+def test_columns_come_typed_with_their_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {
+        "toy": {
+            "problem": {"m": ["elements", "rows"]},
+            "schedule": {"BLOCK_M": ["elements", "of a tile"], "lacking": ["", "", 3], "absent": ["", "", "optional"]},
+        },
+        "more": {"schedule": {"BLOCK_N": ["elements", "of a tile"], "m": ["elements", "said anew"]}},
+    }
+    monkeypatch.setattr(model, "_tables", lambda file: tables)
 
-    @dataclass(frozen=True)
-    class Toy:
-        m: np.ndarray = given("elements", "rows")
-        BLOCK_M: np.ndarray = column("elements", "of a tile")
-        lacking: np.ndarray = column("", "not declared", 3)
-        absent: np.ndarray | None = column("", "not declared", None)
+    class Toy(Columns, table="file.toy"):
+        pass
 
+    class More(Toy, table="file.more"):
+        pass
+
+    assert [(c.name, c.required, c.from_problem) for c in More.described] == [
+        ("m", True, False), ("BLOCK_M", True, False), ("lacking", False, False), ("absent", False, False),
+        ("BLOCK_N", True, False),
+    ]  # fmt: skip
+    assert Toy.described[0].from_problem
     arch = carver.CUDA("h200")
     problem = carver.MatmulTemplate(512, 256, 128).problem
     kernel = next(k for k in KERNELS if (k.operator, k.name) == ("matmul", "triton"))

@@ -1,22 +1,22 @@
 """A cost model: the columns and constants that it reads, the function that turns them into `Work`; and what each
 constant means, its prior and its physical bounds.
 
-The columns of a model are the fields of a `table`: `column` is one that a declaration gives, in its [schedule] or as a
-tunable of that name, and `given` one that the problem and the device give, and that a schedule may replace. The same
-class defines which keys a [schedule] may and must have.
+The columns of a model are tables of `templates/columns/`, constants those of `templates/constants.toml`. A declaration
+gives columns in its [schedule] or as a tunable of that name; the problem and the device give others, which a schedule
+may replace. The same tables define which keys a [schedule] may and must have.
 
-A prior (`templates/constants.toml`) is used for a kernel that nobody measured. A declaration overrides it under its
-`[constants]` with values fitted to measurements (`[fitted]` says which, when and how). A descriptor of a device
-overrides both with values measured there.
+A prior is used for a kernel that nobody measured. A declaration overrides it under its `[constants]` with values fitted
+to measurements (`[fitted]` says which, when and how). A descriptor of a device overrides both with values measured
+there.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -32,11 +32,6 @@ from ..kernels.trace import Symbol, simple
 from . import estimate
 from .estimate import Work
 
-_REQUIRED = object()
-table = dataclass(init=False, repr=False, eq=False, match_args=False)
-"""Makes a class of columns, which `read_columns` fills. Without the methods that a dataclass writes: to compile them
-takes longer than all else when a model is imported."""
-
 
 class Column(Record):
     """Description of one column: an array of shape (n,), or () if all candidates have the same value."""
@@ -51,49 +46,48 @@ class Column(Record):
     from_problem: bool
 
 
-def column(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
-    """Declare a field that declarations give. It is required unless it has a default."""
-    return field(metadata={"column": (unit, meaning, default, False)})
-
-
-def given(unit: str, meaning: str, default: object = _REQUIRED) -> Any:
-    """Declare a field that the problem and the device give."""
-    return field(metadata={"column": (unit, meaning, default, True)})
-
-
-@lru_cache(maxsize=64)
-def columns(schema: Any) -> tuple[Column, ...]:
-    """The columns among the fields of a dataclass, in order."""
-    out = []
-    for each in fields(schema):
-        if "column" in each.metadata:
-            unit, meaning, default, from_problem = each.metadata["column"]
-            value = None if default is None or default is _REQUIRED else _number(default)
-            out.append(Column(each.name, unit, meaning, default is _REQUIRED, value, from_problem))
-    return tuple(out)
-
-
 def _number(value: Any) -> Any:
     """Floats as an array; one alone as a NumPy scalar, which computes faster than an array of shape ()."""
     return np.asarray(value, np.float64)[()]
 
 
-Schema = TypeVar("Schema")
+class Columns:
+    """What terms read, as attributes that `read_columns` fills. A class of columns names a table, "file.table"."""
+
+    described: ClassVar[tuple[Column, ...]] = ()
+    """Those of its table, behind those of the class that it extends."""
+
+    def __init_subclass__(cls, table: str) -> None:
+        file, _, name = table.partition(".")
+        found = {column.name: column for column in cls.described}
+        for source, listed in _tables(file)[name].items():
+            for column, (unit, meaning, *usual) in listed.items():
+                default = None if usual in ([], ["optional"]) else _number(usual[0])
+                found[column] = Column(column, unit, meaning, not usual, default, source == "problem")
+        cls.described = tuple(found.values())
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> FloatArray: ...
+
+
+@cache
+def _tables(file: str) -> Mapping[str, Mapping[str, Mapping[str, list[Any]]]]:
+    return tomllib.loads((folder("templates") / "columns" / f"{file}.toml").read_text(encoding="utf-8"))
+
+
+Schema = TypeVar("Schema", bound=Columns)
 
 
 def read_columns(schema: type[Schema], space: Space | Tables, whole: bool = False, **rest: Any) -> Schema:
-    """Fill the dataclass `schema` with the columns of a space, as floats; with `whole`, all have shape (n,).
-
-    `rest` are the fields of the schema that are not columns.
-    """
-    which = cast(Any, schema)  # mypy takes no type of a variable for hashable
-    if (which, whole) not in space.floats:
-        found = {each.name: _value(space, each) for each in columns(which)}
+    """The columns of a space as floats; with `whole`, all have shape (n,). `rest`: what else terms read."""
+    if (schema, whole) not in space.floats:
+        found = {each.name: _value(space, each) for each in schema.described}
         if whole:
             found = {name: v if v is None else np.broadcast_to(v, len(space)) for name, v in found.items()}
-        space.floats[which, whole] = found
-    made = object.__new__(schema)
-    made.__dict__.update(rest, **space.floats[which, whole])
+        space.floats[schema, whole] = found
+    made = schema()
+    made.__dict__.update(rest, **space.floats[schema, whole])
     return made
 
 
@@ -108,33 +102,8 @@ def _value(space: Space | Tables, column: Column) -> Any:
     return value if value is None else _number(value)
 
 
-@table
-class Shown:
+class Shown(Columns, table="any.shown"):
     """Columns that hints show to people and other tools. Any schedule may give them, whatever its model."""
-
-    threads: FloatArray = column("threads", "threads per block; checked against the limit of the device", None)
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block; checked against the limit of the device", 0)
-    registers: FloatArray = column("registers", "registers per thread", 0)
-    tile_m: FloatArray = column("elements", "rows of the output that a block owns", 1)
-    tile_n: FloatArray = column("elements", "columns of the output that a block owns", 1)
-    tile_k: FloatArray = column("elements", "depth of one step along the reduction", 1)
-    tile_r: FloatArray = column("elements", "rows of a tile as stored, where nothing is contracted", 1)
-    tile_c: FloatArray = column("elements", "columns of a tile as stored, where nothing is contracted", 1)
-    tile_elements: FloatArray = column("elements", "elements of a tile, where a tensor is processed as one line", None)
-    warps_m: FloatArray = column("warps", "warps along the rows of the tile", 1)
-    warps_n: FloatArray = column("warps", "warps along the columns of the tile", 1)
-    thread_m: FloatArray = column("elements", "rows of a thread's tile", 1)
-    thread_n: FloatArray = column("elements", "columns of a thread's tile", 1)
-    reduce_threads: FloatArray = column("threads", "threads that share the reduction of one output", None)
-    split: FloatArray = column("", "parts of the reduction", 1)
-    group: FloatArray = column("", "rows of tiles that are walked together", 1)
-    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05", 0)
-    stages: FloatArray = column("", "stages of the pipeline; by default one more than `ahead`", None)
-    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use", 1)
-    async_copies: FloatArray = column("flag", "copies into shared memory bypass the registers", 0)
-    access_elements: FloatArray = column("elements", "elements that one load or store of a thread moves", None)
-    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
-    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
 
 
 class Constant(Record):
@@ -176,9 +145,9 @@ def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
 
 
 class Part(Record):
-    """A dataclass of columns, and the names of the constants that the terms over these columns read."""
+    """Columns, and the names of the constants that the terms over these columns read."""
 
-    columns: type
+    columns: type[Columns]
     constants: frozenset[str] = frozenset()
 
 
@@ -196,7 +165,7 @@ class Model(Record):
     variant: Callable[[Kernel, Mapping[str, float]], Hashable] | None = None
     """What the terms ask of a kernel as a whole. Kernels for which it is the same can be priced in one pass; the terms
     can be traced."""
-    apart: tuple[type, ...] = ()
+    apart: tuple[type[Columns], ...] = ()
     """Columns of terms that are computed for each kernel by itself (`apart`). A kernel of which one of these depends on
     sizes is priced alone."""
 
@@ -242,15 +211,15 @@ def parts_of(kernel: Kernel) -> tuple[Part, ...]:
     """What a kernel's model reads. The columns of a variant count if the declaration gives one that only they require.
     """
     model, given = model_named(kernel.model), {*kernel.tunables, *kernel.derived}
-    own = model.optional and given.intersection(c.name for c in columns(model.optional.columns) if c.required)
+    own = model.optional and given.intersection(c.name for c in model.optional.columns.described if c.required)
     return (*model.parts, model.optional) if model.optional and own else model.parts
 
 
 def columns_of(kernel: Kernel) -> Mapping[str, Column]:
     """The columns that a declaration may give, by name; if several classes have one, as the first says."""
     out: dict[str, Column] = {}
-    for schema in (*(part.columns for part in parts_of(kernel)), Shown):
-        for each in columns(schema):
+    for part in (*parts_of(kernel), Part(Shown)):
+        for each in part.columns.described:
             out.setdefault(each.name, each)
     return out
 

@@ -26,7 +26,7 @@ from ..kernels.space import Space
 from ..kernels.trace import Code, loops, mapped
 from ..problem.problem import Problem
 from .estimate import Estimate, Work, estimate
-from .model import columns, model_of, resolve
+from .model import model_of, resolve
 
 MAX_KEPT_BYTES = 256 * 2**20
 """Limit on the size of the candidates that are kept, with their traced formulas' columns."""
@@ -307,7 +307,7 @@ def _computed(
 def _alike(table: Fixed) -> Hashable:
     """What candidates of kernels that can be priced in one pass have in common."""
     model = model_of(table.kernel)
-    if model.variant is None or any(column.name in table.sized for each in model.apart for column in columns(each)):
+    if model.variant is None or any(column.name in table.sized for each in model.apart for column in each.described):
         return id(table)
     return table.kernel.model, model.variant(table.kernel, resolve(table.kernel, table.arch))
 

@@ -16,99 +16,29 @@ from ..arch.descriptor import Arch, Matrix
 from ..base.types import FloatArray, Record
 from ..kernels.expr import VECTOR, matrix_unit, vector_dtype, warp_matrix_unit
 from ..problem.problem import Problem
-from .model import column, given, table
+from .model import Columns
 
 
-@table
-class Operands:
+class Operands(Columns, table="contraction.operands"):
     """Columns that all terms read."""
 
     arch: Arch
     problem: Problem
-    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
-    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
-    tile_k: FloatArray = column("elements", "depth of one step along the reduction")
 
 
-@table
-class Block(Operands):
+class Block(Operands, table="contraction.block"):
     """Columns of how a block is built, for the terms of one step of one block. None depends on the problem's sizes."""
-
-    a_converts: FloatArray = given("flag", "the first operand is converted before it is multiplied")
-    b_converts: FloatArray = given("flag", "the second operand is converted before it is multiplied")
-    matrix_widens: FloatArray = given("flag", "the fastest matrix instruction needs the operands in a wider type")
-    widen_instr: FloatArray = given("instructions", "to convert an element to the type of AMD's matrix instruction")
-    mma_widens: FloatArray = given("flag", "the warp-level matrix instruction needs the operands in a wider type")
-    mma_m: FloatArray = given("elements", "rows of the warp-level matrix instruction")
-    mma_n: FloatArray = given("elements", "columns of the warp-level matrix instruction")
-    warps: FloatArray = column("warps", "warps of a block that multiply")
-    warps_m: FloatArray = column("warps", "warps along the rows of the tile")
-    warps_n: FloatArray = column("warps", "warps along the columns of the tile")
-    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05")
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
-    registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill")
-    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use")
-    product_copies: FloatArray = column("warps", "warps that repeat the same products, where a tile is too small", 1)
-    threads: FloatArray | None = column("threads", "threads per block; by default those of all warps", None)
-    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
-    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
-    resident_most: FloatArray | None = column("blocks", "for a persistent grid: largest number of blocks per SM", None)
-    copy_warps: FloatArray = column("warps", "additional warps that only copy", 0)
-    next_tile: FloatArray = column("flag", "persistent grid: loads of the next tile start before this one ends", 0)
-    other_stores: FloatArray = column("flag", "for a persistent grid: some warps store while others multiply", 0)
-    single_copy_instr: FloatArray | None = column("instructions", "of a copy that cannot be asynchronous", None)
-    exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
-    products_apart: FloatArray = column("flag", "the loads of a step do not overlap with its products", 0)
-    synchronous_copies: FloatArray = column("flag", "a step loads, waits, stores and multiplies, in turn", 0)
-    scattered_a: FloatArray = column("flag", "the lanes of a load go to different rows of the first operand", 0)
-    scattered_b: FloatArray = column("flag", "the lanes of a load go to different rows of the second operand", 0)
-    singles_a: FloatArray = column("", "number of times that each element of the first operand is copied one by one", 0)
-    singles_b: FloatArray = column("", "number of times that each element of the second is copied one by one", 0)
-    single_conflicts_a: FloatArray = column("", "passes of the port to copy such elements of a warp, first operand", 1)
-    single_conflicts_b: FloatArray = column("", "passes of the port to copy such elements of a warp, second operand", 1)
-    converted_b: FloatArray = column("flag", "the second operand is converted into a separate buffer", 0)
-    unpack_instr: FloatArray | None = column("instructions", "to unpack an element of B; else `convert_instr`", None)
-    fragment_conflicts: FloatArray | None = column("", "passes of operand reads that alternate with products", None)
-    lane_reads_a: FloatArray = column("reads", "on vector units: reads of the first operand per lane and step", 0)
-    lane_reads_b: FloatArray = column("reads", "on vector units: reads of the second operand per lane and step", 0)
-    lane_read_a_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the first operand", 16)
-    lane_read_b_bytes: FloatArray = column("bytes", "on vector units: size of a lane's read of the second operand", 16)
-    lane_passes_a: FloatArray = column("", "passes of such a read of a warp, if lanes want one bank; first operand", 1)
-    lane_passes_b: FloatArray = column("", "passes of such a read of a warp, if lanes want one bank; second one", 1)
-    tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's sums", 0)
-    warp_instr: FloatArray = column("instructions", "per warp and step besides products; 0: by the constants", 0)
-    serialized: FloatArray = column("flag", "each wgmma waits for the previous one", 0)
-    after_instr: FloatArray = column("instructions", "per thread on the sums of a step, after its products", 0)
-    after_converts: FloatArray = column("sums", "per thread that are converted from integer to float before that", 0)
-    start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
-    row_scalars: FloatArray = column("elements", "further elements that a step loads, each from a different row", 0)
-    store_run_bytes: FloatArray | None = column("bytes", "contiguous bytes of a store; by default a sector", None)
 
     @cached_property
     def lanes(self) -> FloatArray:
         return self.warps * self.arch.warp_size
 
 
-@table
-class Extent(Operands):
+class Extent(Operands, table="contraction.extent"):
     """The sizes of a contraction, and the numbers of tiles, parts and steps that follow from them.
 
     A convolution's axes are multiplied together to `m n k b` as `expr.roles` says.
     """
-
-    m: FloatArray = given("elements", "extent of the axes that are in the output and the first operand only")
-    n: FloatArray = given("elements", "extent of the axes that are in the output and the second operand only")
-    k: FloatArray = given("elements", "extent of the axes that are summed over")
-    b: FloatArray = given("elements", "extent of the axes that are in the output and both operands")
-    out_bytes: FloatArray = given("bytes", "size of an element of the output")
-    acc_bytes: FloatArray = given("bytes", "size of an accumulator")
-    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth; below 1 for windows")
-    b_reuse: FloatArray = given("", "distinct elements of the second operand over columns x depth")
-    split: FloatArray = column("", "parts of the reduction", 1)
-    cluster: FloatArray = column("blocks", "blocks of a cluster, one below the other, which read B once", 1)
-    row_tiles: FloatArray | None = column("tiles", "rows of tiles of the batch, if its matrices differ", None)
 
     @cached_property
     def grid_m(self) -> FloatArray:
@@ -138,24 +68,8 @@ class Extent(Operands):
         return np.minimum(self.tile_n, self.n)
 
 
-@table
-class Tile(Extent):
+class Tile(Extent, table="contraction.tile"):
     """Columns of a contraction's layout in memory, for the terms that depend on sizes."""
-
-    row_align_a: FloatArray = given("bytes", "alignment of each row of the first operand")
-    row_align_b: FloatArray = given("bytes", "alignment of each row of the second operand")
-    row_align_out: FloatArray = given("bytes", "alignment of each row of the output")
-    a_k_contiguous: FloatArray = given("flag", "the innermost axis of the first operand is summed over")
-    b_k_contiguous: FloatArray = given("flag", "the innermost axis of the second operand is summed over")
-    a_run: FloatArray = given("elements", "contiguous elements of the first operand along axes of that kind")
-    b_run: FloatArray = given("elements", "contiguous elements of the second operand along axes of that kind")
-    group: FloatArray = column("", "rows of tiles that are walked together", 1)
-    copy_a_bytes: FloatArray = column("bytes", "width of one copy of the first operand", 16)
-    copy_b_bytes: FloatArray = column("bytes", "width of one copy of the second operand", 16)
-    async_copies: FloatArray = column("flag", "copies into shared memory bypass the registers", 0)
-    padded_loads: FloatArray = column("flag", "rows past the edge are fetched again rather than skipped", 0)
-    atomic: FloatArray = column("flag", "partial results are added by compare-and-swap", 0)
-    copied_bytes: FloatArray = column("bytes", "size of operands that a preceding kernel copies into another layout", 0)
 
 
 PAIRED = 0.5
@@ -276,30 +190,9 @@ THREAD_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@table
-class ThreadTile:
+class ThreadTile(Columns, table="contraction.thread_tile"):
     """Further columns, beside `Block`, of a kernel in which each thread reads its own operands. Lanes and threads are
     numbered along n first."""
-
-    thread_m: FloatArray = column("elements", "rows of a thread's tile")
-    thread_n: FloatArray = column("elements", "columns of a thread's tile")
-    lanes_m: FloatArray = column("threads", "lanes of a warp along m")
-    lanes_n: FloatArray = column("threads", "lanes of a warp along n")
-    vector_m: FloatArray = column("elements", "elements per read of the first operand")
-    vector_n: FloatArray = column("elements", "elements per read of the second operand")
-    fetch_m: FloatArray = column("threads", "threads that fetch one row of the first operand, if it is staged")
-    fetch_n: FloatArray = column("threads", "threads that fetch one row of the second operand, if it is staged")
-    interleaved_m: FloatArray = column("flag", "along m, a thread's vectors alternate with those of other threads", 0)
-    interleaved_n: FloatArray = column("flag", "along n, a thread's vectors alternate with those of other threads", 0)
-    staged_m: FloatArray = column("flag", "the first operand is staged in shared memory", 1)
-    staged_n: FloatArray = column("flag", "the second operand is staged in shared memory", 1)
-    pad_m: FloatArray = column("bytes", "padding of rows in shared memory, if written transposed, first operand", 0)
-    pad_n: FloatArray = column("bytes", "padding of rows in shared memory, if written transposed, second operand", 0)
-    staged_bytes: FloatArray | None = column("bytes", "an element in shared memory; by default as in the operand", None)
-    unroll: FloatArray = column("", "unroll factor: products between two tests of the inner loop", 1)
-    prefetched: FloatArray = column("flag", "loads of the next step are issued before the products of this one", 1)
-    shared_k: FloatArray = column("threads", "threads that hold the same sums and divide the products of a step", 1)
-    product_instr: FloatArray = column("instructions", "instructions per product", 1)
 
 
 class Delivery(Record):

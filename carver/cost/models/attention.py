@@ -21,7 +21,7 @@ from ...kernels.space import Space
 from ...problem.problem import Problem
 from .. import tile
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
-from ..model import Model, Part, column, given, read_columns, table
+from ..model import Columns, Model, Part, read_columns
 from ..tile import Extent
 from ..traffic import reused_share, sector_waste
 from .contraction import CONTRACTED, contraction
@@ -88,46 +88,8 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@table
-class Attention:
+class Attention(Columns, table="attention.attention"):
     """The columns of `attention`."""
-
-    z: FloatArray = given("", "batch")
-    h: FloatArray = given("", "heads of keys and values")
-    g: FloatArray = given("", "query heads that share one head of keys and values")
-    q: FloatArray = given("elements", "queries")
-    s: FloatArray = given("elements", "keys")
-    d: FloatArray = given("elements", "width of a query and a key")
-    e: FloatArray = given("elements", "width of a value")
-    q_bytes: FloatArray = given("bytes", "size of an element of the queries")
-    k_bytes: FloatArray = given("bytes", "size of an element of the keys")
-    v_bytes: FloatArray = given("bytes", "size of an element of the values")
-    o_bytes: FloatArray = given("bytes", "size of an element of the output")
-    row_align_q: FloatArray = given("bytes", "alignment of each row of the queries")
-    row_align_k: FloatArray = given("bytes", "alignment of each row of the keys")
-    row_align_out: FloatArray = given("bytes", "alignment of each row of the output")
-    widen_instr: FloatArray = given("instructions", "to convert an element to the type of AMD's matrix instruction")
-    mma_m: FloatArray = given("elements", "rows of the warp-level matrix instruction")
-    tile_m: FloatArray = column("elements", "queries that a block keeps")
-    tile_k: FloatArray = column("elements", "keys per step")
-    head: FloatArray = column("elements", "width of queries and keys, padded as the kernel pads it")
-    value: FloatArray = column("elements", "width of values, padded as the kernel pads it")
-    warps: FloatArray = column("warps", "warps per block")
-    warps_m: FloatArray = column("warps", "warps along the queries")
-    warps_n: FloatArray = column("warps", "warps along the keys")
-    instruction: FloatArray = column("", "0 vector units, 1 mma or mfma, 2 wgmma, 3 tcgen05")
-    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use")
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
-    registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill")
-    split: FloatArray = column("", "parts of the keys, each processed by a separate block", 1)
-    packed: FloatArray = column("flag", "query heads that share keys lie in one tile", 0)
-    p_bytes: FloatArray = column("bytes", "size of the probabilities, if they pass through shared memory", 0)
-    score_copies: FloatArray = column("", "number of warps that compute the same scores", 1)
-    operand_passes: FloatArray = column("", "vector units: passes of the port for a warp's operands of a step", 0)
-    tmem_columns: FloatArray = column("columns", "columns of tensor memory for a block's scores and sums", 0)
-    start_loads: FloatArray = column("loads", "dependent loads before the first copy of a block", 0)
-    exposed_loads: FloatArray = column("loads", "loads of a step whose latency is not hidden at all", 0)
-    products_apart: FloatArray = column("flag", "the loads of a step do not overlap with its products", 0)
 
 
 def attention(space: Space, k: Mapping[str, float]) -> Work:
@@ -389,13 +351,8 @@ GATE_OPS, GATE_SFU = 4.0, 2.0
 an exponential and a reciprocal on special-function units."""
 
 
-@table
-class Gated(Extent):
+class Gated(Extent, table="attention.gated"):
     """Columns that `gated` reads."""
-
-    k: FloatArray = given("elements", "extent of the reduction, over all products")
-    a_reuse: FloatArray = given("", "distinct elements of the first operand over rows x depth of all products")
-    u: FloatArray = given("", "products that share the first operand")
 
 
 def gated(space: Space, k: Mapping[str, float]) -> Work:
@@ -421,14 +378,8 @@ def gated(space: Space, k: Mapping[str, float]) -> Work:
     )  # fmt: skip
 
 
-@table
-class WholeRows(Extent):
+class WholeRows(Extent, table="attention.whole_rows"):
     """Columns that `matmul_softmax` reads."""
-
-    tile_m: FloatArray = column("elements", "whole rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output per iteration")
-    warps_n: FloatArray = column("warps", "warps along the columns of the tile")
-    passes: FloatArray = column("", "passes over the columns; the second repeats the products")
 
 
 def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:

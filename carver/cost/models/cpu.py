@@ -15,7 +15,7 @@ from ...base.types import FloatArray
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Model, Part, column, given, read_columns, table
+from ..model import Columns, Model, Part, read_columns
 
 FMA_LATENCY_CLK = 4.0
 """Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""
@@ -40,27 +40,8 @@ CONTRACTION_READS = frozenset({
 """Constants that `cpu_contraction` reads."""
 
 
-@table
-class CpuContraction:
+class CpuContraction(Columns, table="cpu.contraction"):
     """The columns of `cpu_contraction`."""
-
-    m: FloatArray = given("elements", "rows of the output")
-    n: FloatArray = given("elements", "columns of the output")
-    k: FloatArray = given("elements", "extent of the reduction")
-    b: FloatArray = given("elements", "extent of the batch")
-    a_bytes: FloatArray = given("bytes", "size of an element of the first operand")
-    b_bytes: FloatArray = given("bytes", "size of an element of the second operand")
-    out_bytes: FloatArray = given("bytes", "size of an element of the output")
-    acc_bytes: FloatArray = given("bytes", "size of an accumulator")
-    mc: FloatArray = column("elements", "rows of a task's tile")
-    kc: FloatArray = column("elements", "depth of one packed block along the reduction")
-    nc: FloatArray = column("elements", "columns of a task's tile")
-    mr: FloatArray = column("elements", "rows of the register tile")
-    nr: FloatArray = column("elements", "columns of the register tile")
-    vectors: FloatArray = column("vectors", "vectors per row of the register tile")
-    registers: FloatArray = column("registers", "vector registers that the inner loop needs")
-    tasks: FloatArray = column("tasks", "number of tasks")
-    l2_bytes: FloatArray = column("bytes", "size of a task's packed operands and sums, in its core's private cache")
 
 
 def cpu_contraction(space: Space | Tables, k: Mapping[str, float]) -> Work:
@@ -129,28 +110,8 @@ STREAM_READS = frozenset({
 """Constants that `cpu_stream` reads."""
 
 
-@table
-class CpuStream:
+class CpuStream(Columns, table="cpu.stream"):
     """The columns of `cpu_stream`."""
-
-    elements: FloatArray = given("elements", "elements of the whole statement: the product of all extents")
-    read_bytes: FloatArray = given("bytes", "size of all inputs")
-    write_bytes: FloatArray = given("bytes", "size of the output")
-    in_bytes: FloatArray = given("bytes", "size of an element of the first input")
-    c: FloatArray = given("elements", "columns of the input as stored, where nothing is contracted", 0)
-    flops_per_element: FloatArray = given("", "arithmetic operations per element", 1)
-    tasks: FloatArray = column("tasks", "number of tasks")
-    lanes: FloatArray = column("elements", "elements per vector")
-    l2_bytes: FloatArray = column("bytes", "size of what a task reads and writes in its core's private cache")
-    unroll: FloatArray = column("vectors", "vectors per iteration of the inner loop", 1)
-    passes: FloatArray = column("", "passes over the input", 1)
-    vector_instr: FloatArray | None = column("instructions", "per vector besides loads; else `flops_per_element`", None)
-    sums: FloatArray = column("", "independent accumulators, where each addition waits for the previous one", np.inf)
-    shared: FloatArray = column("", "number of rows that use a loaded vector", np.inf)
-    largest: FloatArray = column("elements", "elements of the largest task; by default all tasks are equal", 0)
-    run_elements: FloatArray = column("elements", "contiguous elements of the input (a run)", np.inf)
-    runs: FloatArray = column("", "runs that a task reduces to one result each", 0)
-    partial_bytes: FloatArray = column("bytes", "size of the partial results that are added up at the end", 0)
 
 
 def cpu_stream(space: Space | Tables, k: Mapping[str, float]) -> Work:

@@ -22,7 +22,7 @@ from ...kernels.enumeration import Tables
 from ...kernels.expr import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Model, Part, column, given, read_columns, table
+from ..model import Columns, Model, Part, read_columns
 from ..tile import BANKS, SPILL_READS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
 from ..traffic import reused_share, sector_waste
 
@@ -51,45 +51,8 @@ READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@table
-class Stream:
+class Stream(Columns, table="stream.stream"):
     """The columns of `stream`."""
-
-    elements: FloatArray = given("elements", "elements of the whole statement: the product of all extents")
-    read_bytes: FloatArray = given("bytes", "size of all inputs")
-    write_bytes: FloatArray = given("bytes", "size of the output")
-    compulsory_bytes: FloatArray = given("bytes", "what must move: each input once and the output once")
-    in_bytes: FloatArray = given("bytes", "size of an element of the first input")
-    inputs: FloatArray = given("", "tensors that are read")
-    flops_per_element: FloatArray = given("", "arithmetic operations per element")
-    c: FloatArray = given("elements", "columns of the input as stored, where nothing is contracted", np.inf)
-    scattered: FloatArray = given("", "number of inputs that are read across their rows", 0)
-    scattered_elements: FloatArray = given("elements", "elements of the tensors that are read across their rows", 0)
-    repeated_bytes: FloatArray = given("bytes", "size of the inputs that lack the outer axis, times its extent", 0)
-    blocks: FloatArray = column("blocks", "number of blocks")
-    steps: FloatArray = column("steps", "iterations of a block's loop")
-    warps: FloatArray = column("warps", "warps per block")
-    tile_elements: FloatArray = column("elements", "elements of a block's tile")
-    run_elements: FloatArray = column("elements", "contiguous elements in one row of the tile")
-    walked_elements: FloatArray | None = column("elements", "of a row that stay in L1 between steps; else a run", None)
-    access_elements: FloatArray = column("elements", "elements that one load or store of a thread moves")
-    row_align: FloatArray = column("bytes", "alignment of each row of the input", 128)
-    stored_run_elements: FloatArray | None = column("elements", "contiguous in one row of the stored tile", None)
-    stored_align: FloatArray = column("bytes", "alignment of each row of the output", 128)
-    stored_apart: FloatArray = column("", "sector writes that stores request from L2, over the sectors filled", 1)
-    passes: FloatArray = column("", "passes over the input", 1)
-    fetched_elements: FloatArray | None = column("elements", "of a tile that passes load from L2; else all each", None)
-    ahead: FloatArray = column("steps", "prefetch distance: steps between the issue of a load and its use", 1)
-    outputs_per_element: FloatArray = column("", "elements stored per element read", 0)
-    split: FloatArray = column("", "blocks that share one result", 1)
-    cluster: FloatArray = column("blocks", "blocks of a cluster, which start together and exchange their results", 1)
-    step_exchanges: FloatArray = column("", "rounds through shared memory in every step", 0)
-    exchanges: FloatArray = column("", "rounds through shared memory at the end of a block", 0)
-    tree_levels: FloatArray = column("", "dependent shuffles that combine the results of a warp", 0)
-    tree_shuffles: FloatArray = column("", "shuffles of a warp at the end of a block, for all its results", 0)
-    tree_instr: FloatArray = column("instructions", "of a thread that combine its results and its warp's", 0)
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block", 0)
-    registers: FloatArray = column("registers", "registers that a thread needs; those beyond the limit spill", 32)
 
 
 def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
@@ -190,34 +153,8 @@ WINDOW_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@table
-class Window:
+class Window(Columns, table="stream.window"):
     """The columns of `window`."""
-
-    y: FloatArray = given("elements", "rows of the output")
-    x: FloatArray = given("elements", "columns of the output")
-    s: FloatArray = given("elements", "columns of the filter")
-    i_bytes: FloatArray = given("bytes", "size of an element of the input")
-    tile_m: FloatArray = column("elements", "rows of the output that a block owns")
-    tile_n: FloatArray = column("elements", "columns of the output that a block owns")
-    thread_m: FloatArray = column("elements", "rows of a thread's tile")
-    thread_n: FloatArray = column("elements", "columns of a thread's tile")
-    lanes_x: FloatArray = column("threads", "threads of a block side by side in a row")
-    warps: FloatArray = column("warps", "warps per block")
-    staged: FloatArray = column("flag", "the input of a tile is staged in shared memory")
-    halo_rows: FloatArray = column("elements", "rows of a tile's input, halo included")
-    halo_cols: FloatArray = column("elements", "columns of a tile's input, halo included")
-    pitch: FloatArray = column("elements", "distance between rows of the staged tile")
-    products: FloatArray = column("", "multiply-adds per thread")
-    loads: FloatArray = column("loads", "loads per thread")
-    live: FloatArray = column("registers", "registers that a thread could use")
-    register_budget: FloatArray = column("registers", "registers that the compiler may allocate to a thread")
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
-    registers: FloatArray = column("registers", "registers per thread that count for occupancy")
-    guarded: FloatArray = column("flag", "every access is tested against the border", 0)
-    unaliased: FloatArray = column("flag", "the compiler knows that the input is never written", 0)
-    address_instr: FloatArray = column("instructions", "instructions for the address of a load", 0)
-    waiting: FloatArray = column("registers", "the part of `live` that holds inputs for a later output", 0)
 
 
 def window(space: Space, k: Mapping[str, float]) -> Work:
@@ -378,26 +315,8 @@ DELAYED_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-@table
-class DelayedSum:
+class DelayedSum(Columns, table="stream.delayed_sum"):
     """The columns of `delayed_sum`."""
-
-    d: FloatArray = given("elements", "trials")
-    t: FloatArray = given("elements", "samples")
-    h: FloatArray = given("elements", "channels")
-    i_bytes: FloatArray = given("bytes", "size of a sample")
-    tile_m: FloatArray = column("elements", "trials per block")
-    tile_n: FloatArray = column("elements", "samples per block")
-    thread_m: FloatArray = column("elements", "trials per thread")
-    thread_n: FloatArray = column("elements", "samples per thread")
-    lanes_x: FloatArray = column("threads", "threads of a block side by side along time")
-    apart_m: FloatArray = column("elements", "trials between neighbouring threads")
-    apart_n: FloatArray = column("elements", "samples between neighbouring threads")
-    warps: FloatArray = column("warps", "warps per block")
-    conversions: FloatArray = column("", "conversions between integer and floating point per addition")
-    uniform_loads: FloatArray = column("loads", "of the delay by a vector instruction, over all outputs of a thread")
-    registers: FloatArray = column("registers", "registers per thread")
-    smem_bytes: FloatArray = column("bytes", "shared memory of a block")
 
 
 def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
