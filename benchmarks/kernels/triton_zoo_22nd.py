@@ -232,7 +232,7 @@ def minhash(x_ptr, y_ptr, length, PLACES: tl.constexpr, BLOCK: tl.constexpr):
     at, doc = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.program_id(1)
     x = tl.load(x_ptr + doc * length + at, mask=at < length, other=0).to(tl.uint32)
     for k in range(PLACES):
-        h = (x ^ (k * 0x9E3779B9).to(tl.uint32)) * 0x85EBCA6B
+        h = (x ^ (k * 0x1E3779B9).to(tl.uint32)) * 0x85EBCA6B
         h = (h ^ (h >> 13)) * 0xC2B2AE35
         low = tl.min(tl.where(at < length, ((h ^ (h >> 16)) >> 1).to(tl.int32), 0x7FFFFFFF), 0)
         tl.atomic_min(y_ptr + doc * PLACES + k, low - 0x7FFFFFFF, sem="relaxed")

@@ -380,7 +380,7 @@ def minhash_want(p: Problem, t: Arrays) -> Any:
 
     x, out = t["x_ptr"].long() & 0xFFFFFFFF, list[Any]()
     for k in range(p["places"]):
-        h = ((x ^ (k * 0x9E3779B9 & 0xFFFFFFFF)) * 0x85EBCA6B) & 0xFFFFFFFF
+        h = ((x ^ (k * 0x1E3779B9 & 0xFFFFFFFF)) * 0x85EBCA6B) & 0xFFFFFFFF
         h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
         out.append(((h ^ (h >> 16)) >> 1).amin(1) - 0x7FFFFFFF)
     return torch.stack(out, 1)
