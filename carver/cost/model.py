@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -170,19 +171,16 @@ class Model(Record):
     sizes is priced alone."""
 
 
-Demands = TypeVar("Demands")
-
-
 def apart(
-    terms: Callable[[Any, Mapping[str, Any]], Demands], space: Space | Tables, k: Mapping[str, Any]
-) -> Demands:
-    """`terms(space, k)`, demands of candidates as a record of arrays; for tables of several kernels, that of each
-    kernel by itself, one after the other."""
+    terms: Callable[[Any, Mapping[str, Any]], SimpleNamespace], space: Space | Tables, k: Mapping[str, Any]
+) -> SimpleNamespace:
+    """`terms(space, k)`, demands of candidates as arrays, or one number for all; for tables of several kernels, that of
+    each kernel by itself, one after the other."""
     if isinstance(space, Space):
         return terms(space, k)
     made = [terms(each, resolve(each.kernel, each.arch)) for each in space.spaces]
     every = [{name: simple(value) for name, value in vars(each).items()} for each in made]
-    return type(made[0])(**{name: space.stacked([each[name] for each in every]) for name in every[0]})
+    return SimpleNamespace(**{name: space.stacked([each[name] for each in every]) for name in every[0]})
 
 
 MODELS = {

@@ -7,12 +7,13 @@ The model reads the columns of `Tile` and those of a block's step (`one_step`)."
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ...arch.descriptor import resident_blocks
-from ...base.types import FloatArray, Record
+from ...base.types import FloatArray
 from ...kernels.declaration import Kernel
 from ...kernels.enumeration import Tables
 from ...kernels.expr import MMA, VECTOR, WGMMA, warp_matrix_unit
@@ -47,41 +48,6 @@ BLOCK_READS = frozenset({
 """Constants that this module's terms read."""
 
 
-class Step(Record, eq=False):
-    """Costs of one step of one block, and of its epilogue; the fields are those of `Work` and `Delivery`.
-
-    Arrays of shape (n,), or one number for all. Nothing here depends on the problem's sizes.
-    """
-
-    resident: FloatArray
-    warps: FloatArray
-    ahead: FloatArray
-    exposed: FloatArray
-    products_apart: FloatArray
-    math_clk: FloatArray
-    power_clk: FloatArray
-    chain_clk: FloatArray
-    chain_overlap: FloatArray
-    smem_clk: FloatArray
-    issue_clk: FloatArray
-    apart_clk: FloatArray
-    wait_clk: FloatArray
-    start_loads: FloatArray
-    spill_bytes: FloatArray
-    fill_m: FloatArray
-    fill_n: FloatArray
-    slowdown: FloatArray
-    scattered: FloatArray
-    store_clk: FloatArray
-    store_chain_clk: FloatArray
-    next_tile: FloatArray
-    other_stores: FloatArray
-
-
-IN_WORK = Step._fields.keys() & Work._fields.keys()
-"""What a step says of `Work`."""
-
-
 def gives(kernel: Kernel, column: str) -> bool:
     """Whether a declaration gives a column, as a tunable or computed from others."""
     return column in kernel.tunables or column in kernel.derived
@@ -102,8 +68,11 @@ def body_overlap(kernel: Kernel, k: Mapping[str, float]) -> float | None:
     return k["port_overlap"] if by_thread(kernel) or gives(kernel, "fragment_conflicts") else None
 
 
-def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
-    """The demands of one step on each resource of the SM, its waits, and the epilogue."""
+def one_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
+    """The demands of one step on each resource of the SM, its waits, and the epilogue: fields of `Work` and `Delivery`.
+
+    Nothing here depends on the problem's sizes.
+    """
     n, arch = len(space), space.arch
     t = read_columns(Block, space, arch=arch, problem=space.problem)
     own = read_columns(ThreadTile, space, whole=True) if by_thread(space.kernel) else None
@@ -146,7 +115,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> Step:
     plain = own is None and t.fragment_conflicts is None
     busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
     stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
-    return Step(
+    return SimpleNamespace(
         resident=resident * np.ones(n),
         warps=t.warps,
         ahead=np.where(waits > 0, t.ahead, np.inf),
@@ -339,35 +308,11 @@ SLACK = 1.0 - 1e-9
 """Margin for rounding: the same sums in another order may come out slightly larger."""
 
 
-class Least(Record, eq=False):
-    """Lower bounds of the clocks of a candidate's phases, of shape (n,)."""
-
-    resident: FloatArray
-    full: FloatArray
-    """One step of all resident blocks together."""
-    alone: FloatArray
-    """One step of a block that has the SM to itself."""
-    each: FloatArray
-    """Least time that the busiest resource spends on each resident block in one step."""
-    uncovered: FloatArray
-    """Latency of a step that its pipeline does not cover, without that of what it fetches."""
-    exposed: FloatArray
-    """Latencies of a step's loads that it does not cover."""
-    ahead: FloatArray
-    start: FloatArray
-    start_each: FloatArray
-    store: FloatArray
-    store_each: FloatArray
-    hidden: FloatArray
-    again_start: FloatArray
-    again_store: FloatArray
-    """Shares of prologue and epilogue that are exposed for an SM's later blocks."""
-
-
-def least_step(space: Space | Tables, k: Mapping[str, float]) -> Least:
-    """Bounds that do not depend on sizes: the terms of `estimate` without traffic."""
+def least_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
+    """Lower bounds of the clocks of a candidate's phases that do not depend on sizes: the terms of `estimate` without
+    traffic."""
     arch, n = space.arch, len(space)
-    s: Step = apart(one_step, space, k)
+    s = apart(one_step, space, k)
     body = body_overlap(space.kernel, k)
     latency_s = min(arch.l2_latency_s * k["l2_latency_load"], arch.dram_latency_s * k["dram_latency_load"])
     latency = arch.clock_hz * latency_s
@@ -381,22 +326,25 @@ def least_step(space: Space | Tables, k: Mapping[str, float]) -> Least:
         fed, issue = resident * s.smem_clk, resident * s.issue_clk / pipes
         core = norm((joined(shared, fed, body), issue) if body else (shared, fed, issue)) + k["step_sync_clk"]
         clk = np.maximum(joined(core, uncovered, k["pipeline_overlap"]), uncovered + s.wait_clk)
-        return clk * s.slowdown
+        out: FloatArray = clk * s.slowdown
+        return out
 
     dispatch = np.maximum(k["block_dispatch_clk"], k["warp_start_clk"] * s.warps)
     one = np.ones(n)
-    return Least(
+    return SimpleNamespace(
         resident=s.resident,
-        full=step(s.resident),
-        alone=step(one / arch.sms_per_block),
+        full=step(s.resident),  # one step of all resident blocks together
+        alone=step(one / arch.sms_per_block),  # one step of a block that has the SM to itself
+        # what the busiest resource spends on each resident block in one step, at least
         each=np.maximum(np.maximum(s.math_clk, s.smem_clk), s.issue_clk) * s.slowdown * one,
-        uncovered=uncovered * s.slowdown * one,
+        uncovered=uncovered * s.slowdown * one,  # latency that its pipeline does not cover, but of what it fetches
         exposed=(1.0 / s.ahead + s.exposed) * s.slowdown * one,
         ahead=s.ahead * one,
         start=k["block_start_clk"] + latency * (1.0 - 1.0 / s.ahead) * one,
         start_each=dispatch * one,
         store=s.store_chain_clk * one,
         store_each=s.store_clk * one,
+        # shares of prologue and epilogue that are exposed for an SM's later blocks
         hidden=np.maximum(s.resident, 1.0) ** -k["block_overlap"],
         again_start=(1.0 - s.next_tile) * one,
         again_store=np.where(s.other_stores > 0, 0.0, one),
@@ -416,7 +364,7 @@ def least_joined(a: FloatArray, b: FloatArray, p: FloatArray | float) -> FloatAr
 def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
     """A lower bound of the seconds that `price` returns for each candidate."""
     arch, t = space.arch, read_columns(Extent, space, arch=space.arch, problem=space.problem)
-    w: Least = apart(least_step, space, k)
+    w = apart(least_step, space, k)
     sms, clk = float(arch.sm_count), arch.clock_hz
     grid, steps = t.grid, t.steps
     waves = np.floor(grid / (sms * w.resident))
@@ -460,9 +408,9 @@ def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     """Demands of each candidate."""
     one = np.ones(len(space))
     t = read_columns(Tile, space, arch=space.arch, problem=space.problem)
-    step: Step = apart(one_step, space, k)
+    step = apart(one_step, space, k)
     moved = traffic(t, k, step.resident, step.fill_m, step.fill_n)
-    of_step = {name: getattr(step, name) for name in IN_WORK}
+    of_step = {name: value for name, value in vars(step).items() if name in Work._fields}
     of_step |= {"resident": step.resident * one, "warps": step.warps * one}
     of_step |= {} if space.arch.power_limited else {"power_clk": None}
     return Work(
