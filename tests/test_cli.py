@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import os
@@ -21,12 +22,14 @@ from click.testing import CliRunner, Result
 import carver
 from carver.base.store import BLOBS
 from carver.cli.main import COMMANDS, main
+from carver.cli.options import SAID
 from carver.run.records import Measurement
 from carver.run.report import Report
 from carver.tune import AutoTuner
 from carver.tune.doctor import examine
 
 MATMUL = ["matmul", "1000", "504", "768", "--arch", "h200", "--backend", "triton"]
+MODULES = {where.partition(".")[0] for where in COMMANDS.values()}
 OP = carver.MatmulTemplate(1000, 504, 768).with_arch("h200")
 
 
@@ -168,6 +171,20 @@ def test_every_option_says_what_it_is() -> None:
         yield from (param for param in command.params if isinstance(param, click.Option))
 
     assert [option.opts for option in options(main) if not option.help] == []
+
+
+def test_the_file_of_options_describes_parameters_alone() -> None:
+    """What is left of one that went would be read as if it were there."""
+    for module in {*MODULES, "options"} & SAID.keys():
+        nodes = list(ast.walk(ast.parse((Path(carver.__file__).parent / "cli" / f"{module}.py").read_text())))
+        taken: dict[str, set[str]] = {}
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef):
+                taken.setdefault(node.name.lstrip("_"), set()).update(each.arg for each in node.args.args)
+            elif isinstance(node, ast.ClassDef):
+                taken[node.name] = {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
+        for function, said in SAID[module].items():
+            assert said.keys() <= taken[function], (module, function)
 
 
 def test_a_missing_option_says_what_it_takes() -> None:

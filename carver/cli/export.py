@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TextIO
 
 import click
 import numpy as np
@@ -65,8 +65,8 @@ def _target(
     """Adds the target that `make` writes. `only`: the backend of its kernels, by the device, if they are of one."""
 
     def run(
-        template: Template, output: opts.Output = None, names: opts.Names = (), topk: opts.TopK = 10,
-        kernel: opts.KernelName = None, backend: opts.Backend = None,
+        template: Template, output: Path | None = None, names: Any = (), topk: int = 10, kernel: str | None = None,
+        backend: str | None = None,
     ) -> None:  # fmt: skip
         assert template.arch is not None
         ranking = template.recommend_hints(topk, only(template.arch) if only else backend, kernel)
@@ -88,8 +88,8 @@ _target("triton", "Write keys of triton.Config, num_warps and num_stages among t
 
 
 def _export_kernel(
-    source: opts.Source, arch: opts.ArchName, args: opts.Arguments = None, configs: opts.Configs = None,
-    output: opts.Output = None, topk: opts.TopK = 10,
+    source: str, arch: str, args: Path | None = None, configs: TextIO | None = None, output: Path | None = None,
+    topk: int = 10,
 ) -> None:  # fmt: skip
     """Write the first configurations of any Triton kernel by its machine code, as Python to be pasted.
 
@@ -114,26 +114,12 @@ _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as J
         lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest)  # fmt: skip
 
 
-Archs = Annotated[tuple[str, ...], opts.option(
-    "Device; repeatable, for the files of each.", "--arch", metavar="NAME", multiple=True)]  # fmt: skip
-Force = Annotated[bool, opts.option("Write over files that are there.")]
-Folder = Annotated[Path, opts.option("Folder for the files.", show_default="the current one",
-                                type=click.Path(file_okay=False, path_type=Path))]  # fmt: skip
-Batches = Annotated[str | None, opts.option("Numbers of tokens.  [default: those of vLLM's script]", metavar="M,M,...")]
-Spelling = Annotated[str, opts.option(
-    "Project whose spelling of block shapes to use.", type=click.Choice(["vllm", "sglang"]))]
-DeviceName = Annotated[str, opts.option("The device as torch names it.", show_default="from the descriptor")]
-
-
 def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:
     """Adds a command that writes the files which `make` gives of each device, the batches and its own options."""
 
     def write(
-        arch: Archs, project: Spelling = "vllm", batches: Batches = None, device_name: DeviceName = "",
-        folder: Folder = Path(), force: Force = False,
-        explain: Annotated[bool, opts.option("Print the time of each tile and what bounds it.")] = False,
-        as_json: opts.AsJson = False,
-        **layer: Any,
+        arch: tuple[str, ...], project: str = "vllm", batches: str | None = None, device_name: str = "",
+        folder: Path = Path(), force: bool = False, explain: bool = False, as_json: bool = False, **layer: Any,
     ) -> opts.Found:  # fmt: skip
         made = [
             file for each in _devices(arch, device_name)
@@ -222,42 +208,11 @@ def _reasons(file: vllm.ConfigFile) -> str:
     return "\n".join(lines)
 
 
-class _Shape(click.ParamType):  # type: ignore[type-arg]
-    """Two sizes, as `128,128` or `128x128`."""
-
-    name = "N,K"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        words = value.replace("x", ",").replace(" ", ",").split(",") if isinstance(value, str) else list(value)
-        if len(words) != 2 or not all(str(word).isdecimal() for word in words):
-            self.fail(f"a block shape is two sizes such as 128,128; got {value!r}", param, ctx)
-        return int(words[0]), int(words[1])
-
-
-Separate = Annotated[bool, opts.option("With --project sglang: a second file, of the matmul back.")]
-Model = Annotated[Path | None, opts.option(
-    "config.json of the model, in place of the sizes of its layer.", type=opts.INPUT, metavar="FILE")]
-Tp = Annotated[int, opts.option("Of a config.json: devices over which each layer is split.", type=click.IntRange(1))]
-
-
 def _moe(
-    arch: Arch,
-    experts: Annotated[int | None, opts.option("Experts on one device.")] = None,
-    topk: Annotated[int | None, opts.option("Experts per token.")] = None,
-    hidden: Annotated[int | None, opts.option("Width of the model.")] = None,
-    intermediate: Annotated[int | None, opts.option(
-        "Width of one expert on one device: the N in the name of the file.")] = None,
-    dtype: Annotated[str | None, opts.option(
-        "Quantisation.  [default: 16 bits]", type=click.Choice([d for d in vllm.DTYPES if d]))] = None,
-    block_shape: Annotated[tuple[int, int] | None, opts.option(
-        "Shape of the scaled blocks of fp8_w8a8, such as 128,128.", type=_Shape())] = None,
-    group_size: Annotated[int | None, opts.option(
-        "Elements of K that share a scale, of int4_w4a16 and int8_w8a16.")] = None,
-    zero_points: Annotated[bool, opts.option("The weights of int4_w4a16 have zero points, as AWQ's do.")] = False,
-    separate: Separate = False,
-    model: Model = None,
-    tp: Tp = 1,
-    **how: Any,
+    arch: Arch, experts: int | None = None, topk: int | None = None, hidden: int | None = None,
+    intermediate: int | None = None, dtype: str | None = None, block_shape: tuple[int, int] | None = None,
+    group_size: int | None = None, zero_points: bool = False, separate: bool = False, model: Path | None = None,
+    tp: int = 1, **how: Any,
 ) -> Sequence[vllm.ConfigFile]:  # fmt: skip
     """Write the file that vLLM and SGLang look up for fused mixture-of-experts layers."""
     sizes: dict[str, Any] = {"experts": experts, "topk": topk, "hidden": hidden, "intermediate": intermediate}
@@ -284,24 +239,14 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _block_fp8(
-    arch: Arch,
-    n: Annotated[int, opts.argument()],
-    k: Annotated[int, opts.argument()],
-    block_shape: Annotated[tuple[int, int], opts.option(
-        "Shape of the scaled blocks.  [default: 128,128]", type=_Shape())] = (128, 128),
-    **how: Any,
-) -> Sequence[vllm.ConfigFile]:  # fmt: skip
+    arch: Arch, n: int, k: int, block_shape: tuple[int, int] = (128, 128), **how: Any
+) -> Sequence[vllm.ConfigFile]:
     """Write the file that vLLM and SGLang look up for a block-scaled fp8 linear layer, N x K."""
     return [vllm.block_fp8(arch, n=n, k=k, block_shape=block_shape, **how)]
 
 
 def _model(
-    arch: Arch,
-    file: Annotated[Path, opts.argument("CONFIG.JSON", type=opts.INPUT)],
-    tp: Tp = 1,
-    separate: Separate = False,
-    dry_run: Annotated[bool, opts.option("List the layers; rank and write nothing.")] = False,
-    **how: Any,
+    arch: Arch, file: Path, tp: int = 1, separate: bool = False, dry_run: bool = False, **how: Any
 ) -> Sequence[vllm.ConfigFile]:
     """Write all files that vLLM and SGLang look up for a model: its experts, its block-scaled linear layers.
 
@@ -330,16 +275,9 @@ _serving("vllm-block-fp8", _block_fp8)
 
 @opts.per_operator
 def portfolio(
-    template: Template,
-    over: Annotated[str, opts.option("The axis that varies, and its range: m=1:8192.", metavar="AXIS=FROM:TO")],
-    topk: Annotated[int, opts.option("How many configurations.", "--topk", "-k", type=click.IntRange(1))] = 4,
-    uniform: Annotated[bool, opts.option("Give each size the same weight.  [default: each factor of size]")] = False,
-    measured: Annotated[bool, opts.option("Also print the loss in the times that the records hold.")] = False,
-    backend: opts.Backend = None,
-    python: Annotated[bool, opts.option("Print a Python function from the size to the configuration.")] = False,
-    output: opts.Output = None,
-    as_json: opts.AsJson = False,
-) -> None:
+    template: Template, over: str, topk: int = 4, uniform: bool = False, measured: bool = False,
+    backend: str | None = None, python: bool = False, output: Path | None = None, as_json: bool = False,
+) -> None:  # fmt: skip
     """Choose a few configurations that cover a range of sizes with least loss. A table says which to use when."""
     if python and (as_json or measured):
         other = "--json" if as_json else "--measured"
@@ -370,13 +308,7 @@ def _range(text: str) -> tuple[str, range]:
 
 
 @opts.command
-def check(
-    file: Annotated[Path, opts.argument(type=opts.INPUT)],
-    operator: Annotated[str | None, opts.option(
-        "Operator of the kernel.  [default: the name of its folder]", metavar="NAME")] = None,
-    dtype: Annotated[str, opts.option("Type of the problem on which it is tried.", metavar="TYPE")] = "float16",
-    as_json: opts.AsJson = False,
-) -> opts.Found:  # fmt: skip
+def check(file: Path, operator: str | None = None, dtype: str = "float16", as_json: bool = False) -> opts.Found:
     """Check the declaration of a kernel. Prints every mistake with its line, else what it would recommend.
 
     It is tried on a problem of the operator's usual size, on devices that its backend runs on. Exit code 2 if the

@@ -13,7 +13,7 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -34,13 +34,9 @@ from .rankings import NEEDS_ARGS, SOURCES, call_of, configs_of, kernel_of, read_
 
 @opts.command
 def inspect(
-    kernel: opts.AnySource,
-    arch: opts.ArchName,
-    args: opts.Arguments = None,
-    config: Annotated[Any, opts.config_option("Values of the tunables, or macros of a source")] = None,
-    macros: opts.Macros = (),
-    block: Annotated[int, opts.option("Threads per block of a CUDA source without --args.")] = 256,
-) -> opts.Found:
+    kernel: str, arch: str, args: Path | None = None, config: Any = None, macros: tuple[str, ...] = (),
+    block: int = 256,
+) -> opts.Found:  # fmt: skip
     """Compile one configuration of a kernel and print what the machine code contains. Kernels are named as for
     `carver rank kernel`. The device need not be in the machine.
 
@@ -87,18 +83,9 @@ def inspect(
 
 @opts.command
 def compare(
-    old: Annotated[str, opts.argument("OLD")],
-    new: opts.AnySource,
-    arch: Annotated[tuple[str, ...], opts.option(f"{opts.DEVICE[:-1]}; repeatable.", metavar="NAME", multiple=True)],
-    args: opts.Arguments = None,
-    configs: opts.Configs = None,
-    config: Annotated[Any, opts.config_option("Compare this configuration alone")] = None,
-    macros: opts.Macros = (),
-    fail_over: Annotated[str | None, opts.option(
-        "Exit with 1 if the predicted time grows by more on a device, such as 5%.", metavar="PERCENT")] = None,
-    markdown: Annotated[bool, opts.option("Print Markdown, for a comment on a pull request.")] = False,
-    html: opts.Html = None,
-    as_json: opts.AsJson = False,
+    old: str, new: str, arch: tuple[str, ...], args: Path | None = None, configs: TextIO | None = None,
+    config: Any = None, macros: tuple[str, ...] = (), fail_over: str | None = None, markdown: bool = False,
+    html: Path | None = None, as_json: bool = False,
 ) -> opts.Found:  # fmt: skip
     """Compare a kernel before and after a change, on devices that need not be in the machine.
 
@@ -215,30 +202,10 @@ def _on(arch: str, old: str, new: str, args: Path, configs: Any, macros: Sequenc
 
 @opts.command
 def search(
-    kernel: opts.AnySource,
-    arch: opts.ArchName,
-    args: opts.Arguments = None,
-    macros: opts.Macros = (),
-    space: Annotated[TextIO | None, opts.option(
-        "The space: JSON, one object of lists, or a list of configurations; or CSV. - is standard input.  "
-        "[default: [configs] of --args]", type=click.File())] = None,
-    where: Annotated[tuple[str, ...], opts.option(
-        "A condition of the space, such as 'BLOCK_M * BLOCK_N <= 32768'. May be given several times.",
-        metavar="EXPRESSION", multiple=True)] = (),
-    seeds: Annotated[TextIO | None, opts.option(
-        "Configurations to begin with, JSON or CSV.", type=click.File())] = None,
-    budget: Annotated[float | None, opts.option(
-        "End after so many seconds.", type=click.FloatRange(0, min_open=True), metavar="S")] = None,
-    most: Annotated[int, opts.option("Compile so many at most.", type=click.IntRange(1))] = MOST,
-    patience: Annotated[int, opts.option(
-        "End after so many that brought no gain.", type=click.IntRange(1))] = PATIENCE,
-    seed: Annotated[int, opts.option("Of what is drawn: equal seeds give equal searches.")] = 0,
-    topk: opts.TopK = 10,
-    quiet: opts.Quiet = False,
-    plot: Annotated[Path | None, opts.option("Save a plot of the terms (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
-    progress: Annotated[Path | None, opts.option(
-        "Save a plot of the best price against configurations compiled (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
-    html: opts.Html = None,
+    kernel: str, arch: str, args: Path | None = None, macros: tuple[str, ...] = (), space: TextIO | None = None,
+    where: tuple[str, ...] = (), seeds: TextIO | None = None, budget: float | None = None, most: int = MOST,
+    patience: int = PATIENCE, seed: int = 0, topk: int = 10, quiet: bool = False, plot: Path | None = None,
+    progress: Path | None = None, html: Path | None = None,
 ) -> opts.Found:  # fmt: skip
     """Search the space of a kernel for the configurations with the shortest predicted times.
 
@@ -285,22 +252,11 @@ def _say(so_far: Search) -> None:
 
 pins = opts.Group("pins", help="Tables of pinned configurations: the same in every process and on every run.")
 
-Where = Annotated[Path | None, opts.option(
-    "The table: a file, or a folder with one a device.  [default: $CARVER_PINS, else pins in the configuration folder]",
-    type=click.Path(path_type=Path), metavar="PATH")]  # fmt: skip
-Tables = Annotated[tuple[Path, ...], opts.argument("TABLE...", type=opts.INPUT, nargs=-1)]
-
 
 @partial(opts.command, name="record", group=pins)
 def _record(
-    kernel: opts.Source,
-    args: Annotated[tuple[Path, ...], opts.option(
-        "TOML file with [args] (numbers and tensors) and grid, as `carver inspect --help` shows it; repeatable.",
-        "--args", type=opts.INPUT, multiple=True)],
-    configs: opts.Configs = None,
-    table: Where = None, arch: opts.ArchName = "auto",
-    margin: Annotated[float | None, opts.option(
-        "Leave the list's first only for a predicted gain above this, such as 0.1.")] = None,
+    kernel: str, args: tuple[Path, ...], configs: TextIO | None = None, table: Path | None = None, arch: str = "auto",
+    margin: float | None = None,
 ) -> opts.Found:  # fmt: skip
     """Choose a configuration of a Triton kernel for each file of arguments, and put it into the table. No GPU is used.
 
@@ -332,9 +288,7 @@ def _record(
 
 
 @partial(opts.command, name="show", group=pins)
-def _show(
-    table: Annotated[tuple[Path, ...], opts.argument("TABLE...", type=opts.TABLE, nargs=-1, required=False)],
-) -> opts.Found:
+def _show(table: tuple[Path, ...]) -> opts.Found:
     """Print the entries of tables: kernel, key, configuration, and why it was chosen."""
     from ..ranking.pins import Table, home
 
@@ -356,10 +310,7 @@ def _show(
 
 
 @partial(opts.command, name="merge", group=pins)
-def _merge(
-    tables: Tables,
-    output: Annotated[Path, opts.option("Write the merged table to this file.", "--output", "-o", type=opts.OUTPUT)],
-) -> opts.Found:
+def _merge(tables: tuple[Path, ...], output: Path) -> opts.Found:
     """Put the entries of several tables of one device into one file. Two that differ are an error that names both."""
     from ..ranking.pins import merged
 
@@ -370,10 +321,7 @@ def _merge(
 
 
 @partial(opts.command, name="diff", group=pins)
-def _diff(
-    first: Annotated[Path, opts.argument("TABLE", type=opts.INPUT)],
-    second: Annotated[Path, opts.argument("OTHER", type=opts.INPUT)],
-) -> opts.Found:
+def _diff(first: Path, second: Path) -> opts.Found:
     """Print where two tables differ. Exits with 1 where they do."""
     from ..ranking.pins import Table, differences
 
@@ -382,12 +330,7 @@ def _diff(
 
 
 @partial(opts.command, name="verify", group=pins)
-def _verify(
-    table: Annotated[Path, opts.argument("TABLE", type=opts.INPUT)],
-    source: Annotated[str | None, opts.option(
-        "Find kernels in this folder first.  [default: the current one]", metavar="FOLDER")] = None,
-    as_json: opts.AsJson = False,
-) -> opts.Found:  # fmt: skip
+def _verify(table: Path, source: str | None = None, as_json: bool = False) -> opts.Found:
     """Compute every entry of a table again, with no GPU.
 
     Exits with 1 where another configuration would be chosen, or an entry depends on what has changed since.

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 from math import expm1, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..base.child import OUTCOMES
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
 from ..ops.operator import Template
 from ..ranking.plots import tables
-from ..run.cuda import TIMERS
 from ..run.records import Measurement, Records
 from . import options as opts
 
@@ -34,36 +32,13 @@ if TYPE_CHECKING:
     from ..run.report import Report
     from ..tune import AutotuneResult
 
-Device = Annotated[str | None, opts.option("Either cpu, cuda or cuda:1.  [default: what --arch names]")]
-Timeout = Annotated[float, opts.option("Time limit of one candidate. [s]", "--timeout")]
-
 
 @partial(opts.per_operator, arch="auto")
 def bench(
-    template: Template,
-    topk: opts.TopK = 10,
-    kernel: opts.KernelName = None,
-    learn: Annotated[bool, opts.option(
-        "Choose hints by what earlier runs with --learn taught, and keep what this run teaches.")] = False,
-    device: Device = None,
-    vs_grid: Annotated[bool, opts.option(
-        "Also time all other candidates, so that hints can be compared with the best.")] = False,
-    budget: Annotated[int | None, opts.option("With --vs-grid: time only a stratified sample of this size.")] = None,
-    vs_library: Annotated[bool, opts.option(
-        "Also time the library's own call: torch, or NumPy on the CPU.")] = False,
-    warm: Annotated[bool, opts.option("Do not empty the device's caches before each run.")] = False,
-    timer: Annotated[str, opts.option(
-        "Of a GPU: by events, in a CUDA graph, or by CUPTI.", type=click.Choice(TIMERS))] = "events",
-    rounds: Annotated[int, opts.option("Number of rounds; each candidate is timed once per round.")] = 5,
-    budget_s: Annotated[float, opts.option("Time limit of all timings together. [s]", "--seconds")] = 60.0,
-    timeout_s: Timeout = 30.0,
-    no_check: Annotated[bool, opts.option("Do not compare results with the reference.")] = False,
-    fresh: Annotated[bool, opts.option("Measure again what the records already have.")] = False,
-    html: Annotated[Path | None, opts.option("Save the report as one HTML page.", type=opts.OUTPUT)] = None,
-    plot: Annotated[Path | None, opts.option(
-        "Save a plot of predicted against measured times (PNG, SVG or PDF).", type=opts.PICTURE)] = None,
-    quiet: opts.Quiet = False,
-    as_json: opts.AsJson = False,
+    template: Template, topk: int = 10, kernel: str | None = None, learn: bool = False, device: str | None = None,
+    vs_grid: bool = False, budget: int | None = None, vs_library: bool = False, warm: bool = False,
+    timer: str = "events", rounds: int = 5, budget_s: float = 60.0, timeout_s: float = 30.0, no_check: bool = False,
+    fresh: bool = False, html: Path | None = None, plot: Path | None = None, quiet: bool = False, as_json: bool = False,
 ) -> opts.Found:  # fmt: skip
     """Compile, check and time the first hints, and compare with the predictions. Exits with 1 if none ran."""
     from ..run.bench import benchmark
@@ -105,13 +80,9 @@ def _calm_ms(ranking: Ranking, report: Report) -> dict[Hint, float | None]:
 
 @partial(opts.per_operator, arch="auto")
 def tune(
-    template: Template,
-    topk: opts.TopK = 10,
-    backend: opts.Backend = None,
-    timeout: Timeout = 30.0,
-    fresh: Annotated[bool, opts.option("Tune again what the cache already has.")] = False,
-    html: Annotated[Path | None, opts.option("Save what was tried as one HTML page.", type=opts.OUTPUT)] = None,
-) -> opts.Found:
+    template: Template, topk: int = 10, backend: str | None = None, timeout: float = 30.0, fresh: bool = False,
+    html: Path | None = None,
+) -> opts.Found:  # fmt: skip
     """Find the fastest of the first hints on the device of this machine, check it, and keep it in the cache.
 
     `carver.autotune` tunes kernels of your own, and `carver bench` compares predictions with measured times.
@@ -139,11 +110,7 @@ def _tried(found: AutotuneResult) -> dict[str, Any]:
 records = opts.Group("records", help="List, export and import measurements of this machine.")
 
 
-def _open(
-    database: Annotated[Path | None, opts.option(
-        "SQLite file to use instead of the one in the cache folder.",
-        type=click.Path(dir_okay=False, path_type=Path))] = None,
-) -> None:  # fmt: skip
+def _open(database: Path | None = None) -> None:
     ctx = click.get_current_context()
     ctx.obj = ctx.with_resource(Records(database, new=ctx.invoked_subcommand == "import"))
 
@@ -151,20 +118,16 @@ def _open(
 records.callback, records.params = _open, opts.params_of(_open)  # it runs before each sub-command
 
 
-def _only(text: str, **how: Any) -> Any:
-    return opts.option(f"Only {text}.", **how)
-
-
 @dataclass(frozen=True)
 class Filters(opts.Options):
     """Which measurements."""
 
-    outcome: Annotated[str | None, _only(f"these: {', '.join(OUTCOMES)}", type=click.Choice(OUTCOMES))] = None
-    operator: Annotated[str | None, _only("these, such as matmul")] = None
-    kernel: Annotated[str | None, _only("these, such as mma")] = None
-    backend: Annotated[str | None, _only("these, such as cuda")] = None
-    arch: Annotated[str | None, _only("of this descriptor")] = None
-    device: Annotated[str | None, _only("of this device, as the driver prints it")] = None
+    outcome: str | None = None
+    operator: str | None = None
+    kernel: str | None = None
+    backend: str | None = None
+    arch: str | None = None
+    device: str | None = None
 
 
 def _store() -> Records:
@@ -173,10 +136,7 @@ def _store() -> Records:
 
 
 @partial(opts.command, name="list", group=records)
-def _list(
-    filters: Filters,
-    last: Annotated[int, opts.option("How many to list, the newest last.", type=click.IntRange(1))] = 20,
-) -> opts.Found:
+def _list(filters: Filters, last: int = 20) -> opts.Found:
     """List measurements, one per line."""
     store = _store()
     found = store.find(problem=None, **vars(filters))
@@ -198,65 +158,35 @@ def _cells(m: Measurement) -> tuple[str, ...]:
 
 
 @partial(opts.command, name="show", group=records)
-def _show(id: Annotated[str, opts.argument()]) -> opts.Found:
+def _show(id: str) -> opts.Found:
     """Print one measurement in full, by the first characters of its id."""
     return opts.Found(_store().show(id).to_dict())
 
 
 @partial(opts.command, name="export", group=records)
-def _export(
-    filters: Filters,
-    file: Annotated[TextIO, opts.argument(type=click.File("w"), default="-", required=False)],
-    as_json: Annotated[bool, opts.option("The only format: one JSON object per line.", "--json")] = False,
-) -> None:
+def _export(filters: Filters, file: TextIO, as_json: bool = False) -> None:
     """Write measurements as JSON lines."""
     click.echo(f"{_store().export(file, **vars(filters))} exported", err=True)
 
 
 @partial(opts.command, name="import", group=records)
-def _import(file: Annotated[TextIO, opts.argument(type=click.File())]) -> opts.Found:
+def _import(file: TextIO) -> opts.Found:
     """Read what `export` wrote; measurements that are here already are skipped."""
     added, skipped = _store().import_(lines_from(file, ConfigError))
     return opts.Found({"added": added, "skipped": skipped}, f"{added} added, {skipped} here already")
 
 
 @partial(opts.command, name="prune", group=records)
-def _prune(
-    filters: Filters,
-    older_than_days: Annotated[float | None, opts.option(
-        "Only measurements older than this.", "--older-than", metavar="DAYS")] = None,
-) -> opts.Found:  # fmt: skip
+def _prune(filters: Filters, older_than_days: float | None = None) -> opts.Found:
     """Delete measurements that fit all the filters; at least one must be given."""
     return opts.Found({"deleted": _store().prune(older_than_days=older_than_days, **vars(filters))})
 
 
 @opts.command
 def calibrate(
-    more: Annotated[tuple[Path, ...], opts.argument(nargs=-1, type=opts.TABLE, metavar="", required=False)],
-    device: Annotated[str, opts.option("Either cpu, cuda or cuda:1; auto is the NVIDIA GPU if there is one.")] = "auto",
-    seconds: Annotated[float, opts.option(
-        "Time for the whole calibration, of which the kernels get what is left over. [s]")] = 170.0,
-    only_micro: Annotated[bool, opts.option("Run only the microbenchmarks, no kernels.")] = False,
-    out: Annotated[Path | None, opts.option(
-        "Write the descriptor here instead of your folder of devices.",
-        type=click.Path(dir_okay=False, path_type=Path))] = None,
-    tables: Annotated[tuple[Path, ...], opts.option(
-        "Measure nothing; fit the constants of kernels in these tables, and report the effect on held-out problems.",
-        "--from", multiple=True, type=opts.TABLE, metavar="TABLE ...")] = (),
-    kernel: Annotated[str | None, opts.option(
-        "With --from: only this kernel, such as matmul/triton.", metavar="NAME")] = None,
-    start: Annotated[str, opts.option(
-        "With --from: constants from which the fit starts and near which it stays; priors for your own kernels.",
-        type=click.Choice(["shipped", "priors"]))] = "shipped",
-    hold: Annotated[tuple[str, ...], opts.option(
-        "With --from: do not fit this constant, because the problems do not show it; repeatable.",
-        metavar="CONSTANT")] = (),
-    write: Annotated[bool, opts.option(
-        "With --from: write a fit that helps to your descriptor of the device.")] = False,
-    toml: Annotated[bool, opts.option(
-        "With --from: print [constants] and [fitted] for a kernel's declaration.")] = False,
-    quiet: opts.Quiet = False,
-    as_json: opts.AsJson = False,
+    more: tuple[Path, ...], device: str = "auto", seconds: float = 170.0, only_micro: bool = False,
+    out: Path | None = None, tables: tuple[Path, ...] = (), kernel: str | None = None, start: str = "shipped",
+    hold: tuple[str, ...] = (), write: bool = False, toml: bool = False, quiet: bool = False, as_json: bool = False,
 ) -> opts.Found:  # fmt: skip
     """Measure the constants of this device. With --from, fit those of your own kernels to measured times.
 
@@ -387,16 +317,8 @@ def reading() -> Read:
 
 @opts.command
 def evaluate(
-    path: Annotated[Path, opts.argument(type=click.Path(path_type=Path))],
-    more: Annotated[tuple[str, ...], opts.argument(nargs=-1, metavar="", required=False)],
-    k: Annotated[tuple[int, ...], opts.option(
-        "Numbers of first picks.  [default: 1 3 5 10]", type=click.IntRange(1), multiple=True,
-        metavar="K ...")] = (),
-    by: Annotated[str, opts.option("One line per table, gpu, operator or shape.")] = "table",
-    workers: Annotated[int | None, opts.option(
-        "Number of processes.  [default: one per core]", type=click.IntRange(1))] = None,
-    plot: Annotated[Path | None, opts.option("Save the figures as PNG, SVG or PDF.", type=opts.PICTURE)] = None,
-    html: Annotated[Path | None, opts.option("Save the figures as one HTML page.", type=opts.OUTPUT)] = None,
+    path: Path, more: tuple[str, ...], k: tuple[int, ...] = (), by: str = "table", workers: int | None = None,
+    plot: Path | None = None, html: Path | None = None,
 ) -> opts.Found:  # fmt: skip
     """Score the rankings on measured tables. Every problem of every table under PATH is ranked with the model as
     shipped, and the slowdown of the first k picks is printed.
@@ -481,15 +403,8 @@ def tell_or_fail(remark: Remark) -> None:
 
 @opts.command
 def simulate(
-    tables: Annotated[tuple[Path, ...], opts.argument(nargs=-1, type=opts.TABLE)],
-    most: Annotated[int, opts.option(
-        "Most problems of a table to use, spread evenly.", type=click.IntRange(1))] = 50,
-    seeds: Annotated[int, opts.option("Replays of a search that uses random numbers.", type=click.IntRange(1))] = 5,
-    compile_s: Annotated[float, opts.option(
-        "Assumed time to compile one candidate. [s]", type=click.FloatRange(0))] = 2.0,
-    rep: Annotated[int, opts.option("Timed runs of each candidate.", type=click.IntRange(1))] = 100,
-    search: Annotated[tuple[str, ...], opts.option(
-        "Replay only this strategy; repeatable.", multiple=True, metavar="NAME")] = (),
+    tables: tuple[Path, ...], most: int = 50, seeds: int = 5, compile_s: float = 2.0, rep: int = 100,
+    search: tuple[str, ...] = (),
 ) -> opts.Found:  # fmt: skip
     """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
     from ..calibrate.summary import SEARCHES, Cost, replay_table, replays_to_dict

@@ -1,7 +1,7 @@
 """Commands made of functions, and the options that several of them have.
 
-An option is the annotation of a parameter, `Annotated[int, option("How many rounds.")]`, written once: its flag is the
-parameter's name, its type and default are the parameter's. `per_operator` makes of a function of a template a command
+A parameter is an option or an argument if `templates/options.toml` says something of it: its flag is the parameter's
+name, its type and default are the parameter's. `per_operator` makes of a function of a template a command
 for each operator: `matmul M N K`, `gemv N K`, `op "C[m,n] += ..." m=..`.
 """
 
@@ -13,11 +13,13 @@ import math
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, get_args, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -27,10 +29,11 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
+from ..base.folders import folder
 from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words
 from ..kernels.declaration import every
-from ..ops.operator import Operator, operators
+from ..ops.operator import Operator, Template, operators
 from ..problem.problem import operator_files
 from ..ranking import plots
 from ..ranking.compare import Fleet
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Function = Callable[..., Any]
+SAID: dict[Any, Any] = tomllib.loads((folder("templates") / "options.toml").read_text(encoding="utf-8"))
+"""What is said of the parameters of commands."""
 
 
 class Command(click.Command):
@@ -123,10 +128,27 @@ class _Picture(_Output):
         return super().convert(value, param, ctx)
 
 
-OUTPUT = _Output(dir_okay=False, path_type=Path)
+class _Shape(click.ParamType):  # type: ignore[type-arg]
+    """Two sizes, as `128,128` or `128x128`."""
+
+    name = "N,K"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        words = value.replace("x", ",").replace(" ", ",").split(",") if isinstance(value, str) else list(value)
+        if len(words) != 2 or not all(str(word).isdecimal() for word in words):
+            self.fail(f"a block shape is two sizes such as 128,128; got {value!r}", param, ctx)
+        return int(words[0]), int(words[1])
+
+
 PICTURE = _Picture(dir_okay=False, path_type=Path)
-INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
-TABLE = click.Path(exists=True, path_type=Path)
+TYPES: Mapping[str, Any] = {
+    "output": _Output(dir_okay=False, path_type=Path), "picture": PICTURE, "axes and picture": (str, str, PICTURE),
+    "input": click.Path(exists=True, dir_okay=False, path_type=Path), "table": click.Path(exists=True, path_type=Path),
+    "path": click.Path(path_type=Path), "new file": click.Path(dir_okay=False, path_type=Path),
+    "folder": click.Path(exists=True, file_okay=False, path_type=Path), "file": click.File(),
+    "written": click.File("w"), "new folder": click.Path(file_okay=False, path_type=Path), "shape": _Shape(),
+}  # fmt: skip
+"""What parameters take, by the names that `templates/options.toml` has for it."""
 
 
 def _device_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -134,29 +156,35 @@ def _device_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return [name for name in archs.names() if name.startswith(incomplete.lower())]
 
 
-def option(text: str, *flags: str, cls: type[click.Option] = click.Option, **how: Any) -> Callable[..., click.Option]:
-    """What makes the option of a parameter, for its annotation; `how` goes to `click.Option`."""
-
-    def make(name: str, inner: Any, default: Any) -> click.Option:
-        found: dict[str, Any] = {"help": text, "required": default is Parameter.empty}
-        found |= {} if default in (Parameter.empty, ()) else {"default": default}
-        found |= {"is_flag": True} if inner is bool else {"type": inner}
-        found |= {"multiple": True} if isinstance(default, tuple) and "default" not in found else {}
-        found |= {"shell_complete": _device_names} if name == "arch" else {}
-        return cls([*(flags or (f"--{name.replace('_', '-')}",)), name], **found | how)
-
-    return make
-
-
-def argument(metavar: str = "", **how: Any) -> Callable[..., click.Argument]:
-    """The same of a positional argument."""
-
-    def make(name: str, inner: Any, default: Any) -> click.Argument:
-        found = {"type": inner, "metavar": metavar or None, "required": default is Parameter.empty}
-        found |= {} if default in (Parameter.empty, ()) else {"default": default}
+def _param(name: str, told: str | Mapping[str, Any], kind: Any, default: Any) -> click.Parameter:
+    """The option or the argument of a parameter, by what the file says of it."""
+    how: dict[str, Any] = {"help": told} if isinstance(told, str) else {**SAID.get(told.get("like"), {}), **told}
+    how |= HOW.get(how.pop("how", None), {})
+    inner = next((each for each in get_args(kind) if each is not type(None)), kind)
+    taken = inner if inner in (bool, int, float, str) else str
+    if (choices := how.pop("choices", None)) is not None:
+        taken = click.Choice(choices if isinstance(choices, list) else [each for each in _constant(choices) if each])
+        how["help"] = how["help"].replace("CHOICES", ", ".join(taken.choices))
+    elif {"least", "above"} & how.keys():
+        ranged = click.FloatRange if taken is float else click.IntRange
+        taken = ranged(how.get("least", how.get("above")), min_open="above" in how)
+    found = {"type": TYPES.get(how.pop("type", None), taken), "required": default is Parameter.empty}
+    found |= {} if default in (Parameter.empty, ()) else {"default": default}
+    flags = how.pop("flags", f"--{name.replace('_', '-')}").split()
+    how = {key: value for key, value in how.items() if key not in ("like", "least", "above")}
+    if "help" not in how:
         return click.Argument([name], **found | how)
+    found |= {"multiple": True} if isinstance(default, tuple) and "default" not in found else {}
+    found |= {"shell_complete": _device_names} if name == "arch" else {}
+    if inner is bool:
+        found["is_flag"] = bool(found.pop("type"))
+    made: click.Option = how.pop("cls", click.Option)([*flags, name], **found | how)
+    return made
 
-    return make
+
+def _constant(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(f"carver.{module}"), name)
 
 
 class Options:
@@ -175,19 +203,21 @@ class Found(NamedTuple):
     """What is said beside a text."""
 
 
+NO_OPTIONS = (Template, Arch, list[Arch])
+"""Types of parameters that a command is given otherwise."""
+
+
 def params_of(function: Function) -> list[click.Parameter]:
     """The options and arguments of a function, in their order; `--json` where it returns what it found."""
-    hints = get_type_hints(function, include_extras=True)
-    made: list[click.Parameter] = []
+    hints, made = get_type_hints(function), list[click.Parameter]()
+    own = SAID.get(function.__module__.rpartition(".")[2], {}).get(function.__name__.lstrip("_"), {})
     for name, parameter in signature(function).parameters.items():
-        if get_origin(hints.get(name)) is Annotated:
-            kind, make = get_args(hints[name])
-            inner = next((each for each in get_args(kind) if each is not type(None)), kind)
-            made.append(make(name, inner if inner in (bool, int, float, str) else str, parameter.default))
-        elif _is_options(hints.get(name)):
+        if _is_options(hints[name]):
             made += params_of(hints[name])
+        elif hints[name] not in NO_OPTIONS and (told := own.get(name, SAID.get(name))) is not None:
+            made.append(_param(name, told, hints[name], parameter.default))
     if hints.get("return") is Found and "as_json" not in hints:
-        made.append(click.Option(["--json", "as_json"], is_flag=True, help=AS_JSON))
+        made.append(_param("as_json", SAID["as_json"], bool, False))
     return made
 
 
@@ -330,56 +360,13 @@ def _config(ctx: click.Context, param: click.Parameter, given: str | None) -> di
     return config
 
 
-def configs_option(default: str, **how: Any) -> Callable[..., click.Option]:
-    """The user's configurations."""
-    text = ("JSON (a list of objects, one per line, or one object of lists: every combination) or CSV with a header; "
-            f"- is standard input.  [default: {default}]")  # fmt: skip
-    return option(text, "--configs", type=click.File(), show_default=False, callback=_piped, required=False, **how)
-
-
-def config_option(what: str) -> Callable[..., click.Option]:
-    """One configuration."""
-    return option(f"{what}: BLOCK_M=128,num_warps=8, or a JSON object.", "--config", callback=_config,
-                  metavar="NAME=VALUE,...|JSON")  # fmt: skip
-
-
-Configs = Annotated[TextIO | None, configs_option("[configs] of --args, or the tuner's own list")]
-Source = Annotated[str, argument("FILE.py:NAME")]
-AnySource = Annotated[str, argument("FILE.py:NAME|FILE.cu:NAME|FILE.hip:NAME")]
-DEVICE = "The device: a name from `carver archs`, a TOML file, cpu, or auto (this machine's GPU, else its CPU)."
-DEVICES = f"{DEVICE[:-1]}; repeatable, and all, nvidia, amd, a generation such as hopper or an ISA are many devices."
-AS_JSON = "Print JSON instead of text."
-AsJson = Annotated[bool, option(AS_JSON, "--json")]
-TopK = Annotated[int, option("How many hints.", "--topk", "-k", type=click.IntRange(1))]
-Most = Annotated[int | None, option("How many to print.  [default: all]", "--topk", "-k", type=click.IntRange(1))]
-ArchName = Annotated[str, option(DEVICE, metavar="NAME")]
-Backend = Annotated[str | None, option(
-    "Whose kernels: BACKENDS.  [default: carver's own, or triton if those leave the fastest unit idle]", cls=_Backend,
-    metavar="NAME")]  # fmt: skip
-ConfigBackend = Annotated[str | None, option(
-    "Backend whose keys the configurations have: BACKENDS.  [default: the one that has their keys, triton first]",
-    cls=_Backend, metavar="NAME")]  # fmt: skip
-KernelName = Annotated[str | None, option(
-    "Only this kernel, such as a declaration of your own.", metavar="NAME")]  # fmt: skip
-Profile = Annotated[Any, option(
-    "What was learnt of the kernel before: a name from 'carver profile list', or a JSON file.", callback=_profile,
-    metavar="NAME|FILE")]  # fmt: skip
-Names = Annotated[Any, option(
-    "Your name for one of carver's keys; repeatable.", "--name", multiple=True, callback=_renamed,
-    metavar="KEY=YOURS")]  # fmt: skip
-Ignore = Annotated[tuple[str, ...], option(
-    "Ignore a key that does not matter to the time; repeatable.", metavar="KEY")]  # fmt: skip
-Arguments = Annotated[Path | None, option(
-    "TOML file with [args] (numbers and tensors), [constants], [values], [configs], grid and block.", "--args",
-    type=INPUT)]  # fmt: skip
-Macros = Annotated[tuple[str, ...], option(
-    "Macro of a source, with one value or several that are tuned: -D N=4096 -D BX=64,128,256.", "-D", "--define",
-    metavar="NAME=VALUES", multiple=True)]  # fmt: skip
-Html = Annotated[Path | None, option(
-    "Save everything as one HTML page: candidates, roofline, where the time goes.", type=OUTPUT)]  # fmt: skip
-Output = Annotated[Path | None, option(
-    "Write to this file.  [default: standard output]", "--output", "-o", type=OUTPUT)]  # fmt: skip
-Quiet = Annotated[bool, option("No progress bar.")]
+HOW: Mapping[Any, Mapping[str, Any]] = {
+    "backend": {"cls": _Backend}, "profile": {"callback": _profile},
+    "names": {"flags": "--name", "callback": _renamed, "multiple": True, "metavar": "KEY=YOURS"},
+    "config": {"callback": _config, "metavar": "NAME=VALUE,...|JSON"},
+    "configs": {"type": "file", "callback": _piped, "show_default": False, "required": False},
+}  # fmt: skip
+"""How options are read that the file names one of these for."""
 
 
 def per_operator(function: Function, name: str = "", arch: str | None = None) -> click.Group:
@@ -389,9 +376,8 @@ def per_operator(function: Function, name: str = "", arch: str | None = None) ->
     Every sub-command has `--arch`, which must be given unless `arch` is its default.
     """
     several = "archs" in signature(function).parameters
-    asked: dict[str, Any] = {"default": arch} if arch else {"required": True}
-    asked |= {"multiple": several, "metavar": "NAME", "shell_complete": _device_names}
-    own = [click.Option(["--arch"], help=DEVICES if several else DEVICE, **asked), *params_of(function)]
+    told = {"like": "archs" if several else "arch", "multiple": several}
+    own = [_param("arch", told, str, arch or Parameter.empty), *params_of(function)]
     run = printing(function)
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
     for operator in operators().values():
@@ -517,13 +503,10 @@ def save_document(document: Callable[[], Mapping[str, Any]], path: Path | None) 
 class Pictures(Options):
     """Files that a ranking is drawn to."""
 
-    plot: Annotated[Path | None, option("Save a plot of the terms (PNG, SVG or PDF).", type=PICTURE)] = None
-    roofline: Annotated[Path | None, option(
-        "Save the roofline with all candidates (PNG, SVG or PDF).", type=PICTURE)] = None  # fmt: skip
-    heatmap: Annotated[tuple[str, str, Path] | None, option(
-        "Save a heat map of the predicted time over two tunables, X and Y.", type=(str, str, PICTURE),
-        metavar="X Y FILE")] = None  # fmt: skip
-    html: Html = None
+    plot: Path | None = None
+    roofline: Path | None = None
+    heatmap: tuple[str, str, Path] | None = None
+    html: Path | None = None
 
     def of(self, ranking: Ranking, shown: slice, on_page: int | None = None) -> Found:
         """Draw a ranking, and print some of it. Bars are of those that are shown; the other pictures have all

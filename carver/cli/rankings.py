@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 import numpy as np
@@ -25,7 +25,6 @@ from ..kernels.backends import ROW_KEYS, is_grid
 from ..kernels.declaration import every
 from ..ops.elsewise import explained
 from ..ops.grouped_matmul import MoETemplate
-from ..ops.matmul import SCALE_BLOCK
 from ..ops.operator import Template, recommend_many
 from ..ranking.compare import rank_over, recommend_over
 from ..ranking.hint import Hint
@@ -346,8 +345,8 @@ DRAWN = 300
 
 @opts.per_operator
 def recommend(
-    template: Template, archs: list[Arch], pictures: opts.Pictures, topk: opts.TopK = 10, backend: opts.Backend = None,
-    kernel: opts.KernelName = None, profile: opts.Profile = None,
+    template: Template, archs: list[Arch], pictures: opts.Pictures, topk: int = 10, backend: str | None = None,
+    kernel: str | None = None, profile: Any = None,
 ) -> opts.Found:  # fmt: skip
     """Print the configurations with the shortest predicted times, best first."""
     if len(archs) > 1:
@@ -364,13 +363,8 @@ def recommend(
 
 @partial(opts.without_operator, recommend)
 def _recommend_all(
-    many: Annotated[TextIO | None, opts.option(
-        "Rank all problems of FILE in one call, for the device of --arch; - is standard input. FILE is a CSV with "
-        "columns operator, M, N, K, in_dtype and so on, or has one JSON object with these keys per line. Keys are the "
-        "arguments of the operator's template; a shape is rows and cols. The default operator is matmul. Prints the "
-        "first hint of each problem; --json has all.", type=click.File(), metavar="FILE")] = None,
-    arch: Annotated[str | None, opts.option("Device for --many; see `carver archs`.", metavar="NAME")] = None,
-    backend: opts.Backend = None, topk: opts.TopK = 10, as_json: opts.AsJson = False,
+    many: TextIO | None = None, arch: str | None = None, backend: str | None = None, topk: int = 10,
+    as_json: bool = False,
 ) -> None:  # fmt: skip
     if many is None:
         raise click.UsageError("name an operator, or give --many FILE --arch NAME", click.get_current_context())
@@ -382,22 +376,10 @@ def _recommend_all(
 
 
 def _moe(
-    tokens: Annotated[int, opts.argument()],
-    experts: Annotated[int, opts.argument()],
-    chosen: Annotated[int, opts.argument(type=click.IntRange(1))],
-    hidden: Annotated[int, opts.argument()],
-    intermediate: Annotated[int, opts.argument()],
-    arch: opts.ArchName,
-    dtype: Annotated[str, opts.option(
-        "Type of activations, and of weights unless --weight-dtype is given.")] = "bfloat16",
-    weight_dtype: Annotated[str | None, opts.option("Type of weights, if it differs.", metavar="TYPE")] = None,
-    scale_block: Annotated[str | None, opts.option(f"{SCALE_BLOCK.help}.", metavar=SCALE_BLOCK.metavar)] = None,
-    routing: Annotated[str, opts.option("Either uniform, zipf, or an exponent of Zipf's law.")] = "uniform",
-    separate: Annotated[bool, opts.option("A configuration for each of the two matmuls, of one BLOCK_M.")] = False,
-    topk: opts.TopK = 10,
-    explain: Annotated[bool, opts.option("Explain the predicted time of the first.")] = False,
-    as_json: opts.AsJson = False,
-) -> opts.Found:
+    tokens: int, experts: int, chosen: int, hidden: int, intermediate: int, arch: str, dtype: str = "bfloat16",
+    weight_dtype: str | None = None, scale_block: str | None = None, routing: str = "uniform", separate: bool = False,
+    topk: int = 10, explain: bool = False, as_json: bool = False,
+) -> opts.Found:  # fmt: skip
     """TOKENS tokens, each through CHOSEN of EXPERTS gated MLPs, HIDDEN to INTERMEDIATE wide and back.
 
     The configurations with which both matmuls together are predicted to take least, best first.
@@ -439,21 +421,11 @@ def backend_of(
 
 @opts.per_operator
 def rank(
-    template: Template,
-    pictures: opts.Pictures,
-    configs: Annotated[TextIO, opts.configs_option("standard input")] = "-",  # type: ignore[assignment]
-    topk: opts.Most = None,
-    backend: opts.ConfigBackend = None,
-    kernel: opts.KernelName = None,
-    profile: opts.Profile = None,
-    names: opts.Names = (),
-    ignore: opts.Ignore = (),
-    compiled: Annotated[int | None, opts.option(
-        "Compile the first N for the device and rank them by their machine code; needs --source and --args.",
-        type=click.IntRange(1), metavar="N")] = None,
-    source: Annotated[str | None, opts.option(
-        "The Triton kernel to which the configurations belong.", metavar="FILE.py:NAME")] = None,
-    args: opts.Arguments = None,
+    template: Template, pictures: opts.Pictures,
+    configs: TextIO = "-",  # type: ignore[assignment]
+    topk: int | None = None, backend: str | None = None, kernel: str | None = None, profile: Any = None,
+    names: Any = (), ignore: tuple[str, ...] = (), compiled: int | None = None, source: str | None = None,
+    args: Path | None = None,
 ) -> opts.Found:  # fmt: skip
     """Rank your own configurations by their predicted times."""
     given = read_configs(text_from(configs, ConfigError))
@@ -467,20 +439,9 @@ def rank(
 
 
 def _rank_any_kernel(
-    source: opts.AnySource,
-    arch: Annotated[tuple[str, ...], opts.option(opts.DEVICES, metavar="NAME", multiple=True)],
-    pictures: opts.Pictures,
-    args: opts.Arguments = None,
-    configs: opts.Configs = None,
-    config: Annotated[Any, opts.config_option("Rank this configuration alone")] = None,
-    macros: opts.Macros = (),
-    compile: Annotated[str | None, opts.option(
-        "Share of the list to compile, or 'all'. By default 2.25√n of n, 20 or more.", metavar="SHARE")] = None,
-    profile: opts.Profile = None,
-    topk: opts.Most = None,
-    explain: Annotated[int | None, opts.option(
-        "Explain the predicted time of the N-th.", type=click.IntRange(1), metavar="N")] = None,
-    no_launch: Annotated[bool, opts.option("Leave out the time of the launch, as within a CUDA graph.")] = False,
+    source: str, arch: tuple[str, ...], pictures: opts.Pictures, args: Path | None = None,
+    configs: TextIO | None = None, config: Any = None, macros: tuple[str, ...] = (), compile: str | None = None,
+    profile: Any = None, topk: int | None = None, explain: int | None = None, no_launch: bool = False,
 ) -> opts.Found:  # fmt: skip
     """Rank the configurations of any kernel by their machine code.
 
@@ -515,21 +476,12 @@ def _rank_any_kernel(
 
 
 opts.command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
-Explained = Annotated[Path | None, opts.option("Save a plot of the explanation (PNG, SVG or PDF).", type=opts.PICTURE)]
 
 
 @opts.per_operator
 def explain(
-    template: Template,
-    config: Annotated[Any, opts.config_option("Explain this configuration, given with the backend's keys")] = None,
-    rank: Annotated[int | None, opts.option(
-        "Explain the hint of this rank.  [default: 1]", type=click.IntRange(1))] = None,
-    names: opts.Names = (),
-    ignore: opts.Ignore = (),
-    plot: Explained = None,
-    backend: opts.Backend = None,
-    kernel: opts.KernelName = None,
-    html: opts.Html = None,
+    template: Template, config: Any = None, rank: int | None = None, names: Any = (), ignore: tuple[str, ...] = (),
+    plot: Path | None = None, backend: str | None = None, kernel: str | None = None, html: Path | None = None,
 ) -> opts.Found:  # fmt: skip
     """Explain the predicted time of a configuration."""
     if config is None:
@@ -555,12 +507,7 @@ def explain(
     return opts.Found(found.to_dict, found.__str__)
 
 
-def _explain_hint(
-    file: Annotated[TextIO, opts.argument(type=click.File())],
-    arch: Annotated[str | None, opts.option(
-        "Explain for this device instead of the hint's own.", metavar="NAME")] = None,
-    plot: Explained = None,
-) -> opts.Found:  # fmt: skip
+def _explain_hint(file: TextIO, arch: str | None = None, plot: Path | None = None) -> opts.Found:
     """Explain a hint that was saved as JSON."""
     found = explained(Hint.from_json(text_from(file, ConfigError)), opts.device(arch) if arch else None)
     opts.save_plot(plot, found.plot)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -31,7 +31,7 @@ from . import options as opts
 
 
 @partial(opts.command, name="archs")
-def list_archs(words: Annotated[tuple[str, ...], opts.argument(nargs=-1, required=False)]) -> opts.Found:
+def list_archs(words: tuple[str, ...]) -> opts.Found:
     """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
     every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
     kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
@@ -63,11 +63,7 @@ arch = opts.Group("arch", help="Show one device: `carver arch show NAME`.")
 
 
 @partial(opts.command, name="show", group=arch)
-def _show(
-    name: Annotated[str, opts.argument()],
-    toml: Annotated[bool, opts.option("Print a descriptor file, from which you can write your own.")] = False,
-    as_json: opts.AsJson = False,
-) -> opts.Found:
+def _show(name: str, toml: bool = False, as_json: bool = False) -> opts.Found:
     """Print every constant of a device, with its source."""
     arch = opts.device(name)
     if toml and as_json:
@@ -123,7 +119,6 @@ def _quantity(name: str, value: object) -> str:
 
 
 cache = opts.Group("cache", help="Manage tuned kernels on disk.")
-Keys = Annotated[tuple[str, ...], opts.argument(nargs=-1, required=False)]
 
 
 @partial(opts.command, name="list", group=cache)
@@ -149,10 +144,7 @@ def _list_cache() -> opts.Found:
 
 
 @partial(opts.command, name="clear", group=cache)
-def _clear_cache(
-    keys: Keys,
-    binaries: Annotated[bool, opts.option("Also delete what compilers made and unpacked sources.")] = False,
-) -> opts.Found:
+def _clear_cache(keys: tuple[str, ...], binaries: bool = False) -> opts.Found:
     """Delete entries, which are then tuned again. KEYS are the first characters of their keys; without KEYS, all go."""
     from ..tune.cache import chosen, remove
 
@@ -165,12 +157,7 @@ def _clear_cache(
 
 
 @partial(opts.command, name="export", group=cache)
-def _export_cache(
-    file: Annotated[Path, opts.argument(type=opts.OUTPUT)],
-    keys: Keys,
-    binaries: Annotated[bool, opts.option(
-        "Also write the compiled kernels of all candidates, not only of the best.")] = False,
-) -> opts.Found:  # fmt: skip
+def _export_cache(file: Path, keys: tuple[str, ...], binaries: bool = False) -> opts.Found:
     """Write tuned results with their kernels, and profiles, to one FILE: all, or those whose keys begin with KEYS."""
     from ..tune.cache import export_archive
 
@@ -180,12 +167,7 @@ def _export_cache(
 
 
 @partial(opts.command, name="import", group=cache)
-def _import_cache(
-    file: Annotated[Path, opts.argument(type=opts.INPUT)],
-    sha256: Annotated[str | None, opts.option(
-        "SHA-256 of the archive, as 'carver cache export' printed it; another archive is refused.")] = None,
-    replace: Annotated[bool, opts.option("Replace entries that are there already.")] = False,
-) -> opts.Found:  # fmt: skip
+def _import_cache(file: Path, sha256: str | None = None, replace: bool = False) -> opts.Found:
     """Put what 'carver cache export' wrote into the cache. Its kernels are code, which then runs with your rights."""
     from ..tune.cache import import_archive
 
@@ -195,10 +177,7 @@ def _import_cache(
 
 
 @partial(opts.command, name="trust", group=cache)
-def _trust_cache(
-    folder: Annotated[Path | None, opts.argument(type=click.Path(exists=True, file_okay=False, path_type=Path))] = None,
-    drop: Annotated[bool, opts.option("Stop trusting it.")] = False,
-) -> opts.Found:
+def _trust_cache(folder: Path | None = None, drop: bool = False) -> opts.Found:
     """Trust whoever can write to a cache FOLDER: its kernels run with your rights. Lists what is trusted."""
     if folder is not None:
         trust(folder, drop)
@@ -206,9 +185,7 @@ def _trust_cache(
 
 
 @partial(opts.command, name="why", group=cache)
-def _why(
-    key: Annotated[str, opts.argument()], other: Annotated[str | None, opts.argument()] = None
-) -> opts.Found:
+def _why(key: str, other: str | None = None) -> opts.Found:
     """Print what went into the KEY of an entry, or how two keys differ.
 
     A key is known by its first characters, as "carver cache list" prints them.
@@ -242,7 +219,7 @@ def _list_profiles() -> opts.Found:
 
 
 @partial(opts.command, name="show", group=profile)
-def _show_profile(name: Annotated[str, opts.argument()]) -> opts.Found:
+def _show_profile(name: str) -> opts.Found:
     """Print the constants that measurements moved, as factors of their start; --json prints the whole profile."""
     from ..tune.cache import profile_named
 
@@ -255,7 +232,7 @@ def _show_profile(name: Annotated[str, opts.argument()]) -> opts.Found:
 
 
 @partial(opts.command, name="drop", group=profile)
-def _drop_profiles(names: Annotated[tuple[str, ...], opts.argument(nargs=-1)]) -> opts.Found:
+def _drop_profiles(names: tuple[str, ...]) -> opts.Found:
     """Delete profiles, by the NAMES that 'carver profile list' prints."""
     from ..tune.cache import drop_profiles
 
@@ -264,10 +241,7 @@ def _drop_profiles(names: Annotated[tuple[str, ...], opts.argument(nargs=-1)]) -
 
 
 @opts.command
-def bench_call(
-    device: Annotated[str, opts.option("Either auto, cpu, cuda or cuda:1.")] = "auto",
-    rounds: Annotated[int, opts.option("Number of rounds of 100 calls.", type=click.IntRange(1))] = 200,
-) -> opts.Found:
+def bench_call(device: str = "auto", rounds: int = 200) -> opts.Found:
     """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
     from ..tune.doctor import costs
 
@@ -369,14 +343,10 @@ def _timed(run: Callable[..., object], *args: Any) -> float:
     return time.thread_time() - start
 
 
-Many = Annotated[int, opts.option("Number of shapes in one call.", type=click.IntRange(1))]
-Repeats = Annotated[int, opts.option("Number of queries of each kind.", type=click.IntRange(1))]
-
-
 @opts.per_operator
 def bench_query(
-    template: Template, topk: opts.TopK = 10, backend: opts.Backend = None, repeats: Repeats = 100, many: Many = 1000
-) -> opts.Found:  # fmt: skip
+    template: Template, topk: int = 10, backend: str | None = None, repeats: int = 100, many: int = 1000
+) -> opts.Found:
     """Measure the CPU time of queries. The shape is new, or the same again, or one of many in one call."""
     arch, problem = template.arch, template.problem
     assert arch is not None
@@ -400,7 +370,7 @@ def _told(found: dict[str, Any], title: str) -> opts.Found:
 
 
 @partial(opts.without_operator, bench_query)
-def _query_matmuls(many: Many = 1000, repeats: Repeats = 200) -> opts.Found:
+def _query_matmuls(many: int = 1000, repeats: int = 200) -> opts.Found:
     """Without an operator, these are matmuls of all sizes on an H200."""
     arch = devices.load("h200")
     found = {"arch": arch.name, "topk": 10, "many": many, **fresh(arch, 10, None, 5)}
