@@ -18,7 +18,8 @@ rankings are looked at while the model is built. They are summed up apart, and s
 measured, and a check of them in Triton's interpreter, stand at commits c7394a82, of the twelfth 4402e36f, of the
 thirteenth e9ec61cc, of the fourteenth 7c41c7d2, of the fifteenth 3ecdb63f, of the sixteenth
 22181fe9, of the seventeenth ff70057a, of the eighteenth 074905aa, of the nineteenth 711c99f8, of the
-twentieth 79fc9afa, of the 21st 6cdffb5e, and of windows f995a324.
+twentieth 79fc9afa, of the 21st 6cdffb5e, of the 22nd 666fdbe6, and
+of windows f995a324.
 """
 
 from __future__ import annotations
