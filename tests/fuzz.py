@@ -106,9 +106,9 @@ def given_for(name: str, annotation: str) -> st.SearchStrategy[Any]:
         return TYPES
     if "shape" in name or "block" in name or "Sequence[int]" in annotation:
         return st.lists(LITTLE, min_size=2, max_size=2).map(tuple)
-    if "bool" in annotation or annotation == "Bias":
+    if "bool" in annotation:
         return st.booleans()
-    if "int" in annotation or annotation == "Batch":
+    if "int" in annotation:
         return st.integers(0, 8) if name in SMALL else LITTLE
     if "float" in annotation:
         return st.floats(0, 10)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import tomllib
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 import carver
 from carver.base.errors import NoCandidates, ProblemError
+from carver.base.folders import folder
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
 from carver.problem.problem import operator_files
@@ -32,8 +35,15 @@ def test_an_unknown_operator_names_the_nearest() -> None:
 def test_what_a_template_needs_is_positional_on_the_command_line(each: operator.Operator) -> None:
     parameters = signature(each.template).parameters
     needed = {name for name, p in parameters.items() if p.default is p.empty}
-    assert needed <= {name for name, (argument, _) in each.arguments.items() if argument.positional}
-    assert not any(argument.positional and argument.help for argument, _ in each.arguments.values())
+    assert needed <= {name for name, told in each.arguments.items() if isinstance(told, Mapping) and "help" not in told}
+
+
+def test_the_file_of_arguments_describes_parameters_alone() -> None:
+    """What is left of one that went would be read as if it were there."""
+    said = tomllib.loads((folder("templates") / "arguments.toml").read_text())
+    taken = {each.name: {*signature(each.template).parameters} for each in OPERATORS}
+    assert said.pop("shared").keys() <= set().union(*taken.values())
+    assert {f"{name} {argument}" for name, told in said.items() for argument in told.keys() - taken[name]} == set()
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

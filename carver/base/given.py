@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import IO, Annotated, Any, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import IO, Any, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -303,7 +303,7 @@ def takes(
             """Names, kinds, what is needed, whether any name fits, kinds that a type tells; read at the first call."""
             parameters = inspect.signature(function).parameters
             kinds = {
-                name: "Hashable" if re.search(words, name) else _bare(p.annotation, scope)
+                name: "Hashable" if re.search(words, name) else p.annotation
                 for name, p in parameters.items()
                 if isinstance(p.annotation, str) and not re.search(besides, name) and p.kind is not p.VAR_KEYWORD
             }
@@ -338,14 +338,6 @@ def takes(
         return checked
 
     return decorated
-
-
-def _bare(annotation: str, scope: Mapping[str, Any]) -> str:
-    """An annotation without what `Annotated` adds."""
-    if get_origin(named := scope.get(annotation)) is Annotated:
-        return str(getattr(get_args(named)[0], "__name__", "Any"))
-    (kind, inner), *_ = _alternatives(annotation)
-    return inner[0] if kind == "Annotated" else annotation
 
 
 def fits(value: object, annotation: str, scope: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, signature
@@ -164,7 +164,7 @@ def _param(name: str, told: str | Mapping[str, Any], kind: Any, default: Any) ->
     taken = inner if inner in (bool, int, float, str) else str
     if (choices := how.pop("choices", None)) is not None:
         taken = click.Choice(choices if isinstance(choices, list) else [each for each in _constant(choices) if each])
-        how["help"] = how["help"].replace("CHOICES", ", ".join(taken.choices))
+        how |= {"help": how["help"].replace("CHOICES", ", ".join(map(str, taken.choices)))} if "help" in how else {}
     elif {"least", "above"} & how.keys():
         ranged = click.FloatRange if taken is float else click.IntRange
         taken = ranged(how.get("least", how.get("above")), min_open="above" in how)
@@ -413,7 +413,8 @@ def without_operator(group: click.Group, alone: Function) -> None:
 class _Operators(Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         for operator in operators().values():
-            if args[0] in next(iter(operator.arguments.values()))[0].choices:  # as softmax is of reduction
+            first = _params(operator)[0].type
+            if isinstance(first, click.Choice) and args[0] in first.choices:  # as softmax is of reduction
                 ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
         return super().resolve_command(ctx, args)
 
@@ -444,24 +445,20 @@ def _extents(words: Sequence[str]) -> Mapping[str, int]:
     return extents
 
 
-def _params(operator: Operator) -> Iterator[click.Parameter]:
+def _params(operator: Operator) -> list[click.Parameter]:
     """The arguments of a template as click has them, options behind."""
-    known, options = signature(operator.template).parameters, list[click.Parameter]()
-    for place, (told, of) in operator.arguments.items():
-        name, kinds, default = place.lower(), get_args(of) or (of,), known[place].default
-        text = str in kinds or known[place].kind is Parameter.VAR_KEYWORD
-        kind = click.Choice(told.choices) if told.choices else str if text else float if float in kinds else int
-        if told.positional:
-            metavar = told.metavar or name.upper()
-            yield click.Argument([name], type=kind, nargs=told.count, required=True, metavar=metavar)
-            continue
-        flag = place.removeprefix("in_").removeprefix("with_").replace("_", "-").lower()
-        said = told.help or (f"inputs: {', '.join(BYTES)}" if flag == "dtype" else "")
-        options.append(click.Option(
-            [f"--{flag}", name], type=None if default is False else kind, is_flag=default is False, default=default,
-            metavar=told.metavar or None, help=f"{said[:1].upper()}{said[1:]}." if said else None,
-        ))  # fmt: skip
-    yield from options
+    made, hints = list[click.Parameter](), get_type_hints(operator.template.__init__)
+    known = signature(operator.template).parameters
+    for place, told in operator.arguments.items():
+        how, default = {"help": told} if isinstance(told, str) else dict(told), known[place].default
+        if "help" in how:
+            flag = place.removeprefix("in_").removeprefix("with_").replace("_", "-").lower()
+            how |= {"flags": f"--{flag}", "help": how["help"].replace("TYPES", ", ".join(BYTES))}
+        else:
+            how, default = {"metavar": place.upper(), **how}, Parameter.empty
+        kind = str if known[place].kind is Parameter.VAR_KEYWORD else hints[place]
+        made.append(_param(place.lower(), how, kind, default))
+    return sorted(made, key=lambda each: isinstance(each, click.Option))
 
 
 def _finite(value: Any) -> Any:

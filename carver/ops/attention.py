@@ -6,7 +6,7 @@ FlashAttentionTemplate(batch=4, heads=32, kv_heads=8, seq=4096, head_dim=128, ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..base import dtypes
 from ..base.errors import ProblemError, nearest
 from ..problem.problem import Problem, counted, size
 from . import operator
-from .operator import Argument, DType, Operator, OutDType, Template, output_type
+from .operator import Operator, Template, output_type
 
 NAMES = {
     "batch_size": "batch", "num_heads": "heads", "num_kv_heads": "kv_heads", "seq_length": "seq",
@@ -41,25 +41,11 @@ class FlashAttentionTemplate(Template):
     """
 
     def __init__(
-        self,
-        batch: Annotated[int, Argument(positional=True)] = 1,
-        heads: Annotated[int, Argument(positional=True)] = 1,
-        kv_heads: Annotated[int | None, "heads of keys and values; by default HEADS"] = None,
-        seq: Annotated[int, Argument(positional=True)] = 1,
-        seq_kv: Annotated[int | None, "number of keys; by default as many as queries"] = None,
-        head_dim: Annotated[int, Argument(positional=True)] = 64,
-        causal: Annotated[bool, "a query sees the keys up to its own"] = False,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        value_dim: int | None = None,
-        visited: int | None = None,
-        window: Annotated[int | None, "sliding window: only this many keys"] = None,
-        softcap: Annotated[float | None, Argument("scores become CAP tanh(score / CAP)", "CAP")] = None,
-        page: Annotated[int | None, "keys lie in pages of this size"] = None,
-        backward: Annotated[
-            str | None, Argument("gradients of keys and values, or of queries", choices=tuple(BACKWARD))
-        ] = None,
-    ) -> None:
+        self, batch: int = 1, heads: int = 1, kv_heads: int | None = None, seq: int = 1, seq_kv: int | None = None,
+        head_dim: int = 64, causal: bool = False, in_dtype: str = "float16", out_dtype: str | None = None,
+        value_dim: int | None = None, visited: int | None = None, window: int | None = None,
+        softcap: float | None = None, page: int | None = None, backward: str | None = None,
+    ) -> None:  # fmt: skip
         heads, head_dim = size("heads", heads), size("head_dim", head_dim)
         shared = size("kv_heads", heads if kv_heads is None else kv_heads)
         if heads % shared:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Annotated
 
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
-from .operator import AccumDType, DType, Operator, OutDType, Template, accumulator, output_type, respelt
+from .operator import Operator, Template, accumulator, output_type, respelt
 
 
 class ConvTemplate(Template):
@@ -20,21 +19,9 @@ class ConvTemplate(Template):
     """
 
     def __init__(
-        self,
-        N: int,
-        C: int,
-        H: int,
-        W: int,
-        F: int,
-        KH: int,
-        KW: int,
-        stride: Annotated[int, "pixels from one output to the next"] = 1,
-        pad: Annotated[int, "pixels of border on each side"] = 0,
-        dilation: Annotated[int, "pixels from one tap to the next"] = 1,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        accum_dtype: AccumDType = None,
-    ) -> None:
+        self, N: int, C: int, H: int, W: int, F: int, KH: int, KW: int, stride: int = 1, pad: int = 0,
+        dilation: int = 1, in_dtype: str = "float16", out_dtype: str | None = None, accum_dtype: str | None = None,
+    ) -> None:  # fmt: skip
         step, apart, border = size("stride", stride), size("dilation", dilation), counted("pad", pad)
         out = {}
         for name, image, taps in (("H", H, KH), ("W", W, KW)):
@@ -60,9 +47,7 @@ OPERATOR = Operator(
 class Conv2DTemplate(Template):
     """One single-channel image under one filter, direct: `height` x `width` outputs of an input with a border."""
 
-    def __init__(
-        self, height: int, width: int, filter_height: int, filter_width: int, dtype: DType = "float32"
-    ) -> None:
+    def __init__(self, height: int, width: int, filter_height: int, filter_width: int, dtype: str = "float32") -> None:
         kind = dtypes.canonical(dtype)
         sizes = {"y": height, "x": width, "r": filter_height, "s": filter_width}
         types = dict.fromkeys(("O", "I", "F"), kind)
@@ -84,7 +69,7 @@ class DedispersionTemplate(Template):
     A delay grows with the trial and is longest in the lowest channel: `max_delay` samples in the last trial.
     """
 
-    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: DType = "int8") -> None:
+    def __init__(self, trials: int, samples: int, channels: int, max_delay: int, dtype: str = "int8") -> None:
         sizes = {"d": trials, "t": samples, "h": channels}
         types = {"O": "float32", "I": dtypes.canonical(dtype), "S": "float32"}
         options = {"max_delay": counted("max_delay", max_delay), "flops_per_element": 1}
@@ -102,8 +87,7 @@ class WindowTemplate(Template):
     """O[b,x] += I[b,x+r] * W[b,r]: `batch` signals of `length` outputs, each under a filter of its own of `taps`."""
 
     def __init__(
-        self, length: int, taps: int, batch: Annotated[int, "signals, each with its own filter"] = 1,
-        in_dtype: DType = "float16", out_dtype: OutDType = None,
+        self, length: int, taps: int, batch: int = 1, in_dtype: str = "float16", out_dtype: str | None = None
     ) -> None:
         kind = dtypes.canonical(in_dtype)
         types = {"O": output_type(kind, out_dtype), "I": kind, "W": kind}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Annotated, Any
+from typing import Any
 
 from ..base import dtypes
 from ..base.errors import ProblemError
 from ..problem.problem import Problem, counted, size
 from . import operator
-from .operator import Argument, DType, Operator, OutDType, Template, flat_shape, option_macros, wide
+from .operator import Operator, Template, flat_shape, option_macros, wide
 
 MAX_INPUTS = 63
 """Of one kernel: with the output as many tensors as a statement may name."""
@@ -25,14 +25,9 @@ class ElementwiseTemplate(Template):
     """
 
     def __init__(
-        self,
-        shape: Annotated[Sequence[int], Argument(metavar="SIZE...", count=-1)],
-        dtype: DType = "float16",
-        inputs: Annotated[int, "full-size inputs"] = 1,
-        flops_per_element: Annotated[int, "arithmetic operations for each output"] = 1,
-        broadcast: Annotated[int, "further inputs that are read along the last axis only"] = 0,
-        out_dtype: OutDType = None,
-    ) -> None:
+        self, shape: Sequence[int], dtype: str = "float16", inputs: int = 1, flops_per_element: int = 1,
+        broadcast: int = 0, out_dtype: str | None = None,
+    ) -> None:  # fmt: skip
         rows, cols = flat_shape(shape)
         full, short = size("inputs", inputs), counted("broadcast", broadcast)
         if full + short > MAX_INPUTS:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from ..ranking.declared import Layered, declared_in
 from ..ranking.hint import Subject
 from ..ranking.ranking import Ranking
 from . import operator
-from .matmul import SCALE_BLOCK, scales
-from .operator import Argument, DType, Operator, OutDType, Template, WeightDType, accumulator, output_type
+from .matmul import scales
+from .operator import Operator, Template, accumulator, output_type
 
 MAX_EXPERTS = 1 << 16
 MAX_CHOICES = 1 << 24
@@ -134,18 +134,10 @@ class GroupedMatmulTemplate(Template):
     """
 
     def __init__(
-        self,
-        rows: int | Sequence[int] | Routing,
-        N: int,
-        K: int,
-        experts: Annotated[int | None, Argument(positional=True)] = None,
-        in_dtype: DType = "bfloat16",
-        out_dtype: OutDType = None,
-        b_dtype: WeightDType = None,
-        scale_block: Annotated[Sequence[int] | str | None, SCALE_BLOCK] = None,
-        chosen: Annotated[int | None, "ROWS are tokens, each of which goes to this many experts"] = None,
-        skew: Annotated[float, "exponent of Zipf's law, by which tokens choose experts"] = 0.0,
-    ) -> None:
+        self, rows: int | Sequence[int] | Routing, N: int, K: int, experts: int | None = None,
+        in_dtype: str = "bfloat16", out_dtype: str | None = None, b_dtype: str | None = None,
+        scale_block: Sequence[int] | str | None = None, chosen: int | None = None, skew: float = 0.0,
+    ) -> None:  # fmt: skip
         dealt = _dealt(rows, experts, chosen, skew)
         a, b = dtypes.canonical(in_dtype), dtypes.canonical(b_dtype or in_dtype, packed=True)
         types = {"C": output_type(a, out_dtype), "A": a, "B": b}

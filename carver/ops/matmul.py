@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import gcd, sqrt
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,20 +15,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import problem
 from ..problem.problem import MAX_ALIGN_BYTES, Problem, size
 from . import operator
-from .operator import (
-    AccumDType,
-    Argument,
-    Batch,
-    Bias,
-    DType,
-    Operator,
-    OutDType,
-    Template,
-    WeightDType,
-    accumulator,
-    output_type,
-    respelt,
-)
+from .operator import Operator, Template, accumulator, output_type, respelt
 
 ACTIVATIONS = {word or "none": code for code, word in enumerate(problem.of("matmul").options["activation"])}
 """Code of each activation, as sources know it."""
@@ -51,26 +38,12 @@ class MatmulTemplate(Template):
     """
 
     def __init__(
-        self,
-        M: int,
-        N: int,
-        K: int,
-        batch: Batch = 1,
-        trans_A: Annotated[bool, "A is stored K x M"] = False,
-        trans_B: Annotated[bool, "B is stored N x K"] = False,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        accum_dtype: AccumDType = None,
-        b_dtype: WeightDType = None,
-        with_bias: Bias = False,
-        activation: Annotated[str, Argument("applied to the result", choices=tuple(ACTIVATIONS))] = "none",
-        lda: Annotated[int | None, "leading dimension of A, in elements"] = None,
-        ldb: Annotated[int | None, "leading dimension of B, in elements"] = None,
-        ldc: Annotated[int | None, "leading dimension of C, in elements"] = None,
-        epilogue: str | Sequence[str] = (),
-        static_shapes: Annotated[bool, "sizes are constants of the kernel, as Inductor's are"] = False,
+        self, M: int, N: int, K: int, batch: int = 1, trans_A: bool = False, trans_B: bool = False,
+        in_dtype: str = "float16", out_dtype: str | None = None, accum_dtype: str | None = None,
+        b_dtype: str | None = None, with_bias: bool = False, activation: str = "none", lda: int | None = None,
+        ldb: int | None = None, ldc: int | None = None, epilogue: str | Sequence[str] = (), static_shapes: bool = False,
         scale_block: Sequence[int] | str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if words := (epilogue,) if isinstance(epilogue, str) else tuple(epilogue):
             if with_bias or activation != "none":
                 raise ProblemError(f"the epilogue is given twice: {words} and with_bias or activation")
@@ -106,7 +79,6 @@ class MatmulTemplate(Template):
         super().__init__(Problem(operator, f"C[b,m,n] += {left} * {right}", sizes, types, accumulate, options, align))
 
 
-SCALE_BLOCK = Argument("columns x depth that share a scale, such as 128x128; or row, or tensor", "NxK")
 WHOLE = {"row": (1, 0), "tensor": (0, 0)}
 """Scales outside of the sum: one a row of A and a column of B, or one of each tensor."""
 
@@ -196,16 +168,9 @@ class GEMVTemplate(Template):
     """y = A x, batched: A is N x K, or K x N with `trans_A`."""
 
     def __init__(
-        self,
-        N: int,
-        K: int,
-        batch: Batch = 1,
-        trans_A: Annotated[bool, "A is stored K x N"] = False,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        accum_dtype: AccumDType = None,
-        with_bias: Bias = False,
-    ) -> None:
+        self, N: int, K: int, batch: int = 1, trans_A: bool = False, in_dtype: str = "float16",
+        out_dtype: str | None = None, accum_dtype: str | None = None, with_bias: bool = False,
+    ) -> None:  # fmt: skip
         a = dtypes.canonical(in_dtype)
         types = {"Y": output_type(a, out_dtype), "X": a, "A": a}
         matrix = "A[b,k,n]" if trans_A else "A[b,n,k]"
@@ -238,16 +203,9 @@ class ScaledMatmulTemplate(MatmulTemplate):
     """
 
     def __init__(
-        self,
-        M: int,
-        N: int,
-        K: int,
-        scale_block: Annotated[Sequence[int] | str, SCALE_BLOCK] = "128x128",
-        in_dtype: Annotated[str, Argument("type of the operands", "TYPE")] = "float8_e4m3",
-        out_dtype: OutDType = None,
-        b_dtype: WeightDType = None,
-        trans_B: bool | None = None,
-    ) -> None:
+        self, M: int, N: int, K: int, scale_block: Sequence[int] | str = "128x128", in_dtype: str = "float8_e4m3",
+        out_dtype: str | None = None, b_dtype: str | None = None, trans_B: bool | None = None,
+    ) -> None:  # fmt: skip
         alike = dtypes.element_bytes(dtypes.canonical(in_dtype, packed=True)) <= 1
         super().__init__(
             M, N, K, trans_B=alike if trans_B is None else trans_B, in_dtype=in_dtype, b_dtype=b_dtype,
@@ -271,15 +229,9 @@ class GatedMLPTemplate(Template):
     """C = silu(A W0) * (A W1): A is M x K, both weights K x N (`trans_B`: N x K), adjacent in memory."""
 
     def __init__(
-        self,
-        M: int,
-        N: int,
-        K: int,
-        trans_B: Annotated[bool, "both matrices are stored N x K"] = False,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        accum_dtype: AccumDType = None,
-    ) -> None:
+        self, M: int, N: int, K: int, trans_B: bool = False, in_dtype: str = "float16", out_dtype: str | None = None,
+        accum_dtype: str | None = None,
+    ) -> None:  # fmt: skip
         kind = dtypes.canonical(in_dtype)
         types = {"A": kind, "W": kind, "C": output_type(kind, out_dtype)}
         sizes, accumulate = {"m": M, "n": N, "k": K, "u": 2}, accumulator(kind, accum_dtype)
@@ -324,15 +276,9 @@ class MatmulSoftmaxTemplate(Template):
     """P = softmax(A B) along the rows: A is M x K, B is K x N (N x K with `trans_B`), batched."""
 
     def __init__(
-        self,
-        M: int,
-        N: int,
-        K: int,
-        batch: Batch = 1,
-        trans_B: Annotated[bool, "B is stored N x K"] = False,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-    ) -> None:
+        self, M: int, N: int, K: int, batch: int = 1, trans_B: bool = False, in_dtype: str = "float16",
+        out_dtype: str | None = None,
+    ) -> None:  # fmt: skip
         kind = dtypes.canonical(in_dtype)
         types = {"A": kind, "B": kind, "P": output_type(kind, out_dtype)}
         computes = f"P[b,m,n] += A[b,m,k] * B[b,{'n,k' if trans_B else 'k,n'}]"

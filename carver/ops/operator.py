@@ -11,16 +11,17 @@ of templates/ that the problems of its template name."""
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import signature
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError, nearest
+from ..base.folders import folder
 from ..base.given import shown, takes
 from ..base.types import Record, late
 from ..kernels.backends import listed
@@ -313,27 +315,6 @@ Library: TypeAlias = Callable[[Problem, Sequence[Any], Any, Any], Callable[[], o
 """Problem, inputs, output and their namespace, to a call that computes the one from the others; None without one."""
 
 
-class Argument(Record):
-    """How a parameter of a template is given on the command line, in the parameter's annotation; a text there is the
-    help alone. Type, default and the name of an option are the parameter's. One without either is not an option; one
-    without a default is positional."""
-
-    help: str = ""
-    metavar: str = ""
-    choices: tuple[str | int, ...] = ()
-    positional: bool = False
-    count: int = 1
-    """Values of a positional one; -1 is one or more."""
-
-
-DType = Annotated[str, Argument(metavar="TYPE")]
-OutDType = Annotated[str | None, Argument("output type; by default that of the inputs, if wide enough", "TYPE")]
-AccumDType = Annotated[str | None, Argument("accumulator type; by default float32, int32 or float64", "TYPE")]
-WeightDType = Annotated[str | None, Argument("type of B, if it differs from A's, such as int4", "TYPE")]
-Batch = Annotated[int, "number of such matrices, each with its own output"]
-Bias = Annotated[bool, "add a bias"]
-
-
 def option_macros(problem: Problem) -> dict[str, int | str]:
     """The options of a problem, in capitals."""
     return {name.upper(): value for name, value in problem.options.items()}
@@ -357,18 +338,12 @@ class Operator(Record):
     """A problem in someone's own notation as this operator spells it; None where it is something else."""
 
     @cached_property
-    def arguments(self) -> Mapping[str, tuple[Argument, Any]]:
-        """Of each parameter of the template that the command line has: how, and its type."""
-        hints, found = get_type_hints(self.template.__init__, include_extras=True), {}
-        for name, parameter in signature(self.template).parameters.items():
-            kind, *said = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-            told = said[0] if said else Argument()
-            told = Argument(told) if isinstance(told, str) else told
-            if parameter.default is Parameter.empty:
-                told = replace(told, positional=True)
-            if said or told.positional:
-                found[name] = told, kind
-        return MappingProxyType(found)
+    def arguments(self) -> Mapping[str, str | Mapping[str, Any]]:
+        """What `templates/arguments.toml` says of each parameter of the template that the command line has."""
+        said = tomllib.loads((folder("templates") / "arguments.toml").read_text(encoding="utf-8"))
+        known: dict[str, Any] = said["shared"] | said.get(self.name, {})
+        parameters = signature(self.template).parameters
+        return {n: known.get(n, {}) for n, p in parameters.items() if n in known or p.default is p.empty}
 
 
 @cache
@@ -408,13 +383,9 @@ class OpTemplate(Template):
     """
 
     def __init__(
-        self,
-        computes: Annotated[str, Argument(metavar="NOTATION")],
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-        accum_dtype: AccumDType = None,
-        **sizes: Annotated[int, Argument(metavar="AXIS=SIZE...", count=-1)],
-    ) -> None:
+        self, computes: str, in_dtype: str = "float16", out_dtype: str | None = None, accum_dtype: str | None = None,
+        **sizes: int,
+    ) -> None:  # fmt: skip
         statement = notation.parse(computes)
         kind = dtypes.canonical(in_dtype)
         out, accumulate = output_type(kind, out_dtype), accumulator(kind, accum_dtype)

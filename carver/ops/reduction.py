@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import problem
 from ..problem.problem import Problem, size
 from . import operator
-from .operator import Argument, DType, Operator, OutDType, Template, wide
+from .operator import Operator, Template, wide
 
 REDUCTIONS = problem.of("reduction").options["reduce_op"]
 """By their codes, as sources know them."""
@@ -29,13 +29,9 @@ class ReductionTemplate(Template):
     """sum, max, mean, softmax, layer_norm or rms_norm over the rows (`axis=1`) or columns (`axis=0`) of a matrix."""
 
     def __init__(
-        self,
-        op: Annotated[str, Argument("", "OP", REDUCTIONS, positional=True)] = "sum",
-        shape: Annotated[Sequence[int], Argument("", "ROWS COLS", positional=True, count=2)] = (),
-        axis: Annotated[int, Argument("1 along each row, 0 down each column", choices=(0, 1))] = 1,
-        in_dtype: DType = "float16",
-        out_dtype: OutDType = None,
-    ) -> None:
+        self, op: str = "sum", shape: Sequence[int] = (), axis: int = 1, in_dtype: str = "float16",
+        out_dtype: str | None = None,
+    ) -> None:  # fmt: skip
         if op not in REDUCTIONS:
             raise ProblemError(
                 f"unknown reduction {op!r}; {nearest(str(op), REDUCTIONS)}; carver has {', '.join(REDUCTIONS)}"

@@ -8,13 +8,13 @@ from math import prod
 from ..base import dtypes
 from ..problem.problem import Problem
 from . import elementwise
-from .operator import Batch, DType, Operator, Template, wide
+from .operator import Operator, Template, wide
 
 
 class TransposeTemplate(Template):
     """Y[b,j,i] = X[b,i,j]: `batch` matrices of `rows` x `cols`."""
 
-    def __init__(self, rows: int, cols: int, batch: Batch = 1, dtype: DType = "float16") -> None:
+    def __init__(self, rows: int, cols: int, batch: int = 1, dtype: str = "float16") -> None:
         kind = dtypes.canonical(dtype)
         sizes = {"b": batch, "i": rows, "j": cols}
         options = {"flops_per_element": 0}
