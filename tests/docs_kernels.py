@@ -122,11 +122,11 @@ def reference() -> Iterator[str]:
             if shared[:1] not in ([], [name]):
                 if part is model.parts[0]:
                     yield f"The columns of `{shared[0]}`, and:\n"
-                known += part.columns.described
+                known += part.described
                 continue
-            if rows := described(part.columns, False, known):
+            if rows := described(part, False, known):
                 yield table("column, unit, default, meaning", rows)
-            if rows := described(part.columns, True, known):
+            if rows := described(part, True, known):
                 yield "Columns of the problem:\n"
                 yield table("column, unit, default, meaning", rows)
     yield "### Any model\n"

@@ -141,7 +141,7 @@ def test_a_model_reads_the_columns_that_it_declares() -> None:
 
 
 def hint_only(kernel: Kernel) -> set[str]:
-    own = {c.name for part in parts_of(kernel) for c in part.columns.described}
+    own = {c.name for part in parts_of(kernel) for c in part.described}
     return {c.name for c in Shown.described} - own
 
 

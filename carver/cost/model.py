@@ -57,11 +57,14 @@ class Columns:
 
     described: ClassVar[tuple[Column, ...]] = ()
     """Those of its table, behind those of the class that it extends."""
+    constants: ClassVar[frozenset[str]]
+    """Names of the constants that terms over them read, as its table lists them."""
 
     def __init_subclass__(cls, table: str) -> None:
         file, _, name = table.partition(".")
-        found = {column.name: column for column in cls.described}
-        for source, listed in _tables(file)[name].items():
+        said, found = dict(_tables(file)[name]), {column.name: column for column in cls.described}
+        cls.constants = frozenset(said.pop("constants", ()))
+        for source, listed in said.items():
             for column, (unit, meaning, *usual) in listed.items():
                 default = None if usual in ([], ["optional"]) else _number(usual[0])
                 found[column] = Column(column, unit, meaning, not usual, default, source == "problem")
@@ -73,7 +76,7 @@ class Columns:
 
 
 @cache
-def _tables(file: str) -> Mapping[str, Mapping[str, Mapping[str, list[Any]]]]:
+def _tables(file: str) -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((folder("templates") / "columns" / f"{file}.toml").read_text(encoding="utf-8"))
 
 
@@ -145,21 +148,14 @@ def resolve(kernel: Kernel, arch: Arch) -> Mapping[str, float]:
     return FrozenDict(out)
 
 
-class Part(Record):
-    """Columns, and the names of the constants that the terms over these columns read."""
-
-    columns: type[Columns]
-    constants: frozenset[str] = frozenset()
-
-
 class Model(Record):
     """A cost model, which declarations name by their key `model`."""
 
     work: Callable[[Any, Mapping[str, Any]], Work]
     """The demands of a space's candidates with these constants. If the model has a `variant`, also of `Tables`;
     constants in which their kernels differ are then columns."""
-    parts: tuple[Part, ...]
-    optional: Part | None = None
+    parts: tuple[type[Columns], ...]
+    optional: type[Columns] | None = None
     """Columns of a variant of the kernel, see `parts_of`."""
     bound: Callable[[Any, Mapping[str, Any]], FloatArray] | None = None
     """A lower bound of each candidate's seconds, much cheaper to compute than `work`."""
@@ -205,19 +201,20 @@ def model_of(kernel: Kernel) -> Model:
     return model_named(kernel.model)
 
 
-def parts_of(kernel: Kernel) -> tuple[Part, ...]:
+def parts_of(kernel: Kernel) -> tuple[type[Columns], ...]:
     """What a kernel's model reads. The columns of a variant count if the declaration gives one that only they require.
     """
     model, given = model_named(kernel.model), {*kernel.tunables, *kernel.derived}
-    own = model.optional and given.intersection(c.name for c in model.optional.columns.described if c.required)
+    own = model.optional and given.intersection(c.name for c in model.optional.described if c.required)
     return (*model.parts, model.optional) if model.optional and own else model.parts
 
 
 def columns_of(kernel: Kernel) -> Mapping[str, Column]:
     """The columns that a declaration may give, by name; if several classes have one, as the first says."""
     out: dict[str, Column] = {}
-    for part in (*parts_of(kernel), Part(Shown)):
-        for each in part.columns.described:
+    schemas: tuple[type[Columns], ...] = (*parts_of(kernel), Shown)
+    for schema in schemas:
+        for each in schema.described:
             out.setdefault(each.name, each)
     return out
 

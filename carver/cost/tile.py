@@ -150,8 +150,6 @@ def issue_per_clk(arch: Arch) -> float:
     return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)
 
 
-SPILL_READS = frozenset({"spill_rounds"})
-"""Constants that this module's terms read."""
 SCATTER = 16.0
 """Standard deviation of the registers that LLVM allocates around what a declaration says of its kernel. Source: 267
 attentions for gfx1100 and gfx1201 that do not spill (tests/data/agreement)."""
@@ -182,12 +180,6 @@ VECTOR_BYTES = 16
 BANKS = 32
 SPILL_BYTES = 2 * WORD_BYTES
 """A spilled sum is read and written once per product."""
-
-THREAD_READS = frozenset({
-    "access_instr", "copy_instr", "load_waits", "port_overlap", "read_latency_clk", "read_merge", "smem_efficiency",
-    "spill_traffic", "step_instr", "unroll_instr", "vector_efficiency",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 class ThreadTile(Columns, table="contraction.thread_tile"):

@@ -17,8 +17,6 @@ SLICE_BYTES_PER_CLK = 64.0
 ALONE = 2.5
 """Extra cost of an asynchronous copy of 16 bytes that is not merged with its neighbours, over its cost when merged."""
 
-READS = frozenset({"dram_run_bytes", "hot_steps", "l2_efficiency", "l2_merge", "l2_usable"})
-"""Constants that this module's terms read."""
 KEEN = 8.0
 """How sharply bytes are lost to L2 as what is read meanwhile nears the part of it that is usable. Source: bytes that 28
 launches read from DRAM by an H100's counters (`benchmarks/machine.py`, problems of even place). Less than 1 % of what

@@ -21,7 +21,7 @@ from ...kernels.space import Space
 from ...problem.problem import Problem
 from .. import tile
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
-from ..model import Columns, Model, Part, read_columns
+from ..model import Columns, Model, read_columns
 from ..tile import Extent
 from ..traffic import reused_share, sector_waste
 from .contraction import CONTRACTED, contraction
@@ -80,12 +80,6 @@ PASSES = (
 """Indexed by the option `backward`: forward, gradients of keys and values, gradients of queries."""
 MASK_OPS = 2
 """Compare and select per score, in kernels that apply the causal mask in every step."""
-
-READS = frozenset({
-    "copy_instr", "fragment_instr", "group_chain_clk", "l2_efficiency", "l2_usable", "math_efficiency",
-    "smem_efficiency", "split_each_s", "split_s", "step_chain_clk", "step_instr", "store_chain", "store_instr",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 class Attention(Columns, table="attention.attention"):
@@ -343,7 +337,7 @@ def keys_read(
     return once + (1 - hit) * again, hit
 
 
-ATTENTION = Model(attention, (Part(Attention, READS | tile.SPILL_READS),))
+ATTENTION = Model(attention, (Attention,))
 
 
 GATE_OPS, GATE_SFU = 4.0, 2.0
@@ -430,5 +424,5 @@ def _elementwise_clk(space: Space, elements: FloatArray, vector_ops: float, spec
     return elements * (vector_ops / space.arch.lanes_per_sm + special / space.arch.sfu_per_clk)
 
 
-GATED = Model(gated, (*CONTRACTED, Part(Gated)))
-MATMUL_SOFTMAX = Model(matmul_softmax, (*CONTRACTED, Part(WholeRows)))
+GATED = Model(gated, (*CONTRACTED, Gated))
+MATMUL_SOFTMAX = Model(matmul_softmax, (*CONTRACTED, WholeRows))

@@ -19,9 +19,8 @@ from ...kernels.enumeration import Tables
 from ...kernels.expr import MMA, VECTOR, WGMMA, warp_matrix_unit
 from ...kernels.space import Space
 from .. import tile
-from .. import traffic as traffic_terms
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined, norm, on_pipe
-from ..model import Model, Part, apart, read_columns
+from ..model import Model, apart, read_columns
 from ..tile import Block, Extent, ThreadTile, Tile
 from ..traffic import sector_waste, traffic
 
@@ -39,13 +38,6 @@ SINGLE_INSTR = 1.75
 MMA_LATENCY_CLK = 33.0
 """Latency from an mma.sync of 16 x 8 x 16 to one that accumulates on its result. Source: Sun et al., Dissecting Tensor
 Cores, 2022."""
-
-BLOCK_READS = frozenset({
-    "chain_overlap", "convert_instr", "copy_b_weight", "copy_instr", "dependent_issue_clk", "fragment_instr",
-    "group_chain_clk", "math_efficiency", "read_merge", "row_scalar_clk", "serial_clk", "smem_efficiency",
-    "step_chain_clk", "step_instr", "step_sync_clk", "store_chain", "store_instr",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 def gives(kernel: Kernel, column: str) -> bool:
@@ -397,13 +389,6 @@ def least_seconds(space: Space | Tables, k: Mapping[str, float]) -> FloatArray:
     return out
 
 
-READS = frozenset({
-    "atomic_share", "cluster_s", "dram_efficiency", "l2_efficiency", "launch_s", "port_overlap", "split_each_s",
-    "split_s",
-})  # fmt: skip
-"""Constants that this module's terms read."""
-
-
 def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     """Demands of each candidate."""
     one = np.ones(len(space))
@@ -472,8 +457,8 @@ def variant(kernel: Kernel, k: Mapping[str, float]) -> Hashable:
     return alternates(kernel), body_overlap(kernel, k), gives(kernel, "row_tiles")
 
 
-CONTRACTED = (Part(Block, BLOCK_READS | tile.SPILL_READS), Part(Tile, READS | traffic_terms.READS))
+CONTRACTED = (Block, Tile)
 CONTRACTION = Model(
-    contraction, CONTRACTED, Part(ThreadTile, tile.THREAD_READS), bound=least_seconds, variant=variant,
+    contraction, CONTRACTED, ThreadTile, bound=least_seconds, variant=variant,
     apart=(Block, ThreadTile),
 )

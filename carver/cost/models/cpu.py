@@ -15,7 +15,7 @@ from ...base.types import FloatArray
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Columns, Model, Part, read_columns
+from ..model import Columns, Model, read_columns
 
 FMA_LATENCY_CLK = 4.0
 """Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""
@@ -33,11 +33,6 @@ tests/data/cpu."""
 def loads_per_clk(arch: Arch) -> float:
     """Vector loads that a core issues in a clock."""
     return arch.smem_bytes_per_clk / arch.simd_bytes
-
-CONTRACTION_READS = frozenset({
-    "convert_instr", "l2_usable", "math_efficiency", "spill_penalty", "step_chain_clk", "step_instr", "store_instr",
-})  # fmt: skip
-"""Constants that `cpu_contraction` reads."""
 
 
 class CpuContraction(Columns, table="cpu.contraction"):
@@ -104,11 +99,6 @@ def _longest(extent: FloatArray, tile: FloatArray, rounds: FloatArray) -> FloatA
     mean = extent / np.ceil(extent / tile)
     return mean + (np.minimum(tile, extent) - mean) / rounds
 
-STREAM_READS = frozenset({
-    "access_instr", "dram_efficiency", "dram_run_bytes", "l2_usable", "launch_s", "step_chain_clk", "step_instr",
-})  # fmt: skip
-"""Constants that `cpu_stream` reads."""
-
 
 class CpuStream(Columns, table="cpu.stream"):
     """The columns of `cpu_stream`."""
@@ -170,5 +160,5 @@ def cpu_stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     )
 
 
-CPU_CONTRACTION = Model(cpu_contraction, (Part(CpuContraction, CONTRACTION_READS),), variant=lambda kernel, _: kernel)
-CPU_STREAM = Model(cpu_stream, (Part(CpuStream, STREAM_READS),), variant=lambda kernel, _: kernel)
+CPU_CONTRACTION = Model(cpu_contraction, (CpuContraction,), variant=lambda kernel, _: kernel)
+CPU_STREAM = Model(cpu_stream, (CpuStream,), variant=lambda kernel, _: kernel)

@@ -22,8 +22,8 @@ from ...kernels.enumeration import Tables
 from ...kernels.expr import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
-from ..model import Columns, Model, Part, read_columns
-from ..tile import BANKS, SPILL_READS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
+from ..model import Columns, Model, read_columns
+from ..tile import BANKS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
 from ..traffic import reused_share, sector_waste
 
 EXCHANGE_CLK = 60.0
@@ -43,12 +43,6 @@ clusters for 132 SMs take two waves."""
 SHUFFLE_LANES = 32.0
 """Lanes that an SM shuffles per clock. Source: CUDA C++ Programming Guide, throughput of native instructions; the same
 since compute capability 7.0."""
-
-READS = frozenset({
-    "access_instr", "cluster_s", "dependent_issue_clk", "dram_run_bytes", "element_instr", "l2_usable", "split_each_s",
-    "split_s", "step_chain_clk", "step_instr",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 class Stream(Columns, table="stream.stream"):
@@ -136,7 +130,7 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     )
 
 
-STREAM = Model(stream, (Part(Stream, READS | SPILL_READS),), variant=lambda kernel, _: kernel)
+STREAM = Model(stream, (Stream,), variant=lambda kernel, _: kernel)
 
 
 COPY_UNROLL = 4
@@ -144,13 +138,6 @@ COPY_UNROLL = 4
 LINES_AT_ONCE = 4
 """Lines that L1 looks up per clock, 4 sectors of each, where it is one array with shared memory. Source: NVIDIA's
 answer on its developer forum for Volta and later, forums.developer.nvidia.com/t/273699."""
-
-WINDOW_READS = frozenset({
-    "address_weight", "copy_instr", "copy_waits", "dependent_issue_clk", "guard_instr", "guarded_copy", "l2_usable",
-    "line_lookup_clk", "load_waits", "math_efficiency", "port_overlap", "smem_efficiency", "spill_traffic",
-    "step_instr", "store_instr", "unaliased_copy",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 class Window(Columns, table="stream.window"):
@@ -298,7 +285,7 @@ def spilled_values(live: FloatArray, waiting: FloatArray, budget: FloatArray, lo
     return loads * share
 
 
-WINDOW = Model(window, (Part(Window, WINDOW_READS),))
+WINDOW = Model(window, (Window,))
 
 
 RESULT_BYTES = 4
@@ -307,12 +294,6 @@ SCALE_BYTES = 4
 """Size of what a channel's delay is computed from."""
 MEAN_DELAY = 0.5
 """Mean delay over the channels, as a share of the longest."""
-
-DELAYED_READS = frozenset({
-    "channel_instr", "channel_unroll", "dependent_issue_clk", "l2_usable", "line_lookup_clk", "narrow_load",
-    "warp_spread",
-})  # fmt: skip
-"""Constants that this module's terms read."""
 
 
 class DelayedSum(Columns, table="stream.delayed_sum"):
@@ -378,4 +359,4 @@ def delayed_sum(space: Space, k: Mapping[str, float]) -> Work:
     )
 
 
-DELAYED_SUM = Model(delayed_sum, (Part(DelayedSum, DELAYED_READS),))
+DELAYED_SUM = Model(delayed_sum, (DelayedSum,))
