@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from math import inf, isfinite
@@ -18,6 +18,7 @@ from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError, NoCandidates, RunError
 from ..base.folders import cache_folder, folder, lease
 from ..base.given import as_json, number, text_of, toml_of, typed
+from ..base.types import Record
 from ..cost.learn import fit, identified
 from ..ops.operator import Template, operators
 from ..problem.problem import Problem
@@ -43,8 +44,7 @@ Kept = Literal["fit", "microbenchmarks", "shipped"]
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Record):
     """Which constants one kernel gets, by the order in which they put problems that they were not fitted to."""
 
     group: Group
@@ -83,8 +83,7 @@ class Choice:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Record):
     """What was measured on a device, and the descriptor that came out of it."""
 
     before: Arch

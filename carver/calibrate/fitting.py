@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from math import isfinite, nan
@@ -23,7 +23,7 @@ from ..arch.descriptor import PLAUSIBLE, Arch, Pairs, section_of
 from ..arch.devices import own_folder, to_toml
 from ..base.errors import ConfigError, NoCandidates, nearest
 from ..base.folders import existing, is_writable, publish
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..cost.learn import Sample, fit, identified, predict, together
 from ..cost.model import CONSTANTS, resolve
 from ..kernels.declaration import Kernel, every
@@ -50,8 +50,7 @@ AT_BOUND = 0.01
 Start = Literal["shipped", "priors"]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Record):
     """Measured problems of one kernel on one device."""
 
     kernel: Kernel
@@ -118,8 +117,7 @@ def predict_case(case: Case, constants: Mapping[str, float]) -> FloatArray:
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(Record):
     """How good one set of constants is on problems."""
 
     slowdown: Mapping[int, float]
@@ -146,8 +144,7 @@ class Quality:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(Record):
     """Constants fitted to a group. `before` and `after` are of held-out problems."""
 
     group: Group
@@ -322,8 +319,7 @@ PRODUCTS = {
 """Constants that multiply a field."""
 
 
-@dataclass(frozen=True)
-class Derived:
+class Derived(Record):
     """What the microbenchmarks say of a device."""
 
     fields: Mapping[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from math import ceil, inf
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from ..arch.descriptor import Arch, Matrix
 from ..base.dtypes import BYTES, CODES
 from ..base.errors import CompileError, RunError
 from ..base.folders import cores_available, folder
+from ..base.types import Record
 from ..run.buffers import Buffer
 from ..run.device import CpuDevice, Device
 from ..run.records import median_interval
@@ -30,8 +31,7 @@ REPEATS = 7
 """Runs of each microbenchmark: the fewest of which the extremes bound a median at 95 %, and one more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Record):
     """One measured constant: the median of some runs, and the 95 % interval of that median. SI units."""
 
     name: str
@@ -58,8 +58,7 @@ def reading(
     return Reading(name, what, unit, *median_interval(samples), datasheet, note)
 
 
-@dataclass(frozen=True)
-class Microbenchmarks:
+class Microbenchmarks(Record):
     """All readings of one device, by name, and what was left out for what reason."""
 
     readings: Mapping[str, Reading]

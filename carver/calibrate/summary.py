@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..base.errors import ConfigError, NoCandidates, ProblemError
 from ..base.table import WIDTH, Column, progress_bars, several, titled
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, IntArray, Record
 from ..kernels.expr import multiply_dtype
 from ..ranking.declared import COVERAGE, NEAR, declared_in, trust
 from ..ranking.plots import legend_beside, log_ticks, new_axes, title
@@ -37,8 +37,7 @@ KS = (1, 3, 5, 10)
 GROUPS = ("table", "gpu", "operator", "shape")
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Record):
     """One line of an evaluation. Slowdowns are (geometric mean, 95th percentile, worst) by k."""
 
     name: str
@@ -224,8 +223,7 @@ def plot(rows: Sequence[Summary], ks: Sequence[int] = KS, ax: Axes | None = None
     return ax
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(Record):
     """One problem's result. Slowdowns are times over the best measured time of the problem."""
 
     case: Case
@@ -317,8 +315,7 @@ GOAL = 0.99
 """Share of the best candidate's speed that counts as reached."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Record):
     """What one trial takes beside its runs. [s] A candidate that fails costs its compilation only."""
 
     compile_s: float = 2.0
@@ -344,8 +341,7 @@ RANDOM = ("genetic, random start", "random", "genetic, from the ranking")
 """Those that draw: replayed with several seeds."""
 
 
-@dataclass(frozen=True)
-class Replay:
+class Replay(Record):
     """One replay. `to_goal` and `goal_s` are None where it stopped before the goal."""
 
     search: str

@@ -18,7 +18,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import isa_of, load, match, names
 from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest
 from ..base.given import is_number, json_of, shown, text_of, toml_of
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..kernels.backends import as_whole, renamed
 from ..kernels.declaration import Kernel, kernels
 from ..ops.operator import Template, operators
@@ -41,8 +41,7 @@ from ..run.records import Measurement, Records
 from ..run.report import LIBRARY, Report
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record):
     """One problem of a measured table. `seconds` is NaN where a configuration did not run."""
 
     table: str
@@ -142,8 +141,7 @@ def reason(error: Exception) -> str:
     return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(Record):
     """What is to be said of a table that was not read or ranked as it stands; `broken` where that is its fault."""
 
     table: str
@@ -162,8 +160,7 @@ ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")
 ELSEWHERE = "`python benchmarks/tables.py` in a clone of carver reads tables of other projects"
 
 
-@dataclass(frozen=True)
-class Formats:
+class Formats(Record):
     """A vocabulary of tables: which files of a folder may be of it, and how one is read."""
 
     find: Callable[[Path], Iterable[Path]]

@@ -8,7 +8,6 @@ import json
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +20,7 @@ from ..base.dtypes import canonical
 from ..base.errors import CarverError, ConfigError, NoCandidates, nearest
 from ..base.given import MOST_BYTES, text_from
 from ..base.table import words
+from ..base.types import Record
 from ..cost.model import model_faults
 from ..cost.pricing import price
 from ..export import cutlass, plain, tilelang, vllm
@@ -346,8 +346,7 @@ EXTENT = 512
 """Extent of an axis that is not in the operator's [example]."""
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Record):
     """Result of ranking a declaration's candidates for its operator's example on one device."""
 
     arch: Arch

@@ -17,6 +17,7 @@ import click
 from ..base.errors import ConfigError, nearest
 from ..base.given import lines_from, number, printable
 from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
+from ..base.types import Record
 from ..ops.operator import Template
 from ..ranking.plots import tables
 from ..run.records import Measurement, Records
@@ -298,8 +299,7 @@ def _fitted(fit: Fit) -> Iterator[str]:
         yield f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}."
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(Record):
     """Tables beside carver's own that a program reads which runs the command line, `benchmarks/tables.py`."""
 
     formats: Sequence[Formats] | None = None

@@ -21,13 +21,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..base.types import BoolArray, FloatArray, IntArray
+from ..base.types import BoolArray, FloatArray, IntArray, Record
 from ..kernels.expr import size_scope, static_scope
 from ..kernels.space import Space
 from .estimate import estimate
@@ -74,8 +73,7 @@ LEAST_WEIGHT = 1e-3
 """Entries of GRID with less posterior probability than this are left out."""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(Record):
     """Candidates of one kernel as inputs of the Gaussian process. A name that other rows have and these lack counts
     as 0 here."""
 
@@ -100,8 +98,7 @@ class Rows:
         return Rows(self.names, self.log_s[rows], self.slopes[rows], self.axes, self.places[rows], problems)
 
 
-@dataclass(frozen=True)
-class Posterior:
+class Posterior(Record):
     """Mean and deviation of each candidate's ln(time), and of each constant's logarithm relative to its start."""
 
     mean: FloatArray
@@ -386,8 +383,7 @@ SCALE_WEIGHT = 0.6
 """Weight of a problem's mean log error, relative to the errors in the order of its candidates."""
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Record):
     """Measured candidates of one kernel on one device, for one or many problems, as a single space."""
 
     space: Space

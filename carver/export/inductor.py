@@ -33,6 +33,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
 from ..base.given import canonical, takes
+from ..base.types import Record
 from ..compiled.triton import Absent, Compiled, Target, out_of, plain_config, refusal
 from ..compiled.worker import Forks
 from ..kernels.backends import from_inductor
@@ -219,8 +220,7 @@ MASK = {FORWARD: 4, BACKWARD: 9}
 TILE = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
 
 
-@dataclass(frozen=True)
-class Replaced:
+class Replaced(Record):
     """One candidate list that was replaced, or kept and why."""
 
     operator: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError
 from ..base.given import takes
+from ..base.types import Record
 from ..kernels.backends import from_triton
 from ..ops.grouped_matmul import CONSIDERED, MoETemplate
 from ..ops.matmul import MatmulTemplate
@@ -67,8 +68,7 @@ BLOCKS_OF_EXPERTS = re.compile(r"E=\d+,N=(\d+),.*block_shape=\[(\d+)")
 """Source: create_weights of vllm/model_executor/layers/quantization/fp8.py."""
 
 
-@dataclass(frozen=True)
-class ConfigFile:
+class ConfigFile(Record):
     """One file: its name and what is in it, a configuration by number of tokens."""
 
     name: str

@@ -25,6 +25,7 @@ from ..base.errors import CarverError, ConfigError, nearest
 from ..base.folders import cache_folder
 from ..base.given import canonical, shown
 from ..base.table import Column, drawn, screen_width
+from ..base.types import Record
 from ..compiled.triton import plain_config
 from ..compiled.worker import encode
 from ..problem.problem import counted
@@ -129,8 +130,7 @@ TOOLS = {
 """The module here for each tool, by the package that it is."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Record):
     """What was done at one first call of a kernel."""
 
     kernel: str

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import ConfigError
+from ..base.types import Record
 from ..compiled.binary import Binary
 from ..compiled.pool import SECONDS
 from ..export.kernel_tuner import SeededStrategy
@@ -78,8 +79,7 @@ def rank_space(
     return explored(space, Instances(kernel, known, tuple(compiler_options or ())), device)
 
 
-@dataclass(frozen=True)
-class Instances:
+class Instances(Record):
     """Makes machine code of configurations as Kernel Tuner would make its kernels of them."""
 
     kernel: Any

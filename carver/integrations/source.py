@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
 from ..base.store import unpack
 from ..base.table import several
+from ..base.types import Record
 from ..compiled.binary import Binary, Tensor, passed
 from ..compiled.facts import code_lines
 from ..compiled.isa.sass import kernels
@@ -119,8 +120,7 @@ def _declared(kernel: Kernel) -> list[Any]:
     return [*(Tensor(p.dtype, p.extents) for p in params), *scalars]
 
 
-@dataclass(frozen=True)
-class CodeFacts:
+class CodeFacts(Record):
     """What is known of one function of a CUDA source on one device. How often its loops run is not known."""
 
     name: str

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import NotationError, ProblemError, nearest
 from ..base.given import takes
+from ..base.types import Record
 from ..cost.model import CONSTANTS
 from ..problem import notation
 from ..problem.notation import Statement, Tensor
@@ -64,8 +64,7 @@ class Node(Statement):
         return f"{self.output} = {self.word}({', '.join(map(str, self.inputs))})"
 
 
-@dataclass(frozen=True)
-class Fusion:
+class Fusion(Record):
     """A chain as one kernel with one tile, against a kernel a statement. Bytes are the device's, tiles a block's."""
 
     tiles: Mapping[str, tuple[int, ...]]
@@ -89,8 +88,7 @@ class Fusion:
     """Those bytes at the rate of DRAM, or of L2 where the tensor fits it, and the launch of one kernel."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Record):
     """Predicted times of a chain as one kernel and as several. [s]"""
 
     fused_s: float

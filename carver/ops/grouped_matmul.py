@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import NoCandidates, ProblemError
 from ..base.given import number, takes
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..problem.problem import Problem, counted, size
 from ..ranking.declared import Layered, declared_in
 from ..ranking.hint import Subject
@@ -32,8 +31,7 @@ HEIGHTS = (16, 32, 64, 128, 256)
 """Heights of a tile that groups of rows are padded to."""
 
 
-@dataclass(frozen=True)
-class Routing:
+class Routing(Record):
     """Tokens that each go to `topk` of `experts`, independently of each other.
 
     Expert e of 1 to E gets a share of all choices proportional to e^-skew (Zipf's law; 0: all alike), and no expert
@@ -100,8 +98,7 @@ class Routing:
         return max(1, round(float(alike @ more[:, ::height].sum(axis=1))))
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Record):
     """Groups whose rows were counted."""
 
     counts: tuple[int, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, NoCandidates
 from ..base.given import as_json
 from ..base.table import Column, titled, words
+from ..base.types import Record
 from ..problem.problem import Problem
 from .declared import declared_in
 from .hint import Hint
@@ -30,8 +31,7 @@ MATTERS = 0.3
 """A resource whose time is below this share of the main loop, before and after, explains no change of it."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Record):
     """The best configuration before and after, on one device."""
 
     device: str
@@ -163,8 +163,7 @@ COMMON = "triton"
 """Backend of one configuration for devices whose own backends differ."""
 
 
-@dataclass(frozen=True)
-class OneForAll:
+class OneForAll(Record):
     """The configuration that loses least in the mean over all devices, of those that run on all."""
 
     backend: str
@@ -184,8 +183,7 @@ class OneForAll:
         return max(self.losses, key=self.losses.__getitem__)
 
 
-@dataclass(frozen=True)
-class Fleet:
+class Fleet(Record):
     """Rankings by device, the device with the shortest time first."""
 
     rankings: Mapping[str, Ranking]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from enum import Enum
 from functools import cache
 from math import exp
@@ -35,8 +35,7 @@ class NoRasterizationType(Enum):
 NoRasterization = NoRasterizationType.NoRasterization
 
 
-@dataclass(frozen=True, slots=True)
-class Rasterization2DColumn:
+class Rasterization2DColumn(Record):
     """Blocks go over the output column by column, inside panels of `panel_width` rows of blocks."""
 
     panel_width: int

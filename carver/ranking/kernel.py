@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, NoCandidates, ProblemError
 from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..compiled.binary import Descriptor, Tensor, check_values, handed, leaves
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
@@ -57,8 +56,7 @@ _NONE: Mapping[str, Any] = FrozenDict()
 _REASONS: Mapping[int, str] = {}
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Record):
     """A `triton.jit` function and the arguments that it is called with, as `rank_kernel` takes them."""
 
     kernel: Any
@@ -72,8 +70,7 @@ class Call:
         return rank_kernel(configs=configs, arch=arch, screen=first, **vars(self))
 
 
-@dataclass(frozen=True, eq=False)
-class Compiled:
+class Compiled(Record, eq=False):
     """Candidates of one kernel that were compiled and fit: a row for each code."""
 
     subject: Subject

@@ -27,6 +27,7 @@ from ..arch.devices import load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from ..base.folders import config_folder, lease, publish
 from ..base.given import canonical, check_fields, json_of, number, shown, text_of
+from ..base.types import Record
 from ..compiled.binary import Descriptor, Tensor, handed
 from ..compiled.inspect import candidate
 from ..compiled.triton import function_of, plain_config, settings, source_of, version
@@ -43,8 +44,7 @@ class PinsError(ConfigError):
     """A table of pins that cannot be read or merged, or an entry that is missing or stale where one is asked for."""
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(Record):
     """What one kernel takes for one key, and all that this depends on."""
 
     kernel: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from textwrap import fill
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import is_number, shown, takes
 from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables
-from ..base.types import FloatArray, FrozenDict, IntArray
+from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..cost.pricing import price
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
@@ -42,16 +42,14 @@ Candidate: TypeAlias = tuple[str, Mapping[str, int]]
 """A kernel's name and a configuration of it."""
 
 
-@dataclass(frozen=True)
-class Bucket:
+class Bucket(Record):
     """Sizes up to `upto`, and above the bucket before, use configuration number `config` of the portfolio."""
 
     upto: int
     config: int
 
 
-@dataclass(frozen=True, eq=False)
-class Portfolio:
+class Portfolio(Record, eq=False):
     """Configurations, and a table from sizes of one axis to them.
 
     `loss` is the weighted geometric mean of predicted time, dispatched by the table, over that of the best

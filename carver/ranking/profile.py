@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.errors import ConfigError
 from ..base.given import canonical, check_fields, is_number, json_of, text_of
-from ..base.types import FloatArray, FrozenDict
+from ..base.types import FloatArray, FrozenDict, Record
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..problem.problem import Problem
 from .hint import Update
@@ -28,8 +28,7 @@ Given: TypeAlias = "Profile | Mapping[str, Any] | str | Path"
 """A profile, its JSON value, or the path of a file with it."""
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Record):
     """One measured candidate, with the predictions of the unchanged model."""
 
     kernel: str
@@ -50,8 +49,7 @@ class Measured:
         return canonical([self.kernel, self.problem, self.config])
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Record):
     """Measurements of a kernel, latest last, and the constants that they moved."""
 
     of: str
@@ -138,8 +136,7 @@ def profile_of(given: Given, of: str, device: str) -> Profile:
     return found
 
 
-@dataclass(frozen=True)
-class Prior:
+class Prior(Record):
     """Candidates of one kernel, with their predicted times by the unchanged model."""
 
     of: tuple[int, ...]
@@ -206,8 +203,7 @@ class Prior:
         return profile, out, failed
 
 
-@dataclass(frozen=True)
-class Learnt:
+class Learnt(Record):
     """What measurements say of a ranking's candidates; see `carver.ranking.surrogate`."""
 
     profile: Profile

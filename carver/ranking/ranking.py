@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -184,8 +184,7 @@ class Search(Record):
         return f"{len(self.steps)} compiled, {refused} of them refused, in {took:.1f} s{best}; ended: {self.ended}"
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking(Sequence[Hint]):
+class Ranking(Record, Sequence[Hint], eq=False):
     """Hints, best first. Prints as a table. Hints are made when they are accessed.
 
     Indices count from 0, as in any sequence: `hints[0]`, `hints.explain(0)`. Ranks, which are printed and exported,

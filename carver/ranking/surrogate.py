@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..base.errors import ConfigError, NoCandidates
 from ..base.given import shown
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from ..cost.learn import KERNEL_OFFSET
 from .hint import Hint, Update
 from .profile import WITHIN, Given, Learnt, Prior, Profile, profile_of
@@ -45,8 +45,7 @@ SM_WARPS = 64
 ROOT_2, ROOT_3 = math.sqrt(2.0), math.sqrt(3.0)
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(Record):
     """What an axis of one kind does to ln(price)."""
 
     joint: float
@@ -80,8 +79,7 @@ _TILES: Mapping[str, str] = {"num_warps": "warps", "num_stages": "stages"}
 """Kinds by name of what is no tile."""
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(Record):
     """Configurations as points; see `axes_of`."""
 
     columns: FloatArray
@@ -238,8 +236,7 @@ def proposals(axes: Axes, prices: Mapping[int, float | None], places: Sequence[i
     return chosen
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Record):
     """What is known of a configuration that was compiled."""
 
     seconds: float | None

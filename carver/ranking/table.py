@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from html import escape
 from math import floor, log10
 from textwrap import wrap
@@ -30,7 +30,7 @@ from ..base.table import (
     tunables,
     words,
 )
-from ..base.types import Late
+from ..base.types import Late, Record
 from ..cost.estimate import dram_seconds
 from ..cost.model import resolve
 from ..cost.pricing import price, roofline_seconds
@@ -300,8 +300,7 @@ BAR = 30
 """Length of the longest bar. [characters]"""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """One tunable set to another value. If the result cannot run, `ms` is None and `why` is the broken rule."""
 
     tunable: str
@@ -314,8 +313,7 @@ class Change:
     """The [avoid] rule that excludes it from carver's own candidates although it can run."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(Record):
     """What `explain` found. Prints as text; `to_dict` has the same as plain JSON types. Times are in ms."""
 
     hint: Hint

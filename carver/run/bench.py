@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import metadata
 from itertools import zip_longest
 from typing import Any
@@ -33,6 +33,7 @@ from ..base.errors import ConfigError, DeviceError, KernelError, StoreError
 from ..base.folders import cache_folder, cores_available, lease
 from ..base.given import as_json
 from ..base.table import Bars, progress_bars, words
+from ..base.types import Record
 from ..compiled.triton import function_of, without_tuner
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
@@ -133,8 +134,7 @@ ROUND_S = (0.01, 0.5)
 _SCHEMA = 3  # of the keys that identify a candidate and a run
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Record):
     """Something to compile and measure: a hint, or any kernel that is a `Program`. `config` and `kernel` name it."""
 
     problem: Problem

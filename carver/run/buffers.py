@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from ..base import dtypes
 from ..base.errors import RunError
+from ..base.types import Record
 from .render import Program, TensorSpec
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -30,8 +30,7 @@ class OutOfMemory(RunError):
     """The device has no room for a buffer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Record):
     """Dense device memory. `owner` keeps it allocated."""
 
     pointer: int
@@ -44,8 +43,7 @@ class Buffer:
         return dtypes.size_bytes(self.shape, self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Record):
     """What the driver says that one entry uses. [registers per thread], [bytes]"""
 
     registers: int
@@ -53,8 +51,7 @@ class Resources:
     spill_bytes: int
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(Record):
     """A program on a device. `resources` is by entry, as the driver reports it; empty on the CPU."""
 
     program: Program

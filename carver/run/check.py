@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ConfigError, DeviceError, RunError
+from ..base.types import Record
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
 from .buffers import STORAGE, TORCH_NAMES, Array, Buffer, as_tf32, decode, encode, is_torch, limits, precision
@@ -43,8 +44,7 @@ def guarded(what: str) -> Iterator[None]:
         raise RunError(f"{what} raised {type(error).__name__}: {error}") from error
 
 
-@dataclass(frozen=True)
-class OperatorReference:
+class OperatorReference(Record):
     """The `ref_prog` of carver's own kernels: the operator in float64, and how far rounding may lead away from it."""
 
     problem: Problem

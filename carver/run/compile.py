@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sysconfig
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -27,6 +27,7 @@ from ..base.children import finished, lacked
 from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceError, Foreign, KernelError, RunError
 from ..base.folders import check_owner, folder, kept, private, scratch, sweep
 from ..base.given import shown
+from ..base.types import Record
 from .render import Source
 
 KIND = "binary"
@@ -37,8 +38,7 @@ _BUILDING = "building-"
 _USUAL_CUDA = "/usr/local/cuda/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Record):
     """A compiled source; `cached`: earlier."""
 
     path: Path
@@ -55,8 +55,7 @@ class Binary:
         return self.path
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(Record):
     kind: Literal["nvcc", "nvrtc", "hip", "cc"]
     path: Path
     version: str

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -22,13 +22,13 @@ import numpy as np
 from ..base.dtypes import of_array
 from ..base.errors import ConfigError, RunError, nearest
 from ..base.given import as_json, typed
+from ..base.types import Record
 from ..ranking.hint import Hint
 from .buffers import TORCH_NAMES, Array, as_tf32, decode, encode, is_gpuarray, is_torch
 from .spec import LEFT_OUT, Param, element, param_of
 
 
-@dataclass(frozen=True)
-class PythonCode:
+class PythonCode(Record):
     """Python that runs in the worker process: the tuned function, and what the user hooks in."""
 
     function: Callable[..., Any] | None = None
@@ -172,8 +172,7 @@ def set_autotune_inputs(*inputs: Any) -> Iterator[None]:
 given_inputs = _GIVEN.get
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(Record):
     """An array that is drawn when it is first needed: what was tuned before is found without."""
 
     param: Param
@@ -198,8 +197,7 @@ class Draw:
         return stored
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(Record):
     """One argument as it travels: an array on the host as stored bits, or a plain number or text. `form` is what the
     function gets it as: numpy, torch, or plain."""
 
@@ -224,8 +222,7 @@ class Value:
         return Param(self.name, None, {"bool": "int32", "int": "int32", "float": "float32"}.get(self.dtype, self.dtype))
 
 
-@dataclass(frozen=True)
-class Inputs:
+class Inputs(Record):
     """The arguments of every run, in order, and where they came from."""
 
     values: tuple[Value, ...]

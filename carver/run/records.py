@@ -13,7 +13,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from math import comb
@@ -26,6 +26,7 @@ from ..base.errors import StoreError, first_error, nearest
 from ..base.folders import is_writable, kept
 from ..base.given import as_json, check_fields, fits, json_of, number, shown
 from ..base.store import NAME, Store, to_read, to_write
+from ..base.types import Record
 from ..ranking.ranking import TIED, as_fast, size
 
 MOST_DAYS = 365_000.0
@@ -81,8 +82,7 @@ MOST_LETTERS = 160
 """Of a reason in a table."""
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(Record):
     """One candidate on one device: what was predicted, what happened, every sample.
 
     `candidate` identifies problem, kernel and config; `hint` is the whole hint where there is one (a library
@@ -227,8 +227,7 @@ _COLUMNS = tuple(f.name for f in fields(Measurement))
 _FILTERS = ("uuid", "run_id", "candidate", "outcome", "operator", "kernel", "backend", "arch", "device", "host")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """One benchmark of one set of candidates on one device: what a rerun of the same command resumes."""
 
     run_id: str

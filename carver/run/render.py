@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError, nearest
 from ..base.folders import folder
+from ..base.types import Record
 from ..kernels import declaration as kernel
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
@@ -50,8 +50,7 @@ _MOST_AXES, _MOST_OF_A_BOX, _ROW_ALIGN_BYTES = 5, 256, 16
 """Of cuTensorMapEncodeTiled: axes, elements of a box along an axis, and what the strides are multiples of."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record):
     """What a compiler needs to know. `isa` is "sm_90" and the like, or "native" for this machine's CPU."""
 
     path: Path
@@ -114,8 +113,7 @@ def _included(content: bytes) -> tuple[str, ...]:
     return tuple(_INCLUDED.findall(content.decode(errors="replace")))
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(Record):
     """A dense tensor that a kernel reads or writes; each row starts on a multiple of `align_bytes`."""
 
     name: str
@@ -124,8 +122,7 @@ class TensorSpec:
     align_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Record):
     """An argument that is neither a pointer nor an int64; `kind` is its letter in Python's `struct`: "i", "f", ... A
     value that is a name is given by each call."""
 
@@ -133,8 +130,7 @@ class Scalar:
     value: int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Record):
     """How Hopper's copy engine reads a dense tensor: in boxes, whose rows it swizzles.
 
     `base` names a tensor or "workspace"; the elements begin `start_bytes` after it. `sizes` are its elements along each
@@ -149,8 +145,7 @@ class TensorMap:
     box: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """One kernel launch. Of `args`, a string names a tensor or "workspace", None is a null pointer, an int an int64.
 
     `maps` are parameters of the kernel before `args`.
@@ -169,8 +164,7 @@ class Call:
         return (self.block, 1, 1) if isinstance(self.block, int) else self.block
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Record):
     """A kernel made concrete for one problem: what to compile, what to launch in which order, and on which tensors."""
 
     source: Source

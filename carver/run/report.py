@@ -8,7 +8,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from ..base.table import (
     words,
     wrapped,
 )  # fmt: skip
+from ..base.types import Record
 from ..problem.problem import Problem
 from ..ranking.hint import Hint, Subject
 from ..ranking.plots import figure_of, legend_beside, log_ticks, new_axes, page, save, tables, title
@@ -51,8 +52,7 @@ DISTURBED_PERCENT = 10.0
 """Runs that lost a core, beyond which a CPU's times are not to be relied on."""
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(Record):
     """The fastest candidate that computed the right result."""
 
     measurement: Measurement
@@ -82,8 +82,7 @@ class Best:
         return compile_hint(self.hint, self.device, self.defines)
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Record):
     """Measured over predicted time of the candidates that one term dominates."""
 
     bound: str

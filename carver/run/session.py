@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError
 from ..base.folders import scratch
 from ..base.given import as_json, typed
 from ..base.store import unpack
+from ..base.types import Record
 from ..problem.problem import Problem
 from .check import Checker, OperatorReference
 from .compile import Compiler, c_compiler, compile_source, cuda_compiler, sweep_binaries
@@ -41,8 +42,7 @@ REST_S = 0.2
 """Before a disturbed timing is taken again; each time twice as long."""
 
 
-@dataclass(frozen=True, eq=False)
-class Spec:
+class Spec(Record, eq=False):
     """Everything that a session needs. Those of one `identity` are alike but for the device."""
 
     device: str
@@ -70,8 +70,7 @@ class Spec:
         return self.code.references() if plain else None
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Record):
     """One candidate, ready to run: a program with its binary, or a config for Python code."""
 
     key: str
@@ -122,8 +121,7 @@ def build(
     return replace(trial, program=program, binary=(str(binary.path), binary.sha256, binary.log), files=None)
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Record):
     """The device that the worker opened."""
 
     kind: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from ..base import dtypes
 from ..base.errors import ConfigError, KernelError, RunError
 from ..base.given import fits, in_words, index, shown
 from ..base.store import unpack
+from ..base.types import Record
 from ..kernels import expr
 from ..ranking.hint import Hint
 from .buffers import STORAGE, is_gpuarray, is_torch
@@ -35,8 +36,7 @@ LEFT_OUT = "pointer"
 """The type of an argument in the place of an array that is not given: a null pointer."""
 
 
-@dataclass(frozen=True)
-class Param:
+class Param(Record):
     """An argument of a kernel: an array; or, if the shape is None, a number that each call gives, passed by value.
 
     A size that is known only at the call is a name in `shape`.
@@ -150,8 +150,7 @@ def gpu_of(values: Iterable[Any]) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Record):
     """What of a launch depends on sizes: counts of blocks and scalars, as numbers or as expressions of them."""
 
     grid: tuple[Any, ...]
@@ -200,8 +199,7 @@ def _sized(text: str, sizes: Mapping[str, int]) -> Scalar:
     return scalar(evaluate("scalar", text, sizes))
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Record):
     """One concrete kernel of your own: source, macros and launch.
 
     - `source`: a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function.
@@ -311,8 +309,7 @@ class Kernel:
         return run
 
 
-@dataclass(frozen=True)
-class HintKernel:
+class HintKernel(Record):
     """carver's own kernel of a hint, where a user's function would return its `Kernel`."""
 
     hint: Hint

@@ -27,6 +27,7 @@ from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError, nearest
 from ..base.folders import memory_bytes
 from ..base.given import as_json, number, shown, typed, whole
+from ..base.types import Record
 from ..problem.problem import Problem
 from .buffers import Array, Buffer, Loaded, encode, is_gpuarray, is_torch
 from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace
@@ -57,8 +58,7 @@ Around = tuple[Callable[[], None], Callable[[], None]]
 """What is done before and after each run, and not timed."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Record):
     """How candidates are measured.
 
     Each has `warmup` runs, then at most `rep` in each of `rounds` rounds, in which all have their turn as long as

@@ -22,7 +22,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +36,7 @@ from ..base.folders import below, cache_folder, check_owner, kept, private, publ
 from ..base.given import MOST_BYTES, as_json, check_fields, content, json_of, printable, shown, typed
 from ..base.store import blob, unpack
 from ..base.table import Column, drawn, in_all, screen_width, tunables, words, wrapped
+from ..base.types import Record
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 from ..run import compile
@@ -78,8 +79,7 @@ def mode() -> str:
     return chosen
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(Record):
     """A verified result, by its key and where it was: what it says, and its files. `problem`: why it is none."""
 
     key: str
@@ -276,8 +276,7 @@ _MOST_BYTES = 1 << 30
 """Of an archive."""
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(Record):
     """What an archive holds, or what came out of one."""
 
     sha256: str
@@ -342,8 +341,7 @@ def _counted(packed: bytes, rows: Collection[store.Row]) -> Moved:
     return Moved(_digest(packed), count[KIND], count[PROFILE], count[compile.KIND])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AutotuneResult:
+class AutotuneResult(Record, eq=False):
     """The best configuration with its kernel, and the history: `table` has a measurement for every candidate tried.
 
     Times are medians, None without a measurement. `stopped`: why the search ended. `env`: device, versions, inputs.

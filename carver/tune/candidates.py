@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, NoCandidates, RunError, nearest
 from ..base.given import asked
-from ..base.types import FloatArray, IntArray
+from ..base.types import FloatArray, IntArray, Record
 from ..compiled.triton import plain_config
 from ..ops.operator import TUNED_ON, Template
 from ..ranking.hint import Hint, NoRasterizationType
@@ -38,8 +38,7 @@ Made: TypeAlias = Kernel | HintKernel | RunError | None
 """What a function returned for a config; None where that is Python code, which a worker makes anew."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Record):
     """One candidate: its place in the list, what the function is called with, and what the model said."""
 
     index: int
@@ -259,8 +258,7 @@ class BudgetSpent(Exception):
     """No more trials, or no more seconds."""
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(Record):
     """Candidates as a strategy sees them: configs, and predicted times [s], NaN where the model does not say."""
 
     configs: Sequence[Mapping[str, Any]]

@@ -7,7 +7,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ..base.errors import ConfigError
 from ..base.given import asked, shown
 from ..base.table import words
+from ..base.types import Record
 from ..ops.operator import Template
 from ..ranking.search import SearchSpace
 from ..run.buffers import is_torch
@@ -219,8 +220,7 @@ def autotune(
     return decorate if fn is None else decorate(fn)
 
 
-@dataclass(frozen=True, repr=False)
-class BucketCost:
+class BucketCost(Record):
     """What a call loses by the configuration of its bucket's first call: ratios minus 1, None where unknown."""
 
     call: Any

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +25,7 @@ from ..base.errors import CarverError, DeviceError, KernelError, nearest
 from ..base.folders import cache_folder, cores_available, existing, is_writable
 from ..base.store import BLOBS
 from ..base.table import screen_width
+from ..base.types import Record
 from ..kernels import declaration, trace
 from ..problem.problem import operator_files
 from ..run import cuda
@@ -176,8 +176,7 @@ _SIZE = 1024
 _EMPTY = "{global_}void empty(void) {{}}\n{global_}void add(const float *A, const float *B, float *C, int n) {{}}\n"
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Record):
     """Of one way to call: the median over rounds, and the least and most. [us]"""
 
     what: str

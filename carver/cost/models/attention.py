@@ -10,12 +10,12 @@ specialisation (FlashAttention 3 and 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ...arch.descriptor import Arch, resident_blocks
-from ...base.types import FloatArray
+from ...base.types import FloatArray, Record
 from ...kernels.expr import MMA, VECTOR, WGMMA
 from ...kernels.space import Space
 from ...problem.problem import Problem
@@ -55,8 +55,7 @@ CAP_OPS = 5
 special-function units."""
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Record):
     """One pass of attention, forward or backward: what a block keeps in place, loops over and multiplies."""
 
     products: tuple[int, int]
