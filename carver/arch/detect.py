@@ -11,19 +11,18 @@ import os
 import platform
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..base.errors import ArchError, DeviceError
+from ..base.types import Record
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 """NVIDIA's, as the loader finds it."""
 Fields: TypeAlias = tuple[tuple[str, int | float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Record):
     """One device: names to look its descriptor up by, best first, and fields of `Arch` as the system states them."""
 
     names: tuple[str, ...]

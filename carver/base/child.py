@@ -28,7 +28,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -36,6 +36,7 @@ from typing import IO, Any
 from . import errors, warden
 from .errors import CarverError, NoCandidates, RunError
 from .folders import cores_available
+from .types import Record
 
 GRACE_S = 3.0
 """What a process gets to leave by itself once its pipe is closed, before it is killed."""
@@ -72,8 +73,7 @@ def outcome_of(error: BaseException) -> str:
     return next((_OUTCOMES[name] for name in names if name in _OUTCOMES), "crash")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Record):
     """What became of one job: one of OUTCOMES, the reason, and what the job returned.
 
     `transient` says that it may not befall the same candidate again: SIGKILL from outside (by hand, or from the

@@ -6,7 +6,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import expm1, isfinite
 from pathlib import Path
@@ -119,7 +118,6 @@ def _open(database: Path | None = None) -> None:
 records.callback, records.params = _open, opts.params_of(_open)  # it runs before each sub-command
 
 
-@dataclass(frozen=True)
 class Filters(opts.Options):
     """Which measurements."""
 

@@ -15,7 +15,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -32,6 +32,7 @@ from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.folders import folder
 from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words
+from ..base.types import Record
 from ..kernels.declaration import every
 from ..ops.operator import Operator, Template, operators
 from ..problem.problem import operator_files
@@ -187,8 +188,8 @@ def _constant(where: str) -> Any:
     return getattr(import_module(f"carver.{module}"), name)
 
 
-class Options:
-    """A dataclass whose fields are options that several commands have: such a command has one parameter for all."""
+class Options(Record):
+    """A record whose fields are options that several commands have: such a command has one parameter for all."""
 
 
 class Found(NamedTuple):
@@ -496,7 +497,6 @@ def save_document(document: Callable[[], Mapping[str, Any]], path: Path | None) 
         path.write_text(plots.page({**document(), "command": command}), encoding="utf-8")
 
 
-@dataclass(frozen=True)
 class Pictures(Options):
     """Files that a ranking is drawn to."""
 
