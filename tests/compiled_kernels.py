@@ -434,3 +434,12 @@ def pooled(x, y, wide, out, WIDTH: tl.constexpr, BP: tl.constexpr, BC: tl.conste
         at = (first + k // 3 * wide + k % 3)[:, None] * WIDTH + c[None, :]
         most = tl.maximum(most, tl.load(x + at, mask=mask, other=float("-inf")))
     tl.store(y + (tl.program_id(2) * out * out + p)[:, None] * WIDTH + c[None, :], most, mask=mask)
+
+
+@triton.jit
+def in_doubles(x_ptr, y_ptr, n, TIMES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    for _ in tl.static_range(TIMES):
+        x = x * x + 0.5
+    tl.store(y_ptr + i, x, mask=i < n)

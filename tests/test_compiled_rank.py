@@ -845,6 +845,25 @@ def test_blocks_share_tensor_memory() -> None:
     assert refused.startswith("it needs 656 columns")
 
 
+@pytest.mark.parametrize("slow, fast, lanes", [("h20", "h200", 2), ("b300", "b200", 2), ("rx_7900_xtx", "mi300x", 4)])
+def test_doubles_take_what_the_device_states(slow: str, fast: str, lanes: int) -> None:
+    """H20 and H200, B300 and B200 run the same instructions; the CUDA C++ Programming Guide and product pages state 2
+    results of float64 a clock for the one, 64 for the other, and AMD 4 for RDNA 3."""
+    n, ms, bound = 1 << 22, {}, {}
+    x = carver.Tensor("float64", (n,))
+    for arch in (slow, fast):
+        [hint] = carver.rank_kernel(
+            kernels.in_doubles, [{"BLOCK": 1024, "num_warps": 4}], args={"x_ptr": x, "y_ptr": x, "n": n},
+            constants={"TIMES": 64}, grid=n // 1024, arch=arch,
+        )  # fmt: skip
+        ms[arch], bound[arch] = hint.predicted_ms, hint.bound
+    device = carver.load_arch(slow)
+    least_ms = 1e3 * n * 64 / lanes / device.sm_count / device.clock_hz
+    assert least_ms < ms[slow] < 1.15 * least_ms
+    assert bound[slow] == "math"
+    assert ms[slow] > 8 * ms[fast]
+
+
 def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:
     assert H100.l2_achieved is False and MI300X.l2_achieved is True
     assert (priors(H100)["l2_efficiency"], priors(MI300X)["l2_efficiency"]) == (0.95, 1.0)

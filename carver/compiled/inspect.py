@@ -17,7 +17,7 @@ from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
 from .footprint import Touched
-from .machine import Machine, matrix_rates
+from .machine import Machine, unit_rates
 from .program import evaluate
 from .trace import Trace
 from .triton import (
@@ -68,7 +68,7 @@ def candidate(
     names = (name for name in function_of(kernel).arg_names if bound.signature[name] != "constexpr")
     rest = tuple(leaf for name in names for leaf in leaves(name, given.get(name)) if kinds[leaf[0]] != "constexpr")
     numbers = tuple(apart(value) for _, value in rest) if arch.vendor == "nvidia" else ()
-    key = sha256(f"{cache_key(kernel, bound, target)} {matrix_rates(arch)} {numbers}".encode()).hexdigest()
+    key = sha256(f"{cache_key(kernel, bound, target)} {unit_rates(arch)} {numbers}".encode()).hexdigest()
     made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers)
     if why := unlaunchable(made, arch):
         raise CompileError(why)
@@ -189,13 +189,13 @@ def _replies(
 ) -> dict[str, pool.Reply]:  # fmt: skip
     """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one, and
     so is one of the script that runs, which to import would be to run again."""
-    matrix, rest = matrix_rates(arch), {**bounds}
+    units, rest = unit_rates(arch), {**bounds}
     compilers, copies = rest.pop("pool", None), sys.platform == "linux"
     if not isinstance(compilers, Forks):
         if not copies or function_of(kernel).fn.__module__ != "__main__":
             try:
                 requests = {each.key: request(kernel, each.given, arch, each.numbers) for each in wanted.values()}
-                return pool.compiled(requests, arch.isa, matrix, pool=compilers, **rest)
+                return pool.compiled(requests, arch.isa, units, pool=compilers, **rest)
             except ConfigError:
                 if not copies:
                     raise
@@ -203,7 +203,7 @@ def _replies(
         with Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes) as own:
             return _replies(kernel, wanted, arch, {**rest, "pool": own})
     copied = {each.key: compilers.request(i, each.numbers) for i, each in wanted.items()}
-    return pool.compiled(copied, arch.isa, matrix, pool=compilers, **rest)
+    return pool.compiled(copied, arch.isa, units, pool=compilers, **rest)
 
 
 @takes(ConfigError, besides="^(kernel|config|grid)$")

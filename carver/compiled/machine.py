@@ -141,8 +141,8 @@ class Machine:
 
 
 def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
-    """FLOPs a clock and SM of each matrix instruction, as `read_machines` takes them: at the highest clock, or where
-    all units run it and the power limit holds it back (`limited`)."""
+    """FLOPs a clock and SM of each matrix instruction: at the highest clock, or where all units run it and the power
+    limit holds it back (`limited`)."""
     clock_of = arch.sustained_of if limited else arch.highest_of
     return [
         [m.instruction, m.dtype, m.accumulate, m.flops_per_clk_per_sm * clock_of(m) / arch.clock_of(m)]
@@ -150,19 +150,25 @@ def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
     ]
 
 
+def unit_rates(arch: Arch) -> list[list[Any]]:
+    """What `read_machines` takes: `matrix_rates`, and of the vector units what differs among devices of an instruction
+    set."""
+    return [*matrix_rates(arch), ["vector", "float64", "float64", arch.vector_flops_per_clk("float64")]]
+
+
 def read_machines(
-    codes: Sequence[bytes | str], isa: str, matrix: Sequence[Sequence[Any]], kernel: str | None = None,
+    codes: Sequence[bytes | str], isa: str, units: Sequence[Sequence[Any]], kernel: str | None = None,
     numbers: Sequence[Sequence[int | None]] = (),
 ) -> list[Machine]:  # fmt: skip
-    """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read. `kernel`: which of
-    several in a code; `numbers`: of each code, its arguments as far as they are whole numbers, which say how far apart
-    the lanes of a warp read."""
+    """Read cubins, or AMD's assembly, in one go: a disassembler takes longer to start than to read. `units`:
+    `unit_rates`; `kernel`: which of several in a code; `numbers`: of each code, its arguments as far as they are whole
+    numbers, which say how far apart the lanes of a warp read."""
     cubins = [code for code in codes if isinstance(code, bytes)]
     read = [amd.read(code, kernel) for code in codes if isinstance(code, str)]
     if cubins:
         listed = sass.read_many(cubins, kernel)
         read = [_laid_out(each, own) for each, own in zip(listed, numbers or [()] * len(listed), strict=True)]
-    return [_machine(each, isa, matrix) for each in read]
+    return [_machine(each, isa, units) for each in read]
 
 
 def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
@@ -175,9 +181,15 @@ def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
     return replace(read, conflicts=both, unplaced=unplaced, sectors=sectors)
 
 
-def _machine(read: Code, isa: str, matrix: Sequence[Sequence[Any]]) -> Machine:
-    rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix}
-    table = rates.table(isa)
+def priced_by(isa: str, units: Sequence[Sequence[Any]]) -> tuple[rates.Table, Rates]:
+    """The table of an instruction set with a device's own rates, and FLOPs a clock of its matrix instructions."""
+    lanes = {dtype: flops / 2 for kind, dtype, _, flops in units if kind == "vector"}
+    matrix = {Matrix(*entry): float(flops) for *entry, flops in units if entry[0] != "vector"}
+    return rates.table(isa, lanes), matrix
+
+
+def _machine(read: Code, isa: str, units: Sequence[Sequence[Any]]) -> Machine:
+    table, rate = priced_by(isa, units)
     held = read.resources
     leaves = {i for loop in read.all_loops() if not loop.loops for i in loop.own}
     passed = {i for stretch in read.optional for i in stretch} - leaves

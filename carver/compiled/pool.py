@@ -292,24 +292,24 @@ class Compilers(Protocol):
 
 
 def compiled(
-    requests: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
+    requests: Mapping[str, Request], isa: str, units: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
     heard: Callable[[str, Reply], None] = lambda key, reply: None,
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none. Replies are kept on disk by key as
     they come, those of a compiler that was ended excepted. What took longer than `seconds` is refused for the rest of
-    the process, unless more is allowed. `isa` and `matrix`: as `machine.read_machines` takes them. Without a `pool` its
+    the process, unless more is allowed. `isa` and `units`: as `machine.read_machines` takes them. Without a `pool` its
     processes, `processes` at most, end with this call. `heard` is given each reply as it comes, compiled and once more
     read, while the processes are at work. Raises ConfigError where a kernel cannot be imported in another
     process, and a KeyboardInterrupt that says what is kept."""
     if pool is None:
         with Pool(processes) as own:
-            return compiled(requests, isa, matrix, pool=own, seconds=seconds, progress=progress, heard=heard)
+            return compiled(requests, isa, units, pool=own, seconds=seconds, progress=progress, heard=heard)
     found = {key: reply for key, reply in load_each(requests).items() if _is_whole(reply)}
     found |= {key: _TOO_LONG[key][1] for key in requests if key in _TOO_LONG and seconds <= _TOO_LONG[key][0]}
     missing = {key: requests[key] for key in requests if key not in found}
     try:
-        return _completed(found, missing, isa, matrix, pool, seconds, progress, heard)
+        return _completed(found, missing, isa, units, pool, seconds, progress, heard)
     except KeyboardInterrupt:
         done = len(load_each(requests))
         raise KeyboardInterrupt(
@@ -319,7 +319,7 @@ def compiled(
 
 
 def _completed(
-    found: dict[str, Reply], missing: Mapping[str, Request], isa: str, matrix: Sequence[Sequence[Any]],
+    found: dict[str, Reply], missing: Mapping[str, Request], isa: str, units: Sequence[Sequence[Any]],
     pool: Compilers, seconds: float, progress: bool, heard: Callable[[str, Reply], None],
 ) -> dict[str, Reply]:  # fmt: skip
     with progress_bars(progress and bool(missing), transient=True) as bars:
@@ -334,7 +334,7 @@ def _completed(
             step()
             heard(key, reply)
     unread = [key for key, reply in found.items() if "refused" not in reply and reply.get("reader") != readers()]
-    return found | _read({key: found[key] for key in unread}, isa, matrix, pool, seconds, heard)
+    return found | _read({key: found[key] for key in unread}, isa, units, pool, seconds, heard)
 
 
 def _kept(key: str, reply: Reply) -> None:
@@ -344,7 +344,7 @@ def _kept(key: str, reply: Reply) -> None:
 
 
 def _read(
-    replies: Mapping[str, Reply], isa: str, matrix: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
+    replies: Mapping[str, Reply], isa: str, units: Sequence[Sequence[Any]], pool: Compilers, seconds: float,
     heard: Callable[[str, Reply], None],
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies with what is read off their codes, as many at once as keep all processes busy, but for less than a
@@ -358,7 +358,7 @@ def _read(
     while batches:
         asked = {
             i: {
-                "codes": [replies[key]["code"] for key in batch], "isa": isa, "matrix": matrix,
+                "codes": [replies[key]["code"] for key in batch], "isa": isa, "units": units,
                 "numbers": [replies[key].get("numbers", []) for key in batch],
             }
             for i, batch in batches.items()

@@ -188,7 +188,7 @@ def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, 
     is what came out, where that is known already."""
     if "codes" in asked:
         codes = [unpacked(code) for code in asked["codes"]]
-        return {"machines": read_machines(codes, asked["isa"], asked["matrix"], numbers=asked.get("numbers", ()))}
+        return {"machines": read_machines(codes, asked["isa"], asked["units"], numbers=asked.get("numbers", ()))}
     if made is None:
         kinds, constants, options = (
             {n: decode(v) for n, v in asked[key].items()} for key in ("signature", "constants", "options")

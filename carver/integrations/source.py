@@ -16,7 +16,7 @@ from ..base.types import Record
 from ..compiled.binary import Binary, Tensor, passed
 from ..compiled.facts import code_lines
 from ..compiled.isa.sass import kernels
-from ..compiled.machine import Machine, matrix_rates, read_machines
+from ..compiled.machine import Machine, read_machines, unit_rates
 from ..run.compile import compile_source, cuda_compiler, for_amd, hip_compiler
 from ..run.render import Source
 from ..run.spec import HintKernel, Kernel, dim3
@@ -160,7 +160,7 @@ def _read(source: Source, calls: Mapping[str, tuple[int, int]], arch: Arch) -> t
     cubin = compile_source(source, cuda_compiler()).checked().read_bytes()
     found = []
     for name, (threads, added) in calls.items():
-        [machine] = read_machines([cubin], arch.isa, matrix_rates(arch), name)
+        [machine] = read_machines([cubin], arch.isa, unit_rates(arch), name)
         shared_bytes = added + kernels(cubin)[name].shared_bytes
         fitting = blocks_that_fit(arch, -(-threads // arch.warp_size), shared_bytes, machine.registers)
         resident = fitting if threads <= arch.max_threads_per_block else 0

@@ -21,8 +21,8 @@ from ..footprint import Touched
 from ..isa import sass
 from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
-from ..isa.rates import Matrix, width_bytes
-from ..machine import LATENCIES_CLK, Span, matrix_rates
+from ..isa.rates import width_bytes
+from ..machine import LATENCIES_CLK, Span
 from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched, fresh, reached
 from ..trace import Access, LoopTrace, Trace, in_step, sampled
@@ -151,14 +151,13 @@ class Execution:
 
     @uncollected()
     def facts(self) -> Facts:
-        rate = {Matrix(*entry[:3]): float(entry[3]) for entry in matrix_rates(self.arch)}
         scale, most = self.shares()
         passes = self.detail.passes.mean(axis=1) * scale[:, None]
         held = self.code.resources
         warps, registers = passes.shape[1], max(held.registers, 1)
         fitting, columns = blocks_that_fit(self.arch, warps, self.shared_bytes, registers), self.detail.tensor_columns
         resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
-        reader = Reader(self.code, self.detail, passes, rate, min(resident, self.count / self.arch.sm_count))
+        reader = Reader(self.code, self.detail, passes, self.arch, min(resident, self.count / self.arch.sm_count))
         roles = reader.roles()
         lead, critical = leading(roles)
         count = len(critical)

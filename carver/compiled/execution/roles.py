@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...arch.descriptor import Arch
 from ..isa import rates
 from ..isa.code import Code, Loop
-from ..isa.rates import Matrix
-from ..machine import LATENCIES_CLK, MULTIPLIES, Span, read_span
+from ..machine import LATENCIES_CLK, MULTIPLIES, Span, priced_by, read_span, unit_rates
 from .lanes import Array
 from .leaps import Event
 from .operands import CONSTANT
@@ -61,9 +61,9 @@ class Reader:
     present: blocks that an SM has
     """
 
-    def __init__(self, code: Code, run: Run, passes: Array, rate: Mapping[Matrix, float], present: float) -> None:
-        self.code, self.run, self.passes, self.rate = code, run, passes, rate
-        self.table = rates.table(code.isa)
+    def __init__(self, code: Code, run: Run, passes: Array, arch: Arch, present: float) -> None:
+        self.code, self.run, self.passes = code, run, passes
+        self.table, self.rate = priced_by(code.isa, unit_rates(arch))
         self.block_of = np.array(run.program.block_of)
         self.loops = code.all_loops()
         self.warps = passes.shape[1]

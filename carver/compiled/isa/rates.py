@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...base.errors import ArchError, nearest
@@ -40,7 +41,8 @@ class Group:
 
     `access`: kind of memory access and memory, as ("load", "global"); None if they access no memory. `counter`: the AMD
     counter that they increment. `issue_clk`: clocks until the same warp may issue again, if the code does not state it.
-    An empty `source` marks the group of opcodes that no table lists.
+    `dtype`: the type whose rate a device states, which then takes the place of `lanes`: float64 differs among devices
+    of one instruction set. An empty `source` marks the group of opcodes that no table lists.
     """
 
     opcodes: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class Group:
     latency: str | None = None
     access: tuple[str, str] | None = None
     counter: str | None = None
+    dtype: str | None = None
     role: str = ""
     issue_clk: float = 1.0
     source: str = ""
@@ -114,11 +117,12 @@ def families() -> list[str]:
     return sorted(path.stem for path in folder("arch").joinpath("isa").glob("*.toml"))
 
 
-def table(isa: str) -> Table:
-    """Rates of an instruction set, named as in device descriptors: "sm_90", "gfx942". Raises ArchError if unknown."""
+def table(isa: str, lanes: Mapping[str, float] = MappingProxyType({})) -> Table:
+    """Rates of an instruction set, named as in device descriptors: "sm_90", "gfx942". `lanes`: those of a device's
+    vector units, by type. Raises ArchError if unknown."""
     for name in families():
-        if isa in (read := load(folder("arch") / "isa" / f"{name}.toml")).covers:
-            return read
+        if isa in load(path := folder("arch") / "isa" / f"{name}.toml").covers:
+            return load(path, tuple(lanes.items()))
     if re.fullmatch(r"sm_[1-7]\d", isa):
         raise ArchError(f"machine code is read from compute capability 7.5 on, and {isa} is older")
     known = [each for name in families() for each in load(folder("arch") / "isa" / f"{name}.toml").covers]
@@ -133,8 +137,9 @@ def table(isa: str) -> Table:
 
 
 @cache
-def load(path: Path) -> Table:
+def load(path: Path, lanes: tuple[tuple[str, float], ...] = ()) -> Table:
     """Read a table with the groups of the files in common/ that it extends, but for opcodes that it lists itself.
+    `lanes`: as of `table`.
 
     Raises ArchError for an unknown key, latency, role or file.
     """
@@ -148,7 +153,7 @@ def load(path: Path) -> Table:
         for entry in tomllib.loads(known[name].read_text(encoding="utf-8"))["group"]:
             if others := [opcode for opcode in entry["opcodes"] if opcode not in own]:
                 entries.append({**entry, "opcodes": others})
-    groups = tuple(_group(path, entry, latency) for entry in entries)
+    groups = tuple(_group(path, entry, latency, dict(lanes)) for entry in entries)
     compiled = tuple(
         (text, re.compile(re.escape(text).replace(r"\*", r"[^.]*") + r"(?:\.|$)"), group)
         for group in groups
@@ -168,7 +173,9 @@ def load(path: Path) -> Table:
     )
 
 
-def _group(path: Path, entry: Mapping[str, Any], latency: Mapping[str, float]) -> Group:
+def _group(
+    path: Path, entry: Mapping[str, Any], latency: Mapping[str, float], device: Mapping[str, float]
+) -> Group:  # fmt: skip
     unknown = set(entry) - set(Group.__slots__)
     if unknown or "source" not in entry or not entry.get("opcodes"):
         raise ArchError(f"{path.name}: a group has {sorted(entry)}; it needs opcodes and source, and may have "
@@ -178,7 +185,8 @@ def _group(path: Path, entry: Mapping[str, Any], latency: Mapping[str, float]) -
     if (name := entry.get("latency")) is not None and name not in latency:
         raise ArchError(f"{path.name}: latency {name!r} has no clocks; {nearest(name, latency)}")
     access = tuple(entry["access"].split(maxsplit=1)) if "access" in entry else None
-    return Group(**{**entry, "opcodes": tuple(entry["opcodes"]), "access": access})
+    lanes = {pipe: device.get(entry.get("dtype", ""), n) for pipe, n in entry.get("lanes", {}).items()}
+    return Group(**{**entry, "opcodes": tuple(entry["opcodes"]), "access": access, "lanes": lanes})
 
 
 class Matrix(NamedTuple):
