@@ -11,6 +11,7 @@ import pytest
 
 from carver.base.errors import ConfigError, KernelError, ProblemError
 from carver.compiled import ttir
+from carver.compiled.binary import given
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.program import evaluate
 from carver.compiled.stretches import Stretch, align_bytes, density, filled, tile_elements
@@ -879,3 +880,12 @@ def test_a_product_with_scales_is_as_deep_as_its_first_factor(
 """
     [dot] = evaluate(module("%n: i32", body), [("n", 1)], (1, 1, 1)).dots
     assert dot.shape == (128, 256, depth)
+
+
+def test_an_array_has_the_strides_that_its_library_says() -> None:
+    """NumPy's are in bytes, PyTorch's in elements."""
+    across = np.zeros((128, 64), np.float32).T
+    assert given(across).strides == (1, 64)
+    assert given(np.zeros((128, 64), np.float16)).strides == (64, 1)
+    with pytest.raises(ConfigError, match="elements have 4 bytes, and are"):
+        given(np.zeros(8, np.dtype([("x", "f4"), ("y", "i2")]))["x"])

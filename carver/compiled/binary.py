@@ -136,6 +136,18 @@ def changeable(value: Any) -> Any:
     return made
 
 
+def _strides(value: Any) -> tuple[int, ...]:
+    """Of an array of PyTorch in elements, of NumPy and what follows it in bytes; none where elements lie in a row."""
+    if callable(getattr(value, "stride", None)):
+        return tuple(value.stride())
+    steps, each = getattr(value, "strides", None), getattr(value, "itemsize", 0)
+    if not isinstance(steps, tuple) or not each:
+        return ()
+    if any(step % each for step in steps):
+        raise ConfigError(f"its elements have {each} bytes, and are {steps} bytes apart: take a whole number of them")
+    return tuple(step // each for step in steps)
+
+
 def given(value: Any) -> Any:
     """An argument as a user has it: a tensor of any library, a tensor descriptor, or what already is one of ours."""
     if hasattr(value, "block_shape") and hasattr(value, "base"):  # Triton's host descriptor
@@ -143,8 +155,7 @@ def given(value: Any) -> Any:
         return Descriptor(tensor, tuple(value.block_shape), getattr(value, "layout", None))
     points = hasattr(value, "data_ptr") or len(getattr(value, "shape", ()))  # NumPy's scalars have a shape as well
     if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, Tensor) and points:
-        stride = value.stride() if callable(getattr(value, "stride", None)) else ()
-        return Tensor(value.dtype, tuple(value.shape), tuple(stride))
+        return Tensor(value.dtype, tuple(value.shape), _strides(value))
     if hasattr(value, "dtype") and hasattr(value, "item") and not isinstance(value, Tensor):
         return value.item()
     return value
