@@ -443,3 +443,9 @@ def in_doubles(x_ptr, y_ptr, n, TIMES: tl.constexpr, BLOCK: tl.constexpr):
     for _ in tl.static_range(TIMES):
         x = x * x + 0.5
     tl.store(y_ptr + i, x, mask=i < n)
+
+
+@triton.jit
+def picked(at_ptr, x_ptr, y_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + tl.load(at_ptr + i)))

@@ -362,6 +362,15 @@ def test_targets_as_llvm_spells_them(target: str, isa: str) -> None:
     assert amd.read(text.replace('target "amdgcn-amd-amdhsa--gfx942"', f'target "{target}"')).isa == isa
 
 
+def test_arguments_with_names_are_no_kernels() -> None:
+    """LLVM sorts what it says of a kernel, and tells its arguments first."""
+    text = (FROZEN / "vadd.gfx942.s").read_text(encoding="utf-8")
+    argument = "    .args:\n      - .name:           x\n        .offset:         0\n        .vgpr_count: 9\n"
+    named = text.replace("amdhsa.kernels:\n  - ", "amdhsa.kernels:\n  - .agpr_count: 0\n" + argument + "    ", 1)
+    assert named != text
+    assert amd.read(named) == amd.read(text)
+
+
 def test_what_is_no_kernel_of_amd_is_refused() -> None:
     with pytest.raises(CompileError, match="no AMD assembly"):
         amd.read("v_add_f32 v0, v1, v2")
@@ -395,3 +404,12 @@ def test_an_atomic_that_acquires_and_releases_waits_twice_and_empties_l1() -> No
     assert [(each.invalidations, each.atomic_returned) for each in work] == [(1, 32), (0, 0)]
     taken = [chain.chain(found, found.straight, table, FREE, {"atomic": 1000}).clk for found in (acquires, relaxed)]
     assert 2000 <= taken[0] < 2020 and taken[1] < 20
+
+
+def test_a_lone_wave_waits_for_its_lanes_that_meet_in_a_bank() -> None:
+    """The LDS takes 16 clocks for a wave's 16 bytes a lane, and so many for each pass: 8 passes, and 8 of each."""
+    found = assembly("ds_read_b128 v[0:3], v4\nds_read_b128 v[4:7], v4\ns_waitcnt lgkmcnt(0)")
+    table = rates.table("gfx942")
+    lone = [chain.chain(replace(found, conflicts=dict.fromkeys((0, 1), passes)), [0, 1, 2], table, FREE).clk
+            for passes in (1.0, 8.0)]  # fmt: skip
+    assert lone[1] - lone[0] >= 7 * 8

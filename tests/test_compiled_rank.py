@@ -20,13 +20,14 @@ import pytest
 from click.testing import CliRunner
 
 import carver
+from carver.arch.descriptor import l1_room_bytes
 from carver.base import store as base_store
 from carver.base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates
 from carver.cli.main import main
 from carver.compiled import inspect, pool
 from carver.compiled.facts import unevenness
 from carver.compiled.machine import matrix_rates, read_machines
-from carver.compiled.triton import VENDORS, Target, autotuned, compile_triton, sentence, specialise
+from carver.compiled.triton import VENDORS, Target, autotuned, cache_key, compile_triton, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
 from carver.cost.models.compiled import (
     fits,
@@ -1158,6 +1159,42 @@ def test_a_small_table_is_found_in_l1_beside_shared_memory(arch: str) -> None:
     work, _ = price_compiled([facts], hint.arch)
     moved = float(work.l2_bytes[0] * work.steps[0] * work.grid[0])
     assert moved < n * hint.arch.sector_bytes / 2  # a sector for each element, if L1 kept none of the table
+
+
+@pytest.mark.parametrize(("arch", "least_bytes"), [("h100", 64), ("mi300x", 64), ("rx_7900_xtx", 64)])
+def test_a_word_that_lies_anywhere_moves_what_dram_gives_at_least(arch: str, least_bytes: int) -> None:
+    """A burst of HBM or GDDR6 has 64 bytes (JESD238, JESD250), and so has a sector of AMD's L2."""
+    n, device = 1 << 22, carver.load_arch(arch)
+    args = {"at_ptr": carver.Tensor("int32", (n,)), "x_ptr": carver.Tensor("float32", (1 << 28,)),
+            "y_ptr": carver.Tensor("float32", (n,))}  # fmt: skip
+    [hint] = carver.rank_kernel(kernels.picked, [{"BLOCK": 512, "num_warps": 4}], args=args, grid=n // 512, arch=device)
+    assert hint.predicted_ms > 1e3 * n * (least_bytes + 8) / device.dram_bytes_per_s
+
+
+def test_l1_beside_shared_memory_is_an_array_of_its_own_on_amd() -> None:
+    assert l1_room_bytes(H100, 4, 16_384) == 262_144 / 4 - 16_384
+    assert l1_room_bytes(H100, 1, 300_000) == 0
+    amd = carver.load_arch("mi300x")  # 32 KiB of L1, 64 KiB of LDS
+    assert l1_room_bytes(amd, 4, 16_384) == l1_room_bytes(amd, 4, 0) == 8192
+
+
+def test_clusters_of_triton_are_refused() -> None:
+    """The machine code is that of one of a program's blocks: two would cost what one does."""
+    ranking = carver.rank_kernel(
+        kernels.copy, [{"BLOCK": 1024, "num_ctas": n} for n in (1, 2)], arch=H100, grid=lambda c: (64,),
+        args={"x_ptr": half(65_536), "y_ptr": half(65_536), "n": 65_536},
+    )  # fmt: skip
+    assert [hint.index for hint in ranking] == [0]
+    assert "num_ctas=2: a program that is a cluster" in ranking.reasons[1]
+
+
+def test_what_one_device_refuses_another_may_take() -> None:
+    """Code is the same for all devices of an instruction set; what a block may have is not."""
+    small = H100.replace(smem_per_block_bytes=16_384)
+    args = {"x_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
+    keys = [cache_key(kernels.copy, specialise(kernels.copy, args, {}, {"BLOCK": 32}, target), target)
+            for target in map(Target.of, (H100, small, H100))]  # fmt: skip
+    assert keys[0] == keys[2] != keys[1]
 
 
 @pytest.mark.slow

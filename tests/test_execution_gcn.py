@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from carver.compiled.execution.lanes import Column, number
 from carver.compiled.execution.tiles import spread, times
 from carver.compiled.isa.code import Instruction
 from carver.integrations.source import binary
+from carver.run.compile import hip_compiler
 
 TRAP = "#define __trap __builtin_trap\n"
 """What CUDA has a function for."""
@@ -573,3 +575,32 @@ def test_lanes_that_store_to_lines_of_their_own_take_a_pass_for_each() -> None:
     [hint] = carver.rank_kernel(kernel, [{}], args=args, arch="mi300x")
     load, store = hint.facts.accesses
     assert (load.lines, load.line_bytes, store.lines, store.line_bytes) == (1.0, 128.0, 32.0, 32.0)
+
+
+def by_clang(tmp_path: Path, target: str, *flags: str) -> Binary:
+    """256 threads that square 2^20 numbers, each a thread."""
+    source, out = tmp_path / "square.hip", tmp_path / "square.s"
+    source.write_text(
+        'extern "C" __attribute__((global)) void square(float* y, const float* x) {'
+        " int i = __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x(); y[i] = x[i] * x[i]; }"
+    )
+    subprocess.run(
+        [hip_compiler().path, "-x", "hip", f"--offload-arch={target}", "-nogpulib", "-nogpuinc", "--cuda-device-only", "-O2", "-S",
+         *flags, "-o", str(out), str(source)], check=True,
+    )  # fmt: skip
+    return Binary(out, "square", (f32(1 << 20), f32(1 << 20)), grid=1 << 12, block=256)
+
+
+def test_wide_waves_of_rdna_take_the_room_of_two(tmp_path: Path) -> None:
+    """A SIMD unit of RDNA 3 holds 16 waves, and has registers for as many of 32 lanes; one of 64 takes those of two."""
+    arch = load("rx_7900_xtx")
+    found = [execution(by_clang(tmp_path, "gfx1100", *flags), arch).facts() for flags in ((), ("-mwavefrontsize64",))]
+    assert [each.warps for each in found] == [8, 4]
+    assert [each.threads for each in found] == [256, 256]
+    assert found[0].resident == found[1].resident
+
+
+def test_code_for_all_of_a_generation_is_priced_as_the_device_runs_it(tmp_path: Path) -> None:
+    found = [carver.rank_kernel([by_clang(tmp_path, *target)], arch="rx_7900_xtx")[0].predicted_ms
+             for target in (("gfx1100",), ("gfx11-generic", "-mcode-object-version=6"))]  # fmt: skip
+    assert found[1] == pytest.approx(found[0], rel=0.02)

@@ -490,6 +490,13 @@ def blocks_that_fit(arch: Arch, warps: float, smem_bytes: float, registers: floa
     return min(blocks_by_limit(arch, warps, smem_bytes, registers).values())
 
 
+def l1_room_bytes(arch: Arch, resident: float, shared_bytes: float) -> float:
+    """L1 that each of the blocks of an SM has: on NVIDIA what shared memory leaves of one array, on AMD of an array of
+    its own."""
+    beside = shared_bytes if arch.vendor == "nvidia" else 0.0
+    return max(arch.l1_bytes / max(resident, 1.0) - beside, 0.0)
+
+
 def resident_blocks(
     arch: Arch, warps: FloatArray, smem_bytes: FloatArray, registers: FloatArray, tmem_columns: FloatArray | float = 0.0
 ) -> FloatArray:

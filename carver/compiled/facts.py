@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
+from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_bytes
 from ..base.table import several
 from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met, tries
@@ -188,6 +188,7 @@ class Facts:
     sm_reuse: tuple[tuple[float, float], ...] = ()
     """Of one program and of ever more that an SM runs: bytes of the lines of L1 that they touch, and what all programs
     of the grid read where L1 keeps these."""
+    warp_size: int = 32
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
     atomic_bytes: float = 0.0
@@ -227,6 +228,10 @@ class Facts:
     def identity(self) -> tuple[Any, ...]:
         """Equal for configurations that do the same."""
         return self.code, self.grid, self.warps, self.accesses
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.warp_size
 
     @property
     def programs(self) -> int:
@@ -303,12 +308,13 @@ def gathered(
     fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
     fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
     resident = fitting / arch.sms_per_block
-    slots, room = max(int(arch.sm_count * resident), 1), max(arch.l1_bytes / max(resident, 1.0) - shared_bytes, 0.0)
+    slots, room = max(int(arch.sm_count * resident), 1), l1_room_bytes(arch, resident, shared_bytes)
     locked, handed_on = in_turn(trace.turns, slots, trace.ranges, math.prod(trace.grid) / trace.programs)
     found = Facts(
-        grid=trace.grid, warps=warps, ctas=ctas, shared_bytes=shared_bytes, tensor_columns=tensor_columns,
-        registers=machine.registers, spill_bytes=machine.spill_bytes, code=machine.digest, resident=resident,
-        loops=loops, asides=asides, straight=machine.straight, working=float(passes.straight.mean()),
+        grid=trace.grid, warps=warps, warp_size=arch.warp_size, ctas=ctas, shared_bytes=shared_bytes,
+        tensor_columns=tensor_columns, registers=machine.registers, spill_bytes=machine.spill_bytes,
+        code=machine.digest, resident=resident, loops=loops, asides=asides, straight=machine.straight,
+        working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop), arch, room, touched.loads.sizes, dealt, behind)
                        for a in trace.accesses),
         unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,

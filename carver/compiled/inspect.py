@@ -85,9 +85,12 @@ def apart(value: Any) -> int | None:
 
 
 def unlaunchable(each: Candidate, arch: Arch) -> str:
-    """Why the device refuses a launch, whatever the compiler makes of the kernel; empty if it does not."""
-    warps, most = each.given.options.get("num_warps", 4), arch.max_threads_per_block
+    """Why the device, or the model, refuses a launch, whatever the compiler makes of the kernel; empty if not."""
+    options, most = each.given.options, arch.max_threads_per_block
+    warps, ctas = options.get("num_warps", 4), options.get("num_ctas") or 1
     threads = warps * arch.warp_size if isinstance(warps, int) else 0
+    if isinstance(ctas, int) and ctas > 1:
+        return f"num_ctas={ctas}: a program that is a cluster of blocks is not in the model; take num_ctas=1"
     return f"it has {threads} threads, a block may have {most}" if threads > most else ""
 
 

@@ -299,7 +299,8 @@ def cache_key(kernel: Any, given: Specialised, target: Target) -> str:
     """Equal where Triton would compile the same: source with all that it calls, types, constants, target, version."""
     source = source_of(function_of(kernel))
     known = [given.signature, given.constants, given.divisible, given.near, given.options]
-    identity = [version(), source, *known, target.backend, target.arch]
+    limits = target.shared_bytes, target.registers  # by which `_stopping` refuses
+    identity = [version(), source, *known, target.backend, target.arch, *limits]
     text = json.dumps(identity, sort_keys=True, default=lambda value: str(getattr(value, "cache_key", value)))
     return sha256(text.encode()).hexdigest()
 

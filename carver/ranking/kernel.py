@@ -139,7 +139,7 @@ class Compiled(Record, eq=False):
             band_ms=(seconds * 1e3 * math.exp(low), seconds * 1e3 * math.exp(high)),
             terms_ms=FrozenDict({term: float(column[row]) * 1e3 for term, column in estimate.terms.items()}),
             loop_ms=FrozenDict(loop_ms),
-            launch=Launch(facts.grid, facts.warps * arch.warp_size, facts.shared_bytes, facts.registers),
+            launch=Launch(facts.grid, facts.threads, facts.shared_bytes, facts.registers),
             num_warps=facts.warps, pipeline_stage=self.configs[row].get("num_stages"), use_tc=facts.dot_flops > 0,
             cluster=(facts.ctas, 1, 1), details=FrozenDict(details), notes=self.notes,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit
+from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_bytes
 from ...base.errors import CompileError
 from ..atomics import SAMPLED
 from ..binary import Binary
@@ -155,7 +155,8 @@ class Execution:
         passes = self.detail.passes.mean(axis=1) * scale[:, None]
         held = self.code.resources
         warps, registers = passes.shape[1], max(held.registers, 1)
-        fitting, columns = blocks_that_fit(self.arch, warps, self.shared_bytes, registers), self.detail.tensor_columns
+        wide, columns = warps * self.code.warp_size / self.arch.warp_size, self.detail.tensor_columns  # wave64 of RDNA
+        fitting = blocks_that_fit(self.arch, wide, self.shared_bytes, registers)
         resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
         reader = Reader(self.code, self.detail, passes, self.arch, min(resident, self.count / self.arch.sm_count))
         roles = reader.roles()
@@ -187,7 +188,7 @@ class Execution:
         rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
         once = {-1: (1.0, (straight.alone_clk[1] - straight.alone_clk[0]) / rise)}
-        trace, accesses = self._trace(self.arch.l1_bytes / max(resident, 1.0) - self.shared_bytes, waits, once)
+        trace, accesses = self._trace(l1_room_bytes(self.arch, resident, self.shared_bytes), waits, once)
         slots, run = max(int(self.arch.sm_count * resident), 1), self.even or self.wide
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         touched = Touched.of(trace, sizes)
@@ -208,8 +209,9 @@ class Execution:
             "reuse": tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"]),  # no more than asked for
         }
         return Facts(
-            grid=self.launch.grid, warps=count, ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes,
-            tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
+            grid=self.launch.grid, warps=count, warp_size=self.code.warp_size,
+            ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes, tensor_columns=columns,
+            registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
             asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
             resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
             handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],

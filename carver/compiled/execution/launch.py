@@ -260,8 +260,9 @@ def dispatched(binary: Binary, isa: str, values: Mapping[str, Any]) -> tuple[Cod
     code = amd.read(text, binary.entry)
     if not isa.startswith(code.isa):  # a generic target is named by what its members have in common
         raise CompileError(f"the code is for {code.isa}, and the device is a {isa}")
+    code = replace(code, isa=isa)
     symbols = frozenset(name for each in code.instructions for name in SYMBOL.findall(each.operands))
-    launch = Dispatch(binary, header(text, code.isa, binary.entry), symbols, values)
+    launch = Dispatch(binary, header(text, isa, binary.entry), symbols, values)
     return code, Program(decoded(code), EXEC), launch
 
 

@@ -177,8 +177,9 @@ def _metadata(text: str) -> dict[str, dict[str, int]]:
     listed = text.partition(".amdgpu_metadata")[2].partition(".end_amdgpu_metadata")[0]
     found = {}
     for part in re.split(r"^  - ", listed, flags=re.M)[1:]:
-        numbers = {key: int(value) for key, value in re.findall(r"^ *\.(\w+): +(\d+)$", f"    {part}", re.M)}
-        if (name := re.search(r"^ *\.name: +(\S+)$", part, re.M)) and "vgpr_count" in numbers:
+        entry = f"    {part}"  # whose own keys have four spaces, those of its arguments more
+        numbers = {key: int(value) for key, value in re.findall(r"^ {4}\.(\w+): +(\d+)$", entry, re.M)}
+        if (name := re.search(r"^ {4}\.name: +'?([^'\s]+)'?$", entry, re.M)) and "vgpr_count" in numbers:
             found[name[1]] = numbers
     return found
 

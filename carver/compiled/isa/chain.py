@@ -173,11 +173,11 @@ def _copies(code: Code, loop: Loop, table: Table) -> set[int]:
 def _busy(code: Code, i: int, table: Table) -> tuple[tuple[str, float], ...]:
     """Pipes that a single warp occupies, with the clocks."""
     opcode, passes = code.instructions[i].opcode, code.conflicts.get(i, 1.0)
-    busy = table.alone(opcode, code.warp_size)
+    busy, group = table.alone(opcode, code.warp_size), table.group(opcode)
     if passes == 1.0:
         return busy
-    port = dict(rates.pipe_clk(table.group(opcode), opcode, code.warp_size))  # conflicts are of banks, not of its lanes
-    return tuple((pipe, max(clk, port[pipe] * passes) if pipe in ("lsu", "adu") else clk) for pipe, clk in busy)
+    port = dict(rates.pipe_clk(group, opcode, code.warp_size))  # conflicts are of banks, not of its lanes
+    return tuple((pipe, max(clk, port[pipe] * passes) if pipe in group.port else clk) for pipe, clk in busy)
 
 
 def _nvidia(

@@ -57,6 +57,12 @@ class Group:
     source: str = ""
 
 
+    @property
+    def port(self) -> tuple[str, ...]:
+        """Where accesses of its memory wait for each other."""
+        return PORTS.get(self.access[1] if self.access else "", ("lsu", "vmem"))
+
+
 UNKNOWN = Group()
 
 
@@ -393,7 +399,6 @@ class Demand:
 
 NEVER = ("!PT", "!UPT")
 PORTS = {"shared": ("lsu", "lds"), "constant": ("adu",)}
-"""Where accesses of a memory wait for each other."""
 SECTOR_BYTES = 32
 FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
 """In opcodes of atomics on floating-point numbers."""
@@ -437,9 +442,8 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
             opcode = code.instructions[i].opcode
             group = table.group(opcode)
-            port = PORTS.get(group.access[1] if group.access else "", ("lsu", "vmem"))
             for pipe, clk in pipe_clk(group, opcode, code.warp_size):
-                pipes[pipe] += (passes - 1.0) * clk if pipe in port else 0.0
+                pipes[pipe] += (passes - 1.0) * clk if pipe in group.port else 0.0
     sectors = words = floats = returned = unplaced = 0.0
     for i in indices:
         opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER

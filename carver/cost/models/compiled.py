@@ -21,7 +21,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import LINE_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
+from .l1 import LINE_BYTES, SECTOR_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
 from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, far
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
@@ -269,8 +269,8 @@ def fits(facts: Facts, arch: Arch) -> str:
     """Why no SM can hold a block of the kernel; empty if one can."""
     if facts.shared_bytes > arch.smem_per_block_bytes:
         return f"it needs {facts.shared_bytes:,} bytes of shared memory, a block may have {arch.smem_per_block_bytes:,}"
-    if facts.warps * arch.warp_size > arch.max_threads_per_block:
-        return f"it has {facts.warps * arch.warp_size} threads, a block may have {arch.max_threads_per_block}"
+    if facts.threads > arch.max_threads_per_block:
+        return f"it has {facts.threads} threads, a block may have {arch.max_threads_per_block}"
     for axis, programs in zip("yz", facts.grid[1:], strict=True):
         if arch.vendor == "nvidia" and programs > MOST_ALONG:
             return f"its grid has {programs:,} programs along {axis}, where a launch may have {MOST_ALONG:,}"
@@ -312,7 +312,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     kept = float(reused_share(arch, k))
     out_of_l2, out_of_l3 = (
-        np.array([_beyond_frames(f, arch, f.resident * arch.sm_count, kept * size) for f in candidates])
+        np.array([_beyond_frames(f, f.resident * arch.sm_count, kept * size) for f in candidates])
         * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
     )
@@ -350,7 +350,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     own = [(cached_share(f, arch, False), cached_share(f, arch, True)) for f in candidates]
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
-    away = np.array([_beyond_frames(f, arch, f.resident, l1_bytes(f, arch)) for f in candidates])
+    away = np.array([_beyond_frames(f, f.resident, l1_bytes(f, arch)) for f in candidates])
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
@@ -494,17 +494,17 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], lea
     counters, a voxel grid with rows of 64 bytes (`voxels` in tests/data)."""
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
-        span = max(a.span_bytes, a.together_bytes, arch.sector_bytes)
+        span = max(a.span_bytes, a.together_bytes, SECTOR_BYTES)  # in which bytes are counted; AMD moves twice as much
         span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
         least, page = (DRAM_BYTES, _page_bytes(arch)) if a.anywhere else (least_bytes, k["dram_run_bytes"])
-        read += a.program_bytes * a.fetched * (max(span, least) + page) / span
+        read += a.program_bytes * a.fetched * (max(span, least, arch.sector_bytes) + page) / span
     return read / asked if asked else 1.0
 
 
-def _beyond_frames(f: Facts, arch: Arch, blocks: float, usable_bytes: float) -> float:
+def _beyond_frames(f: Facts, blocks: float, usable_bytes: float) -> float:
     """Share of spilled registers that a cache which so many blocks share does not keep, since the frames of their
     threads are larger: they go beyond it and back. Of L1: walks of local memory on an H200 (`spills.jsonl.gz`)."""
-    frames = f.spill_bytes * arch.warp_size * f.warps * blocks
+    frames = f.spill_bytes * f.threads * blocks
     return max(1.0 - usable_bytes / frames, 0.0) if frames else 0.0
 
 

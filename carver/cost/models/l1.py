@@ -21,7 +21,7 @@ hit, and 0.28 clocks for lanes 33 words apart."""
 CARVED_BYTES = 32 * 1024
 """Step in which shared memory is carved out of L1. Source: the sizes of shared memory that the CUDA C++ Programming
 Guide lists for compute capability 8.0 and 9.0."""
-LINE_BYTES, SECTOR_BYTES = 128, 32
+LINE_BYTES, SECTOR_BYTES = 128, 32  # in which what programs touch is counted
 """Line of L1, and what of it is fetched. A pass of the load/store port moves bytes of one line, so rows of 64 bytes
 take twice as many passes as rows of 128 bytes; the code says it of addresses that are known there. Source: lists timed
 by Inductor and the zoo's matmuls on an H200 (`inductor_blocks.jsonl`, `zoo.jsonl.gz` in `tests/data/h200`): tiles with
