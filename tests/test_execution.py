@@ -34,6 +34,7 @@ from carver.compiled.isa.code import Code, Instruction
 from carver.compiled.isa.rates import demand, table, width_bytes
 from carver.compiled.trace import sampled
 from carver.cost.models.compiled import REWRITTEN, _rewritten, shape_of
+from carver.integrations.source import binary as source_binary
 
 SOURCE = """
 extern "C" __global__ void grid_sum(const float* x, float* out, int n) {
@@ -1470,3 +1471,37 @@ def test_a_copy_asks_for_a_sector_once_for_each_32_bytes_that_it_goes_to(cubin: 
     load, store = executed(cubin, "padded", 256, 64, f32(256 * 256), f32(256 * 64)).facts().accesses
     assert (load.program_bytes, load.fetched) == (1024.0, 1.5)
     assert (store.program_bytes, store.fetched) == (256.0, 1.0)
+
+
+@pytest.mark.skipif(NVCC is None, reason="no nvcc")
+@pytest.mark.parametrize(("n", "passes"), [(1 << 31, 1 << 13), (1 << 33, 1 << 15)])
+def test_what_is_divided_by_the_threads_of_a_grid_is_whole(n: int, passes: int) -> None:
+    """The code for a dividend beyond 32 bits is a call of its own, which is followed since all is known."""
+    source = """extern "C" __global__ void share(const float* x, float* y, long long n) {
+        long long threads = (long long)gridDim.x * blockDim.x, at = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+        float sum = 0;
+        #pragma unroll 1
+        for (long long k = 0; k < n / threads; k++) sum += x[at + k * threads];
+        y[at] = sum; }"""
+    arch = load("h200")
+    args = (f32(n), f32(1 << 18), np.int64(n))
+    made = source_binary(carver.Kernel(source, "share"), {}, args=args, grid=1024, block=256, arch=arch)
+    facts = facts_of_binary(made, arch)
+    assert [loop.trips for loop in facts.loops] == [passes]
+    assert facts.read_bytes == 4 * n
+
+
+@pytest.mark.skipif(NVCC is None, reason="no nvcc")
+@pytest.mark.parametrize("by", [1, 3])
+def test_long_unsigned_numbers_are_divided_by_one_as_by_others(by: int) -> None:
+    """The reciprocal of 1 is just below 2^64."""
+    source = """extern "C" __global__ void times(const float* x, float* y, unsigned long long n, unsigned long long by,
+                                                 unsigned long long less) {
+        float sum = 0;
+        #pragma unroll 1
+        for (unsigned long long k = 0; k < n / by - less; k++) sum += x[k * 32 + threadIdx.x];
+        y[threadIdx.x] = sum; }"""
+    arch, n = load("h200"), 52_140_811_516
+    args = (f32(4096), f32(32), np.uint64(n), np.uint64(by), np.uint64(n // by - 7))
+    made = source_binary(carver.Kernel(source, "times"), {}, args=args, grid=1, block=32, arch=arch)
+    assert [loop.trips for loop in facts_of_binary(made, arch).loops] == [7]

@@ -585,8 +585,8 @@ def by_clang(tmp_path: Path, target: str, *flags: str) -> Binary:
         " int i = __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x(); y[i] = x[i] * x[i]; }"
     )
     subprocess.run(
-        [hip_compiler().path, "-x", "hip", f"--offload-arch={target}", "-nogpulib", "-nogpuinc", "--cuda-device-only", "-O2", "-S",
-         *flags, "-o", str(out), str(source)], check=True,
+        [hip_compiler().path, "-x", "hip", f"--offload-arch={target}", "-nogpulib", "-nogpuinc", "--cuda-device-only",
+         "-O2", "-S", *flags, "-o", str(out), str(source)], check=True,
     )  # fmt: skip
     return Binary(out, "square", (f32(1 << 20), f32(1 << 20)), grid=1 << 12, block=256)
 

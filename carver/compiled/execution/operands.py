@@ -366,10 +366,11 @@ def to_integer(mods: set[str], dst: list[str], src: list[str], o: Operands) -> K
     sources, value = found
     rounded = _rounding(mods)
     if mods & {"S64", "U64"}:
-        least = 0.0 if "U64" in mods else -(2.0**63)
+        kind = np.uint64 if "U64" in mods else np.int64
+        least, most = (0.0, 2.0**64 - 2048) if kind is np.uint64 else (-(2.0**63), 2.0**63 - 1024)
 
         def long(*words: Array) -> Any:
-            out = np.clip(np.nan_to_num(rounded(value(*words))), least, 2.0**63 - 1024).astype(np.int64)
+            out = np.clip(np.nan_to_num(rounded(value(*words))), least, most).astype(kind).view(np.int64)
             return out & WORD, out >> 32 & WORD
 
         return [dst[0], after(dst[0])], sources, long

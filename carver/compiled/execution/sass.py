@@ -483,7 +483,7 @@ def constant_load(each: Instruction, mods: set[str], o: Operands, op: Callable[.
                     )
             thread.set(name, value)
 
-    if found[3] and each.mnemonic == "LDC":  # lanes may read other words each
+    if found[3] and real(found[3]) and each.mnemonic == "LDC":  # lanes may read other words each
         return op("constant", run, names, at=o.get(found[3]), access="load")
     return op("alu", run, names)
 
