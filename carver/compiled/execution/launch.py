@@ -63,8 +63,6 @@ class Launch:
     def __init__(self, binary: Binary, kernel: sass.Kernel, values: Mapping[str, Any]) -> None:
         self.grid: Sizes = (binary.grid[0], binary.grid[1], binary.grid[2])
         self.block, self.sm, self.cluster = binary.block, kernel.sm, kernel.cluster
-        self.lost = UNKNOWN if self.sm else None
-        """What a load gives of which nothing is known."""
         self.places: dict[int, Place] = {}
         self._maps: dict[int, int] = {}
         self._contents: dict[int, Array] = {}
@@ -227,7 +225,7 @@ class Launch:
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
         """Words that a load of global memory gives, or part of one, known where the contents of its tensor are. What is
         not known counts as 0, so that an address that it is part of still tells its tensor."""
-        words, lost = max(width_bytes // 4, 1), self.lost
+        words, lost = max(width_bytes // 4, 1), UNKNOWN
         if not self._contents or (width_bytes < 4 and not self.sm):
             return [lost] * words
         out: list[Column | None] = []

@@ -295,7 +295,7 @@ class Run:
         if fiber.under:
             fiber.rewritten(op)
         for name in op.writes if op.run is None else ():
-            fiber.set(name, loaded.get(name) or (None if "P" in name else self.launch.lost))
+            fiber.set(name, loaded.get(name) or (None if "P" in name else UNKNOWN))
         if op.run is not None:
             fiber.at, fiber.among = op.address, None if whole or guard is None else guard.possible
             op.run(fiber)
@@ -356,10 +356,10 @@ class Run:
         sure = added is not None and surely(added, active) and surely(at, active) and surely(guard, active)
         slot = self.slot[fiber.lanes[lanes]]
         if added is None or not sure or (np.diff(slot) == 0).any():
-            return self.launch.lost
+            return UNKNOWN
         place, count = wide(at.bits, len(fiber.lanes))[lanes], prod(self.launch.grid)
         if (place != place[0]).any():
-            return self.launch.lost
+            return UNKNOWN
         self.assumed.add(op.address)
         before = self._passes[fiber.block, self.warp[fiber.lanes[lanes]]].astype(np.int64) - 1
         bits, known = np.zeros(len(fiber.lanes), np.int64), np.zeros(len(fiber.lanes), bool)
