@@ -449,3 +449,22 @@ def in_doubles(x_ptr, y_ptr, n, TIMES: tl.constexpr, BLOCK: tl.constexpr):
 def picked(at_ptr, x_ptr, y_ptr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + tl.load(at_ptr + i)))
+
+
+@triton.jit
+def sum_segments(x_ptr, first_ptr, y_ptr, D, BLOCK: tl.constexpr, BD: tl.constexpr):
+    """Sums of rows that begin where a list says."""
+    s, d = tl.program_id(0), tl.program_id(1) * BD + tl.arange(0, BD)
+    begin, end = tl.load(first_ptr + s), tl.load(first_ptr + s + 1)
+    acc = tl.zeros((BD,), tl.float32)
+    for i in range(begin, end, BLOCK):
+        r = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + r[:, None] * D + d[None, :], mask=(r < end)[:, None] & (d < D)[None, :], other=0.0)
+        acc += tl.sum(x.to(tl.float32), 0)
+    tl.store(y_ptr + s * D + d, acc, mask=d < D)
+
+
+@triton.jit
+def add_one(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) + 1, mask=i < n)

@@ -115,6 +115,13 @@ def test_a_copy_reads_and_writes_in_the_same_passes() -> None:
     assert _laid_out(found).conflicts[3] == 32.0
 
 
+def test_lanes_that_share_what_they_read_share_a_pass() -> None:
+    """Half a warp reads one address: 16 bytes a lane in half of the four passes."""
+    found = code((control(1), "S2R R0, SR_TID.X"), (control(1), "LOP3.LUT R1, R0, 0x10, RZ, 0xc0, !PT"),
+                 (control(1), "LDS.128 R8, [R1]"))  # fmt: skip
+    assert _laid_out(found).conflicts[2] == 0.5
+
+
 def test_a_load_is_waited_for_where_its_scoreboard_is() -> None:
     found = code(
         (control(4, write=1), "LDG.E R2, [R4.64]"),

@@ -639,7 +639,7 @@ def test_a_small_table_stays_in_l1_beside_what_passes(told: bool) -> None:
         given = loading(facts(resident=8.0, sm_bytes=4096.0 * 2**16, sm_live_bytes=MIB), 2.0**20)
         how = {"placed": True} if told else {"anywhere": True}
         table = replace(given.accesses[0], size_bytes=table_bytes, argument="t", run_bytes=4.0, **how)
-        share, seen = tables(replace(given, accesses=(table,)), float(H100.l1_bytes))
+        share, seen = tables(replace(given, accesses=(table,)), H100, float(H100.l1_bytes))
         assert share == 1.0
         found.append(seen)
     assert found[0] > 0.99 and 0.1 < found[1] < 0.33

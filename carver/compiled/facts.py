@@ -18,7 +18,7 @@ from ..base.types import FloatArray
 from .atomics import WORD_BYTES, met, tries
 from .dealt import dealt_to, goes_on, idle_elements, lines, passed_on
 from .footprint import Footprint, Touched
-from .machine import LATENCIES_CLK, Machine, Span
+from .machine import LATENCIES_CLK, USUAL_LATENCY, Machine, Span
 from .match import matched, shallow, unfused
 from .stretches import (
     Stretch,
@@ -38,8 +38,6 @@ from .trace import Access, LoopTrace, Trace
 from .turns import in_turn
 
 ATOMIC = "atomic global "
-USUAL_LATENCY = 2
-"""Index into LATENCIES_CLK of the latency at which the work of programs is compared."""
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
 MOST_BYTES = 2.0**40
 """More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
@@ -188,6 +186,8 @@ class Facts:
     sm_reuse: tuple[tuple[float, float], ...] = ()
     """Of one program and of ever more that an SM runs: bytes of the lines of L1 that they touch, and what all programs
     of the grid read where L1 keeps these."""
+    crowding: float = 1.0
+    """Work of the programs on the SM that has most of it, over that of the mean SM."""
     warp_size: int = 32
     tensor_columns: int = 0
     """Columns of tensor memory that a block allocates."""
@@ -236,6 +236,10 @@ class Facts:
     @property
     def programs(self) -> int:
         return math.prod(self.grid)
+
+    def present(self, arch: Arch) -> float:
+        """Blocks that an SM has at a time: no more than the grid has for each."""
+        return min(self.resident, max(math.ceil(self.programs / arch.sm_count), 1.0))
 
     @property
     def steps(self) -> float:
@@ -310,6 +314,7 @@ def gathered(
     resident = fitting / arch.sms_per_block
     slots, room = max(int(arch.sm_count * resident), 1), l1_room_bytes(arch, resident, shared_bytes)
     locked, handed_on = in_turn(trace.turns, slots, trace.ranges, math.prod(trace.grid) / trace.programs)
+    uneven, crowded = unevenness(work, slots * trace.programs / math.prod(trace.grid), resident)
     found = Facts(
         grid=trace.grid, warps=warps, warp_size=arch.warp_size, ctas=ctas, shared_bytes=shared_bytes,
         tensor_columns=tensor_columns, registers=machine.registers, spill_bytes=machine.spill_bytes,
@@ -317,7 +322,7 @@ def gathered(
         working=float(passes.straight.mean()),
         accesses=tuple(_access(a, trace, at_once.get(a.loop), arch, room, touched.loads.sizes, dealt, behind)
                        for a in trace.accesses),
-        unevenness=unevenness(work, slots * trace.programs / math.prod(trace.grid)), dot_flops=dots,
+        unevenness=uneven, crowding=crowded, dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
         step_bytes=max(steps.values(), default=0.0),
         in_turn=locked, handed_on=handed_on,
@@ -380,17 +385,22 @@ def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
     return {"sm_bytes": read, "sm_live_bytes": live, "sm_reuse": tuple(more)}
 
 
-def unevenness(work: FloatArray, slots: float) -> float:
-    """Of programs in the order of the grid, of which `slots` run at a time, all equally fast: a new one begins as one
-    ends. Below 1 where short ones fill what the last wave of equal ones would leave idle."""
+def unevenness(work: FloatArray, slots: float, blocks: float = 1.0) -> tuple[float, float]:
+    """Of programs in the order of the grid, of which `slots` run at a time, `blocks` of them on an SM, all equally
+    fast: a new one begins as one ends. Their time (below 1 where short ones fill what the last wave of equal ones
+    would leave idle), and the work of the SM that has most over that of the mean SM."""
     mean, count = float(work.mean()), max(round(slots), 1)
     if work.max() == work.min():
-        return 1.0
-    ends = [float(first) for first in work[:count]]
+        return 1.0, 1.0
+    ends = [(float(first), slot) for slot, first in enumerate(work[:count])]
     heapify(ends)
-    for own in work[count:]:
-        heapreplace(ends, ends[0] + float(own))
-    return max(ends) / (mean * -(-len(work) // count))
+    done = np.zeros(max(round(count / max(blocks, 1.0)), 1))
+    np.add.at(done, np.arange(len(work[:count])) % len(done), work[:count])
+    for own in work[count:].tolist():
+        end, slot = ends[0]
+        heapreplace(ends, (end + own, slot))
+        done[slot % len(done)] += own
+    return max(ends)[0] / (mean * -(-len(work) // count)), float(done.max() / done.mean())
 
 
 def _access(

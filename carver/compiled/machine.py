@@ -17,6 +17,8 @@ from .isa.rates import rate as rate_of
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 """Latencies of memory beyond the SM for which the clocks of a lone warp are kept. Between them one interpolates."""
+USUAL_LATENCY = 2
+"""Index into LATENCIES_CLK of the one at which the work of programs and of roles is compared."""
 
 NO_WAITS = chain.Chain(0.0, (), 0)
 """For code outside of loops, whose waits are all for the same pass."""
@@ -176,7 +178,7 @@ def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
     Source: 4-bit weights on an H200, with 32 passes of either (`int4_zeros_split` in `library.jsonl.gz`)."""
     code, given = read.instructions, arguments(read.parameters, numbers)
     found, (through, unplaced) = conflicts(code, given), through_l1(code, given)
-    both = {i: max(found.get(i, 1.0), through.get(i, 1.0)) for i in {*found, *through}}
+    both = found | through | {i: max(found[i], through[i]) for i in found.keys() & through.keys()}
     sectors = atomic_sectors(code, given) | partial_lines(code, given)
     return replace(read, conflicts=both, unplaced=unplaced, sectors=sectors)
 
@@ -200,7 +202,8 @@ def _machine(read: Code, isa: str, units: Sequence[Sequence[Any]]) -> Machine:
         for stretch in read.optional:
             if stretch[0] in inside:
                 after = [n for n, loop in siblings if loop.body[-1] < stretch[0]]
-                span = read_span(read, stretch, stretch, table, rate)
+                before = [] if parent >= 0 else [i for i in rest if i < stretch[0]]
+                span = read_span(read, stretch, stretch, table, rate, before)
                 asides.append((stretch[0], Aside(parent, after[-1] if after else -1, span)))
 
     def without(loop: Loop, stretches: Iterable[int]) -> Span:
@@ -219,8 +222,8 @@ def _machine(read: Code, isa: str, units: Sequence[Sequence[Any]]) -> Machine:
         loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart))
         return place
 
-    add_asides(read.straight, [(add_loop(loop, -1), loop) for loop in read.loops], -1)
     rest = tuple(i for i in read.straight if i not in passed)
+    add_asides(read.straight, [(add_loop(loop, -1), loop) for loop in read.loops], -1)
     straight = read_span(read, rest, rest, table, rate)
     ordered = tuple(aside for _, aside in sorted(asides, key=lambda each: each[0]))
     return Machine(held.registers, held.spill_bytes, straight, tuple(loops), ordered, read.digest)
@@ -236,20 +239,33 @@ def _feeds(code: Code, stretch: Sequence[int], table: rates.Table) -> bool:
     return any(group.role in MULTIPLIES for group in groups) or (bool(loads) and not stores)
 
 
-def read_span(code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates) -> Span:
-    """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again."""
+def read_span(
+    code: Code, indices: Sequence[int], where: Loop | Sequence[int], table: rates.Table, rate: Rates,
+    before: Sequence[int] = (),
+) -> Span:  # fmt: skip
+    """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again.
+    `before`: of straight code, what ran just before, for whose results it may wait."""
     demand = rates.demand(code, indices, table)
     rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
     ops, repeats = chain.ops(code, where, table, rate), isinstance(where, Loop)
-    alone = chain.chains(ops, repeats, table.latency_clk, LATENCIES_CLK)
-    cached = alone
+    sooner = chain.ops(code, before, table, rate)
+
+    def lone(latency: Mapping[str, float], memory: Sequence[str] = chain.MEMORY) -> list[chain.Chain]:
+        found = chain.chains(ops, repeats, latency, LATENCIES_CLK, memory)
+        if not before:
+            return found
+        led = chain.chains([*sooner, *ops], False, latency, LATENCIES_CLK, memory)
+        least = chain.chains(sooner, False, latency, LATENCIES_CLK, memory)
+        return [replace(own, clk=max(a.clk - b.clk, own.clk)) for own, a, b in zip(found, led, least, strict=True)]
+
+    cached = alone = lone(table.latency_clk)
     if any(access[:2] == ("load", "global") for access in demand.accesses):
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = {**table.latency_clk, "global": table.latency_clk["local"]}
-        cached = chain.chains(ops, repeats, nearer, LATENCIES_CLK, beyond)
+        cached = lone(nearer, beyond)
     spilled = Span.spilled_clk
     if any(access[:2] == ("load", "local") for access in demand.accesses):
-        slower = chain.chains(ops, repeats, table.latency_clk, LATENCIES_CLK, (*chain.MEMORY, "local"))
+        slower = lone(table.latency_clk, (*chain.MEMORY, "local"))
         spilled = tuple(max(a.clk - b.clk, 0.0) for a, b in zip(slower, alone, strict=True))
     stores = [i for i in indices if code.instructions[i].mnemonic in STORES]
     waits = alone[-1] if repeats else NO_WAITS

@@ -208,6 +208,7 @@ class Execution:
             "sm_reuse": tuple((live, float(read * grown)) for live, read in near["sm_reuse"]),
             "reuse": tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"]),  # no more than asked for
         }
+        uneven, crowded = unevenness(work_of(run), slots * len(run.block_ids) / self.count, resident)
         return Facts(
             grid=self.launch.grid, warps=count, warp_size=self.code.warp_size,
             ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes, tensor_columns=columns,
@@ -215,7 +216,7 @@ class Execution:
             asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
             resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
             handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],
-            unevenness=unevenness(work_of(run), slots * len(run.block_ids) / self.count),
+            unevenness=uneven, crowding=crowded,
             beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
                                   for n, place in self.launch.places.items()}),
             notes=tuple(self._notes(reader, roles)),
@@ -368,7 +369,7 @@ class Execution:
                 lanes, address = spread(events[0]._replace(values=(Column(column.bits),)))
             mine = address[self.detail.warp[lanes] == self.detail.warp[lanes[:1]]]
             if len(mine) and not (lost and (mine == mine[0]).all()):  # where they differ in nothing, each lies anywhere
-                found[index] = sectors_of(code.instructions[index], mine) * LANES / len(mine)
+                found[index] = sectors_of(code.instructions[index], mine) * self.detail.warp_size / len(mine)
         return found
 
     def _lines(self) -> dict[int, Lines]:

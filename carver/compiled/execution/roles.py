@@ -13,14 +13,12 @@ import numpy as np
 from ...arch.descriptor import Arch
 from ..isa import rates
 from ..isa.code import Code, Loop
-from ..machine import LATENCIES_CLK, MULTIPLIES, Span, priced_by, read_span, unit_rates
+from ..machine import LATENCIES_CLK, MULTIPLIES, USUAL_LATENCY, Span, priced_by, read_span, unit_rates
 from .lanes import Array
 from .leaps import Event
 from .operands import CONSTANT
 from .run import IN_BLOCK, Run
 
-USUAL_LATENCY = 2
-"""Index into LATENCIES_CLK of the latency at which roles are compared."""
 OFTEN = 0.5
 """Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
 

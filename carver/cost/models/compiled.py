@@ -291,17 +291,19 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         return np.array([float(getattr(f, name)) for f in candidates])
 
     grid, held = fact("programs"), np.maximum(fact("resident"), 1.0 / arch.sms_per_block)
-    uneven = fact("unevenness")
+    # a program that goes on when others of its SM have ended has the SM's units for itself
+    uneven, beside = fact("unevenness"), np.maximum(np.minimum(held, grid / arch.sm_count), 1.0)
+    loaded = np.minimum(uneven, np.maximum(fact("crowding"), uneven / beside))
     steps = np.array([s.steps for s in shapes]) * uneven
 
     def each(name: str) -> FloatArray:
-        column: FloatArray = np.array([getattr(s, name) for s in shapes]) / steps * uneven
+        column: FloatArray = np.array([getattr(s, name) for s in shapes]) / steps * loaded
         return column
 
     spilled, loads, stores, returned = map(each, ("local_bytes", "load_bytes", "store_bytes", "returned_bytes"))
     missed_l1 = np.array([not_in_l1(f, s.total, arch, s.once) for f, s in zip(candidates, shapes, strict=True)])
     looked_up = np.array([passes(f, s.total, arch, missed)
-                          for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * uneven
+                          for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * loaded
     again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
     read = beyond_l2
@@ -312,7 +314,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
     kept = float(reused_share(arch, k))
     out_of_l2, out_of_l3 = (
-        np.array([_beyond_frames(f, f.resident * arch.sm_count, kept * size) for f in candidates])
+        np.array([_beyond_frames(f, f.present(arch) * arch.sm_count, kept * size) for f in candidates])
         * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
     )
@@ -350,7 +352,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     own = [(cached_share(f, arch, False), cached_share(f, arch, True)) for f in candidates]
     shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
-    away = np.array([_beyond_frames(f, f.resident, l1_bytes(f, arch)) for f in candidates])
+    away = np.array([_beyond_frames(f, f.present(arch), l1_bytes(f, arch)) for f in candidates])
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
     columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
@@ -441,7 +443,7 @@ def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, o
     order 9.8). Nobody waits for atomics, so that DRAM takes those of a page together."""
     once = sum(different(*each) for *each, _ in f.anywhere)
     again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
-    step = min(f.step_bytes * f.resident * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
+    step = min(f.step_bytes * f.present(arch) * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
     own = own_bytes * lost_share(step, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     placed = [a for a in loads if not a.anywhere]

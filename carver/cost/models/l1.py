@@ -87,7 +87,7 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
         return 1.0
     size, plain = l1_bytes(f, arch), moved["load"] / (moved["load"] + moved["copy"])
     held, asked = min(1.0, size / max(f.sm_live_bytes, 1.0)), max(f.fetched_bytes("load") * f.programs, 1.0)
-    step = min(f.resident * f.step_bytes, f.sm_live_bytes) if f.step_bytes else f.sm_live_bytes
+    step = min(f.present(arch) * f.step_bytes, f.sm_live_bytes) if f.step_bytes else f.sm_live_bytes
     stays = swept(step, size, once * arch.sector_bytes / LINE_BYTES)
     own = f.sm_reuse[0][1] if f.sm_reuse else f.sm_bytes
     again = held * max(1.0 - own / asked, 0.0)
@@ -95,11 +95,11 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
         read = float(np.interp(size, *np.transpose(f.sm_reuse)))
         again += min(1.0, size / max(f.sm_reuse[0][0], 1.0)) * max(own - read, 0.0) / max(own, asked)
     found = stays * (1.0 - once) + once * again
-    loose, seen = tables(f, size)
+    loose, seen = tables(f, arch, size)
     return 1.0 - plain * (found + loose * max(seen - found, 0.0))
 
 
-def tables(f: Facts, size_bytes: float) -> tuple[float, float]:
+def tables(f: Facts, arch: Arch, size_bytes: float) -> tuple[float, float]:
     """Share of loaded bytes that lie anywhere in tensors, or where known numbers say, and of these the share that L1
     has: small tensors are looked at again long before what passes has taken their room, as where programs go on for
     long. A table of 1 KiB beside 480 KiB that an SM's blocks stream answers nearly all (`cuda_tables` in
@@ -110,7 +110,7 @@ def tables(f: Facts, size_bytes: float) -> tuple[float, float]:
         if (a.kind, a.path) == ("load", "pointer") and (a.anywhere or a.placed) and a.size_bytes:
             wanted[a.argument] = wanted.get(a.argument, 0.0) + a.program_bytes * a.fetched
     sizes = {a.argument: a.size_bytes for a in f.accesses}
-    each = [(f.resident * asked, sizes[name], sizes[name]) for name, asked in wanted.items() if asked]
+    each = [(f.present(arch) * asked, sizes[name], sizes[name]) for name, asked in wanted.items() if asked]
     total = sum(asked for asked, *_ in each)
     if not total:
         return 0.0, 0.0
