@@ -548,12 +548,11 @@ def quad_turns(lane: Array, address: Array, width_bytes: int, warps: int) -> flo
 
 
 def leading(roles: Sequence[Role]) -> tuple[Role, tuple[int, ...]]:
-    """The role that decides how long a block takes, and the warps whose work adds up to it: those that multiply, or
-    where none does, those that run all loops of the longest role."""
+    """The role that decides how long a block takes, and the warps that its work is spread over: those that multiply, or
+    where none does, all, since each keeps to its scheduler and warps that finish what others began are few."""
     multiply = [role for role in roles if role.products]
     lead = max(multiply or roles, key=lambda role: role.clk)
-    alike = multiply or [role for role in roles if role.loops.keys() >= lead.loops.keys()]
-    return lead, tuple(sorted(warp for role in alike for warp in role.warps))
+    return lead, tuple(sorted(warp for role in multiply or roles for warp in role.warps))
 
 
 def rounds(run: Run, heads: Mapping[int, int]) -> dict[int, list[tuple[Event, Array | None]]]:
