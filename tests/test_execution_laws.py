@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from test_execution import NVCC, f32, i32
 
+import carver
 from carver.arch.devices import load
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import facts_of_binary
 from carver.compiled.facts import Facts
 from carver.cost.models.compiled import Shape, price_compiled, shape_of
+from carver.cost.models.l1 import passes
 
 H100 = load("h100")
 SOURCE = """
@@ -29,6 +31,19 @@ SOURCE = """
 }
 SUMMED(summed_by_a_warp, 32)
 SUMMED(summed_by_all, 1024)
+extern "C" __global__ void scattered(const int* at, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[at[i]] = x[i];
+}
+extern "C" __global__ void gathered(const int* at, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[at[i]];
+}
+extern "C" __global__ void apart(const float* x, float* y, int step, int lanes, int words) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x % 32 < lanes) y[(long long)i * step] = x[i];
+    if (threadIdx.x < words) y[i] = 0;
+}
 """
 
 
@@ -55,3 +70,33 @@ def test_a_warp_that_finishes_a_block_does_not_do_all_of_its_work(built: Path, s
     assert [facts.warps for facts, _ in found] == [8, 8]
     assert 0.97 * all_ < one <= all_
     assert found[0][1].issue_clk < found[1][1].issue_clk
+
+
+@pytest.mark.parametrize(("step", "lanes", "words", "lines"), [
+    (1, 32, 0, 0), (2, 32, 0, 2), (8, 32, 0, 8), (64, 32, 0, 32), (64, 16, 0, 16), (1, 32, 1, 1 / 8), (1, 1, 0, 1),
+])  # fmt: skip
+def test_stores_that_fill_sectors_in_part_are_counted_by_lines(
+    built: Path, step: int, lanes: int, words: int, lines: float
+) -> None:
+    """Of a warp: as many as have such sectors, whichever lanes take part, and whatever other stores do."""
+    args = f32(1 << 18), f32(1 << 24), i32(step), i32(lanes), i32(words)
+    assert of(built, "apart", *args)[1].partial_lines == pytest.approx(8 * lines)
+
+
+def test_words_that_are_stored_anywhere_are_a_line_each(built: Path) -> None:
+    """63 billion a second on an H100 (`words.jsonl` in tests/data/h100), be they of CUDA or of Triton."""
+    many = 1 << 22
+    at = carver.Tensor("int32", (many,))
+    facts, shape = of(built, "scattered", at, f32(many), f32(1 << 20), grid=many // 256)
+    assert shape.partial_lines == 256
+    assert many / float(price_compiled([facts], H100)[1].seconds[0]) == pytest.approx(63e9, rel=0.1)
+
+
+def test_l1_looks_up_a_line_for_each_word_that_is_loaded_anywhere(built: Path) -> None:
+    """Half a clock each where L1 lacks it. Of places that are known, the code says what they take."""
+    at = carver.Tensor("int32", (1 << 18,))
+    facts, shape = of(built, "gathered", at, f32(1 << 26), f32(1 << 18))
+    assert shape.total.unplaced_bytes == 128
+    assert passes(facts, shape.total, H100, 1.0) == pytest.approx(8 * (0.5 * 32 - 1), rel=0.02)
+    known = of(built, "apart", f32(1 << 18), f32(1 << 18), i32(1), i32(32), i32(0))
+    assert passes(known[0], known[1].total, H100, 1.0) == 0

@@ -147,7 +147,8 @@ class Execution:
         code = sass.branching(code, {i: to | self.wide.went[i] for i, to in self.detail.went.items()})
         heads = {program.ranges[n].start for n in self.detail.repeated}
         loops = tuple(repeating(code.loops, heads, {program.index[at] for at in self.detail.assumed}))
-        self.code = replace(code, loops=loops, conflicts=self._conflicts(code), sectors=self._sectors(code))
+        conflicts, unplaced = self._conflicts(code)
+        self.code = replace(code, loops=loops, conflicts=conflicts, unplaced=unplaced, sectors=self._sectors(code))
 
     @uncollected()
     def facts(self) -> Facts:
@@ -169,8 +170,9 @@ class Execution:
             if not own:
                 continue
             if n not in lead.loops:  # of another role: what it asks for counts, its time runs beside
-                still = (0.0,) * len(lead.straight.alone_clk)
-                span = replace(lead.straight, alone_clk=still, cached_clk=still, tensor_clk=0.0)
+                still = (0.0,) * len(LATENCIES_CLK)
+                span = reader.span(tuple(own), own)
+                span = replace(span, alone_clk=still, cached_clk=still, spilled_clk=still, tensor_clk=0.0)
                 asides.append((1.0, replace(span, **reader.demand(own, 1.0, count))))
                 continue
             trips, span = lead.loops[n]
@@ -259,11 +261,11 @@ class Execution:
         return not any(op.deals or any(name in code.instructions[index[op.address]].operands for name in own)
                        for op in ops)  # fmt: skip
 
-    def _conflicts(self, code: Code) -> dict[int, float]:
+    def _conflicts(self, code: Code) -> tuple[dict[int, float], frozenset[int]]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, and over words of constants,
         by instruction, in the mean of the warps of a block. On AMD those of shared memory, and of GCN and CDNA what its
-        address unit takes."""
-        found, lost = {}, dict[int, Event]()
+        address unit takes. And accesses of global memory at places that are not known, of which L1 looks up lines."""
+        found, lost, unplaced = {}, dict[int, Event](), set[int]()
         kinds = ("shared",) if code.isa.startswith("gfx1") else ("shared", "global", "constant")
         for index, events in by_instruction(self.detail, kinds).items():
             each, op = code.instructions[index], self.program.ops[index]
@@ -272,9 +274,12 @@ class Execution:
                 ratios = [self._passes(each, op.access, event, self.detail) for event in known]
                 if ratios and (mean := float(np.mean(ratios))) != 1.0:
                     found[index] = mean
-                if not ratios and self.arch.vendor == "nvidia" and self._table(op, events[0])[1] <= BANKED_BYTES:
-                    lost[index] = events[0]
-        return found | (self._drawn_passes(code, lost) if lost else {})
+                if not ratios and self.arch.vendor == "nvidia":
+                    if self._table(op, events[0])[1] <= BANKED_BYTES:
+                        lost[index] = events[0]
+                    elif op.access != "store":  # of stores tiles say it
+                        unplaced.add(index)
+        return found | (self._drawn_passes(code, lost) if lost else {}), frozenset(unplaced)
 
     def _drawn_passes(self, code: Code, lost: Mapping[int, Event]) -> dict[int, float]:
         """The same of accesses at places that loaded words choose, with words as if drawn at random. `lost`: an event
@@ -374,9 +379,11 @@ class Execution:
 
     def _lines(self) -> dict[int, Lines]:
         """What lanes of a wave want of L1, by the load or store, in the first event of each; where their addresses are
-        known. Of AMD's code: of NVIDIA's, `Code.conflicts` says it."""
+        known. Of AMD's code: of NVIDIA's, `Code.conflicts` says it, but for what stores fill in part."""
+        if self.arch.vendor != "amd":
+            return {tile.index: Lines(tile.lines) for tile in self.tiles}
         found: dict[int, Lines] = {}
-        for index, events in by_instruction(self.detail, ("global",)).items() if self.arch.vendor == "amd" else ():
+        for index, events in by_instruction(self.detail, ("global",)).items():
             lanes, address = spread(events[0])
             if self.program.ops[index].access in ("load", "store") and len(lanes):
                 each = self.detail.warp[lanes], address // SECTOR_BYTES

@@ -99,13 +99,13 @@ class Reader:
             if here:
                 trips = float(max([mine[i] for i in here if self.block_of[i] not in self._turns] or mine[here]))
                 often = tuple(i for i in here if mine[i] >= OFTEN * trips)
-                span = self._turned(self._span(often, replace(loop, own=often)), often, mine / trips)
+                span = self._turned(self.span(often, replace(loop, own=often)), often, mine / trips)
                 loops[n] = trips, self._fed(span, often, warps)
         rest = tuple(i for i in self.straight if mine[i] > 0)
-        straight = self._fed(self._turned(self._span(rest, rest), rest, mine), rest, warps)
+        straight = self._fed(self._turned(self.span(rest, rest), rest, mine), rest, warps)
         return Role(warps, loops, straight, float(self.products[list(warps)].sum()))
 
-    def _span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
+    def span(self, indices: tuple[int, ...], where: Loop | Sequence[int]) -> Span:
         if indices not in self._spans:
             self._spans[indices] = read_span(self.code, indices, where, self.table, self.rate)
         return self._spans[indices]
@@ -115,7 +115,7 @@ class Reader:
         for n in self._turns:
             part = tuple(i for i in indices if self.block_of[i] == n)
             if part and (more := float(times[part[0]]) - 1.0) > 0.0:
-                one = self._span(part, part)
+                one = self.span(part, part)
                 span = replace(
                     span, alone_clk=tuple(a + more * b for a, b in zip(span.alone_clk, one.alone_clk, strict=True)),
                     cached_clk=tuple(a + more * b for a, b in zip(span.cached_clk, one.cached_clk, strict=True)),
@@ -164,7 +164,7 @@ class Reader:
         for mean, members in groups.items():
             asked = rates.demand(self.code, members, self.table)
             block, warp = mean * self.warps / trips, mean * self.warps / trips / critical
-            for name in ("instructions", "factor_bytes", "exponentials", "atomic_sectors", "barriers"):
+            for name in NUMBERS:
                 numbers[name] += warp * getattr(asked, name)
             numbers["block_factor_bytes"] += block * asked.block_factor_bytes
             numbers["bulk"] += block * sum(asked.bulk.values())
@@ -177,11 +177,15 @@ class Reader:
                 parts["matrix"][" ".join(kind)] += warp * amount
             for kind, amount in asked.block_matrix.items():
                 parts["block_matrix"][" ".join(kind)] += block * amount
-        whole = {name: round(numbers[name]) for name in ("instructions", "exponentials", "barriers", "bulk")}
+        whole = {name: round(numbers[name]) for name in (*WHOLE, "bulk")}
         return {**numbers, **whole, **{name: dict(each) for name, each in parts.items()}}
 
 
 PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
+WHOLE = ("instructions", "exponentials", "barriers")
+NUMBERS = (
+    *WHOLE, "factor_bytes", "atomic_sectors", "atomic_words", "atomic_floats", "atomic_returned", "unplaced_bytes",
+)  # fmt: skip
 
 
 def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:

@@ -52,6 +52,7 @@ class Tile:
         of the others, at the edges of a tensor
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
+    lines: of a store, those of which lanes of a warp fill sectors in part, for as many of its bytes as a line has
     anywhere: the addresses are not known, at most of which tensor they are
     drawn: of an atomic, known addresses of all lanes of a warp, warp after warp and block after block
     seen: addresses of each block's lanes in the executions that were looked at, sorted, and where each begins
@@ -73,6 +74,7 @@ class Tile:
     units: Array = None
     unit_bytes: int = WORD_BYTES
     moved: float = 0.0
+    lines: float = 0.0
     executions: float = 0.0
     anywhere: bool = False
     mean: float = 1.0
@@ -131,7 +133,8 @@ def tiles(run: Run, launch: Launch) -> list[Tile]:
         tile = made(index, kind, events, run, launch)
         if tile is not None:
             if tile.moved and kind == "store" and found and _follows(tile, found[-1], run.program):
-                tile = replace(tile, moved=tile.moved * _anew(events, moves[found[-1].index], run))
+                new = _anew(events, moves[found[-1].index], run)
+                tile = replace(tile, moved=tile.moved * new, lines=tile.lines * new)
             found.append(tile)
     lost = {tile.index for tile in found if tile.anywhere and tile.place and tile.kind == "load"}
     apart = _apart(run, lost) if lost else {}
@@ -202,7 +205,7 @@ def spread_box(event: Event) -> Array:
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     path, width = _form(index, events, run)
     seen: list[tuple[Array, Array, Array]] = []  # threads and addresses of an execution, and where each block begins
-    touched = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
+    touched = lines = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
     place, outside = None, False
     for event in events:
         lanes, address = spread(event)
@@ -217,6 +220,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         place, outside = place or where, outside or where is None
         lanes_of_exact += len(lanes)
         touched += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
+        lines += _partial_lines(address, run.warp[lanes], width) if kind == "store" else 0
         order = np.lexsort((address, slots))
         seen.append((run.tid[lanes[order]], address[order], begins(slots[order]) + int(lanes_of_exact) - len(lanes)))
         tiles_of_exact += len(seen[-1][2])
@@ -258,8 +262,8 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         density=min(1.0, size / float(spans.sum())),
         align_bytes=float(np.gcd.reduce([ALIGN_LIMIT, *(starts % ALIGN_LIMIT)])), start=int(address[0]), offsets=picks,
         units=units, unit_bytes=unit,
-        moved=SECTOR_BYTES * touched / float(sizes.sum()), executions=executions / len(run.block_ids), mean=mean,
-        seen=(every_address, cut), drawn=drawn,
+        moved=SECTOR_BYTES * touched / float(sizes.sum()), lines=LINE_BYTES * lines / float(sizes.sum()),
+        executions=executions / len(run.block_ids), mean=mean, seen=(every_address, cut), drawn=drawn,
     )  # fmt: skip
 
 
@@ -312,6 +316,13 @@ def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: in
     return len(distinct(np.concatenate([group * SPACE + each % SPACE for each in both])))
 
 
+def _partial_lines(address: Array, warp: Array, width: int) -> int:
+    """Lines of which lanes of a warp store to sectors without filling them."""
+    words = distinct(warp * SPACE + address % SPACE)
+    sectors, held = np.unique(words // SECTOR_BYTES, return_counts=True)
+    return len(distinct(sectors[held * width < SECTOR_BYTES] // (LINE_BYTES // SECTOR_BYTES)))
+
+
 def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:
     """The path of an instruction, and the bytes that each lane moves."""
     op = run.program.ops[index]
@@ -339,6 +350,7 @@ def _lost(index: int, kind: str, events: Sequence[Event], run: Run, launch: Laun
     return Tile(
         index, kind, path, place, size, 1.0, 1.0, row, row, executions=executions / len(run.block_ids),
         anywhere=True, align_bytes=math.gcd(ALIGN_LIMIT, int(row)) if place else ALIGN_LIMIT,
+        lines=LINE_BYTES / row if kind == "store" and row < SECTOR_BYTES else 0.0,
     )  # fmt: skip
 
 

@@ -221,12 +221,13 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
 
 
 def _partial_lines(f: Facts, total: Span, arch: Arch) -> float:
-    """Of the lines whose sectors the code fills in part, the share that masks let through; of stores to places that the
-    code does not tell, one for each run that is shorter."""
+    """Those that are known of each store. Else of the lines whose sectors the code fills in part, the share that masks
+    let through; of stores to places that the code does not tell, one for each run that is shorter."""
     coded = total.bytes.get("store global", 0.0) * f.warps
     stores = [a for a in f.accesses if a.kind == "store"]
-    if arch.vendor == "amd":
-        return sum(a.program_bytes * a.lines / LINE_BYTES for a in stores if a.lines * a.line_bytes > LINE_BYTES)
+    if any(a.lines for a in stores):
+        return sum(a.program_bytes * a.lines / LINE_BYTES for a in stores
+                   if arch.vendor == "nvidia" or a.lines * a.line_bytes > LINE_BYTES)  # fmt: skip
     asked = sum(a.program_bytes for a in stores)
     runs = sum(a.program_bytes / a.run_bytes for a in stores if a.run_bytes < arch.sector_bytes)
     if not coded or not asked:
