@@ -153,7 +153,7 @@ def test_columns_come_typed_with_their_defaults(monkeypatch: pytest.MonkeyPatch)
         },
         "more": {"schedule": {"BLOCK_N": ["elements", "of a tile"], "m": ["elements", "said anew"]}},
     }
-    monkeypatch.setattr(model, "_tables", lambda file: tables)
+    monkeypatch.setattr(model, "shipped", lambda file: tables)
 
     class Toy(Columns, table="file.toy"):
         pass

@@ -19,8 +19,9 @@ from tuned import QUICK
 
 import carver
 from carver.base.errors import ConfigError, RunError
+from carver.base.folders import shipped
 from carver.cli.main import main
-from carver.run import built, cuda
+from carver.run import cuda
 from carver.run.device import CpuDevice
 from carver.run.worker import Worker
 from carver.tune.cache import AutotuneResult
@@ -376,7 +377,7 @@ def test_nvml_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:
     result = tuner(tuned.scale, [{"ways": 1}]).run()
-    for name in built.descriptions("result"):
+    for name in shipped("settings")["result"]:
         with pytest.raises(AttributeError, match=f"a result has no '{name}'; here it is "):
             getattr(result, name)
 
@@ -384,9 +385,9 @@ def test_names_of_other_tuners_say_what_stands_in_their_place() -> None:
 def test_what_stands_in_the_place_of_a_name_is_there() -> None:
     result = tuner(tuned.scale, [{"ways": 1}]).run()
     kernel = result.kernel
-    for instead in built.descriptions("result").values():
+    for instead in shipped("settings")["result"].values():
         assert hasattr(result, instead.partition(".")[0].partition("(")[0])
-    for name, instead in built.descriptions("kernel").items():
+    for name, instead in shipped("settings")["kernel"].items():
         with pytest.raises(AttributeError, match=f"a kernel has no '{name}'; here it is "):
             getattr(kernel, name)
         first = instead.partition(".")[0].partition("(")[0]
@@ -397,7 +398,7 @@ def test_what_stands_in_the_place_of_a_name_is_there() -> None:
         _ = kernel.nothing
 
 
-@pytest.mark.parametrize("name", sorted(built.descriptions("setting")))
+@pytest.mark.parametrize("name", sorted(shipped("settings")["setting"]))
 def test_settings_of_other_tuners_say_what_stands_in_their_place(name: str) -> None:
     with pytest.raises(ConfigError, match=f"a tuning has no setting '{name}': "):
         tuner(tuned.scale, [{"ways": 1}]).set_profile_args(**{name: 1})

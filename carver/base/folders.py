@@ -13,12 +13,13 @@ import platform
 import stat
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from .errors import CarverError, DeviceError, Foreign
 from .given import printable
@@ -52,6 +53,12 @@ def folder(name: Literal["arch", "templates"]) -> Path:
     raise FileNotFoundError(
         f"carver's {name}/ folder is missing: looked for {installed} (wheel) and {checkout} (checkout)"
     )
+
+
+@cache
+def shipped(file: str) -> Any:
+    """The tables of a data file that ships with carver: `templates/<file>.toml`, read once."""
+    return tomllib.loads((folder("templates") / f"{file}.toml").read_text(encoding="utf-8"))
 
 
 def cache_folder() -> Path:

@@ -16,8 +16,8 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.child import Child
 from ..base.errors import ConfigError, DeviceError, NoCandidates, RunError
-from ..base.folders import cache_folder, folder, lease
-from ..base.given import as_json, number, text_of, toml_of, typed
+from ..base.folders import cache_folder, lease, shipped
+from ..base.given import as_json, number, typed
 from ..base.types import Record
 from ..cost.learn import fit, identified
 from ..ops.operator import Template, operators
@@ -227,8 +227,7 @@ EVERYTHING = 10**6
 
 def usual_problems(kind: str) -> dict[str, list[Template]]:
     """What is measured on a "gpu" or a "cpu", by operator."""
-    path = folder("templates") / "calibrate" / "problems.toml"
-    said = toml_of(text_of(path, ConfigError), path, ConfigError)[kind]
+    said = shipped("calibrate/problems")[kind]
     return {name: [operators()[name].template(**each) for each in rows] for name, rows in said.items()}
 
 

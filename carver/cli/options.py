@@ -13,7 +13,6 @@ import math
 import re
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
@@ -29,7 +28,7 @@ from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
-from ..base.folders import folder
+from ..base.folders import shipped
 from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words
 from ..base.types import Record
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Function = Callable[..., Any]
-SAID: dict[Any, Any] = tomllib.loads((folder("templates") / "options.toml").read_text(encoding="utf-8"))
+SAID: dict[Any, Any] = shipped("options")
 """What is said of the parameters of commands."""
 
 

@@ -12,9 +12,8 @@ there.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Hashable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -23,8 +22,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
-from ..base.folders import folder
-from ..base.given import text_of, toml_of
+from ..base.folders import shipped
 from ..base.types import FloatArray, FrozenDict, Record
 from ..kernels.declaration import DeclarationError, Fault, Kernel
 from ..kernels.enumeration import Tables
@@ -62,7 +60,7 @@ class Columns:
 
     def __init_subclass__(cls, table: str) -> None:
         file, _, name = table.partition(".")
-        said, found = dict(_tables(file)[name]), {column.name: column for column in cls.described}
+        said, found = dict(shipped(f"columns/{file}")[name]), {column.name: column for column in cls.described}
         cls.constants = frozenset(said.pop("constants", ()))
         for source, listed in said.items():
             for column, (unit, meaning, *usual) in listed.items():
@@ -73,11 +71,6 @@ class Columns:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> FloatArray: ...
-
-
-@cache
-def _tables(file: str) -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((folder("templates") / "columns" / f"{file}.toml").read_text(encoding="utf-8"))
 
 
 Schema = TypeVar("Schema", bound=Columns)
@@ -119,8 +112,7 @@ class Constant(Record):
     meaning: str
 
 
-_FILE = folder("templates") / "constants.toml"
-CONSTANTS = {name: Constant(*said) for name, said in toml_of(text_of(_FILE, KernelError), _FILE, KernelError).items()}
+CONSTANTS = {name: Constant(*said) for name, said in shipped("constants").items()}
 """By name, as the file has them."""
 
 

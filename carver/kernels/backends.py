@@ -13,8 +13,8 @@ from typing import Any
 
 from ..arch.descriptor import TRITON_LACKS, Arch
 from ..base.errors import ConfigError
-from ..base.folders import folder
-from ..base.given import shown, text_of, toml_of, typed
+from ..base.folders import shipped
+from ..base.given import shown, typed
 from ..base.types import Record
 
 
@@ -49,13 +49,12 @@ class Backend(Record):
         return known and arch.isa not in self.without_isas and (arch.cc is None or arch.cc >= self.least_cc)
 
 
-_FILE = folder("templates") / "backends.toml"
-_SAID = toml_of(text_of(_FILE, ConfigError), _FILE, ConfigError)
-_COMMON = {"triton": {**_SAID["written_in"]["triton"], "without_isas": TRITON_LACKS}}
+_COMMON = {"triton": {**shipped("backends")["written_in"]["triton"], "without_isas": TRITON_LACKS}}
 """What tools have in common that write kernels in a language."""
 BACKENDS: Mapping[str, Backend] = MappingProxyType({
-    name: typed(Backend, {"name": name, **_COMMON.get(said.pop("written_in", ""), {}), **said})
-    for name, said in _SAID["tools"].items()
+    name: typed(Backend, {"name": name, **_COMMON.get(said.get("written_in", ""), {}),
+                          **{key: value for key, value in said.items() if key != "written_in"}})
+    for name, said in shipped("backends")["tools"].items()
 })  # fmt: skip
 """By name, as the file has them."""
 

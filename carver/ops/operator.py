@@ -11,7 +11,6 @@ of templates/ that the problems of its template name."""
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -29,7 +28,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
 from ..base import dtypes
 from ..base.errors import ConfigError, ProblemError, nearest
-from ..base.folders import folder
+from ..base.folders import shipped
 from ..base.given import shown, takes
 from ..base.types import Record, late
 from ..kernels.backends import listed
@@ -340,7 +339,7 @@ class Operator(Record):
     @cached_property
     def arguments(self) -> Mapping[str, str | Mapping[str, Any]]:
         """What `templates/arguments.toml` says of each parameter of the template that the command line has."""
-        said = tomllib.loads((folder("templates") / "arguments.toml").read_text(encoding="utf-8"))
+        said = shipped("arguments")
         known: dict[str, Any] = said["shared"] | said.get(self.name, {})
         parameters = signature(self.template).parameters
         return {n: known.get(n, {}) for n, p in parameters.items() if n in known or p.default is p.empty}

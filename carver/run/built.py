@@ -11,15 +11,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, cast, overload
 
 import numpy as np
 
 from ..arch import devices as archs
 from ..base.errors import CarverError, CompileError, ConfigError, DeviceError, RunError
-from ..base.folders import cores_available, folder
-from ..base.given import asked, takes, text_of, toml_of
+from ..base.folders import cores_available, shipped
+from ..base.given import asked, takes
 from ..ranking.hint import Hint
 from .buffers import Buffer, address, empty_like, is_gpuarray, is_torch
 from .compile import Binary, compile_source
@@ -37,17 +37,9 @@ def device_of(name: str) -> Device:
     return open_device(name)
 
 
-@cache
-def descriptions(kind: str) -> dict[str, str]:
-    """Names, and what is said of them: a table of `templates/settings.toml`."""
-    path = folder("templates") / "settings.toml"
-    tables: dict[str, dict[str, str]] = toml_of(text_of(path, ConfigError), path, ConfigError)
-    return tables[kind]
-
-
 def elsewhere(name: str, kind: str) -> str:
     """The end of an error: where here is what a kernel or a result of another tuner has under that name."""
-    known = descriptions(kind)
+    known = shipped("settings")[kind]
     return f"; here it is {known[name]}" if name in known else ""
 
 

@@ -22,7 +22,7 @@ from .._version import __version__
 from ..arch import detect
 from ..arch import devices as arch
 from ..base.errors import CarverError, DeviceError, KernelError, nearest
-from ..base.folders import cache_folder, cores_available, existing, is_writable
+from ..base.folders import cache_folder, cores_available, existing, is_writable, shipped
 from ..base.store import BLOBS
 from ..base.table import screen_width
 from ..base.types import Record
@@ -30,7 +30,7 @@ from ..kernels import declaration, trace
 from ..problem.problem import operator_files
 from ..run import cuda
 from ..run.bench import versions
-from ..run.built import cpu_workers, descriptions, jit
+from ..run.built import cpu_workers, jit
 from ..run.check import namespace
 from ..run.compile import Compiler, c_compiler, cuda_compiler, hip_compiler
 from ..run.device import Device, open_device
@@ -43,7 +43,7 @@ from .decorator import autotune
 
 T = TypeVar("T")
 
-SETTINGS, EXTRAS = descriptions("environment"), descriptions("packages")
+SETTINGS, EXTRAS = shipped("settings")["environment"], shipped("settings")["packages"]
 
 
 def examine() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, RunError, nearest
-from ..base.folders import memory_bytes
+from ..base.folders import memory_bytes, shipped
 from ..base.given import fits, in_words, index, shown
 from ..compiled.binary import Tensor
 from ..compiled.triton import function_of
@@ -20,7 +20,7 @@ from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.ranking import Ranking
 from ..ranking.recommend import rank
-from ..run.built import JIT, Built, descriptions, device_name
+from ..run.built import JIT, Built, device_name
 from ..run.check import Checker, OperatorReference, guarded, namespace
 from ..run.cuda import check_timer
 from ..run.inputs import (
@@ -94,7 +94,7 @@ class Tuning:
         """The same from names and values. Raises ConfigError for a name that there is none of."""
         known = [each.name for each in fields(cls)]
         if unknown := [name for name in given if name not in known]:
-            others = descriptions("setting")
+            others = shipped("settings")["setting"]
             name = next((name for name in unknown if name in others), unknown[0])
             said = f": {others[name]}" if name in others else f"; {nearest(name, known)}"
             raise ConfigError(f"a tuning has no setting {name!r}{said}")
