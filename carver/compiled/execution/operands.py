@@ -72,7 +72,7 @@ class Operands:
         """Low and high word of an operand of 64 bits."""
         token = token.replace(".64", "")
         if NUMBER.match(token):
-            high = number(-1) if token.startswith("-") else ZERO
+            high = number(int(token, 0) >> 32)
             return self.get(token), lambda _: high
         if found := CONSTANT.match(token):
             base = f"{found[3]}+" if found[3] else ""
