@@ -59,6 +59,10 @@ extern "C" __global__ void wide(const float4* x, double* y, long long n) {
     long long at = (long long)blockIdx.x * 64 + threadIdx.x;
     if (at < n) { float4 v = x[at * 3]; y[at] = v.x + v.y + v.z + v.w; }
 }
+extern "C" __global__ void added(int* y, const int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(y + i, x[i]);
+}
 extern "C" __global__ void placed(const short* x, int* y, int columns) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
     if (c < columns) atomicAdd(y + r / 2, (int)x[(blockIdx.z * 64 + r) * columns + c]);
@@ -241,6 +245,13 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
     assert moved(of) == {("load", "arg0"): 2 * columns * 8 * 3, ("atomic", "arg1"): 4 * columns * 8 * 3}
     [atomic] = [tile for tile in of.tiles if tile.kind == "atomic"]
     assert (atomic.tile_bytes, atomic.run_bytes) == (4 * columns / 2 * 8, 4)  # those that meet are asked for each
+
+
+def test_atomics_of_a_wave_are_on_the_sectors_of_all_of_its_lanes(arch: Any) -> None:
+    """Those of 64 lanes were said to be on half of them."""
+    words = carver.Tensor("int32", (4096,))
+    of = executed(arch, "added", 16, 256, words, words)
+    assert [*of.code.sectors.values()] == [of.code.warp_size * 4 / 32]
 
 
 @pytest.mark.parametrize(
