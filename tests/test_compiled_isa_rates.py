@@ -103,6 +103,9 @@ def test_matrix_instructions_of_nvidia(opcode: str, kind: tuple[str, str, str], 
         ("v_mfma_f32_32x32x4f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 4 * 2),
         ("v_mfma_f32_4x4x4f16", ("mfma", "float16", "float32"), 2 * 4 * 4 * 4 * 16),
         ("v_mfma_f32_16x16x16bf16_1k", ("mfma", "bfloat16", "float32"), 2 * 16**3),
+        ("v_mfma_f32_32x32x4bf16_1k", ("mfma", "bfloat16", "float32"), 2 * 32 * 32 * 4 * 2),
+        ("v_mfma_f32_32x32x4bf16", ("mfma", "bfloat16", "float32"), 2 * 32 * 32 * 4),
+        ("v_mfma_f32_32x32x2bf16", ("mfma", "bfloat16", "float32"), 2 * 32 * 32 * 2 * 2),
         ("v_mfma_f32_16x16x16_bf16", ("mfma", "bfloat16", "float32"), 2 * 16**3),
         ("v_mfma_f32_32x32x4_2b_f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 4 * 2),
         ("v_mfma_i32_32x32x16_i8", ("mfma", "int8", "int32"), 2 * 32 * 32 * 16),
@@ -183,3 +186,19 @@ def test_a_kind_that_is_not_listed_has_the_rate_of_the_next_wider_type() -> None
 @pytest.mark.parametrize("opcode", ["FFMA", "IMMAX.16816", "v_add_f32", "MUFU.EX2", "HADD2.F32"])
 def test_other_instructions_multiply_no_matrices(opcode: str) -> None:
     assert rates.sass_matrix(opcode) is None and rates.amd_matrix(opcode) is None
+
+
+@pytest.mark.parametrize(("opcode", "size"), [
+    ("global_load_d16_u8", 1), ("global_load_d16_hi_i8", 1), ("ds_read_u8_d16", 1), ("global_load_ubyte_d16_hi", 1),
+    ("global_load_d16_b16", 2), ("global_load_short_d16", 2), ("ds_write_b16_d16_hi", 2), ("global_load_dwordx3", 12),
+    ("global_atomic_pk_add_f16", 4), ("global_atomic_pk_add_bf16", 4), ("flat_atomic_add_x2", 8), ("ds_read2_b32", 8),
+    ("global_atomic_cmpswap_x2", 8), ("global_atomic_add_f32", 4), ("global_atomic_add_u64", 8),
+    ("buffer_load_dword", 4),
+])  # fmt: skip
+def test_widths_of_amds_accesses(opcode: str, size: int) -> None:
+    assert rates.width_bytes(opcode) == size
+
+
+def test_conversions_of_uniform_numbers_have_a_rate() -> None:
+    """Of every product with a division of whole numbers on an RTX 5090."""
+    assert all(rates.table(isa).group("UF2I.U32.TRUNC.NTZ").source for isa in ("sm_100", "sm_120"))

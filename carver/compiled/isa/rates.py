@@ -310,11 +310,12 @@ GCN_TYPES = {
     "iu8": "int8", "iu4": "int4", "fp8": "float8_e4m3", "bf8": "float8_e5m2", "f8f6f4": "float8_e4m3", "i32": "int32",
 }  # fmt: skip
 GCN = re.compile(
-    r"^v_(mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<sums>\w+?)_(\d+)x(\d+)x(\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d+(?:f6f4)?)"
+    r"^v_(mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<sums>\w+?)_(\d+)x(\d+)x(\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d+(?:f6f4)?(?:_1k)?)"
 )
-BLOCKS = {"32x32x4f16": 2, "32x32x4bf16": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
-          "16x16x4bf16": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
-"""Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16."""
+BLOCKS = {"32x32x4f16": 2, "32x32x4bf16_1k": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
+          "16x16x4bf16_1k": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
+"""Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16. Those
+of bfloat16 that are twice as deep, as its others are, end in `_1k` (CDNA 2 ISA, MFMA)."""
 NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
 """Both factors of 6 or 4 bits, which are multiplied at one rate: in half the passes of 8 bits (CDNA 4 ISA, MFMA)."""
 
@@ -327,7 +328,8 @@ def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
         return None
     m, n, k = int(found[3]), int(found[4]), int(found[5])
     blocks = int(found["blocks"] or BLOCKS.get(f"{m}x{n}x{k}{found['type']}", 16 if m == 4 else 1))
-    dtype = GCN_TYPES.get(found["type"], found["type"])
+    kind = found["type"].removesuffix("_1k")
+    dtype = GCN_TYPES.get(kind, kind)
     if found["type"] == "f8f6f4":
         dtype = "float4_e2m1" if NARROW.search(operands) else "float8_e5m2" if "cbsz:1" in operands else dtype
     name = "wmma" if "wmma" in found[1] else "mfma"
@@ -503,13 +505,15 @@ def width_bytes(opcode: str) -> int:
     return sass.width_bytes(opcode)
 
 
-NARROW_ACCESS = re.compile(r"_([su]?byte|[su]?short|[uibf]8|[uibf]16|d16)")
+NARROW_ACCESS = re.compile(r"_([su]?byte|[uibf]8|[su]?short|[uibf]16|d16)(?!.*_[uib]8)")
 
 
 def _gcn_width(opcode: str) -> int:
     """Understands the spellings of GCN and of RDNA 3 and later. An instruction with two accesses counts both."""
     name = opcode.partition(".")[0]
     pair = 2 if re.match(r"ds_(read2|write2|(load|store)_2addr|bvh)", name) else 1
+    if found := re.search(r"_atomic\w*?(_pk_|_x2$)", name):
+        return 8 if found[1] == "_x2" else 4
     if found := re.search(r"dword(?:x(\d+))?", name):
         return 4 * int(found[1] or 1)
     wide = re.search(r"_[bui](32|64|96|128|256|512)(?=_|$)|_f(32|64)(?=_|$)", name)
