@@ -44,6 +44,16 @@ extern "C" __global__ void apart(const float* x, float* y, int step, int lanes, 
     if (threadIdx.x % 32 < lanes) y[(long long)i * step] = x[i];
     if (threadIdx.x < words) y[i] = 0;
 }
+#define WALKED(name, type, sum) extern "C" __global__ void name(const type* x, float* y, int columns) { \\
+    int row = blockIdx.x * blockDim.x + threadIdx.x; \\
+    float total = 0; \\
+    _Pragma("unroll 1") for (int c = 0; c < columns; ++c) { type v = x[(long long)row * columns + c]; total += sum; } \\
+    y[row] = total; \\
+}
+WALKED(by_1, unsigned char, v)
+WALKED(by_4, float, v)
+WALKED(by_8, float2, v.x + v.y)
+WALKED(by_16, float4, v.x + v.y + v.z + v.w)
 """
 
 
@@ -100,3 +110,13 @@ def test_l1_looks_up_a_line_for_each_word_that_is_loaded_anywhere(built: Path) -
     assert passes(facts, shape.total, H100, 1.0) == pytest.approx(8 * (0.5 * 32 - 1), rel=0.02)
     known = of(built, "apart", f32(1 << 18), f32(1 << 18), i32(1), i32(32), i32(0))
     assert passes(known[0], known[1].total, H100, 1.0) == 0
+
+
+@pytest.mark.parametrize("step", [1, 4, 8, 16])
+def test_rows_that_threads_walk_along_come_from_l2_whole(built: Path, step: int) -> None:
+    """Of two passes by 16 bytes one fetches a sector; a third was said to."""
+    row_bytes, blocks = 32 * 1024, 32
+    tensor = carver.Tensor("int8", (row_bytes * blocks * 256,))
+    facts, shape = of(built, f"by_{step}", tensor, f32(blocks * 256), i32(row_bytes // step), grid=blocks)
+    assert facts.read_bytes == row_bytes * blocks * 256
+    assert shape.load_bytes * blocks == pytest.approx(facts.read_bytes, rel=0.01)

@@ -4,7 +4,7 @@ sectors L1 does not hold. Also the tensor maps that the driver makes of other ar
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -396,9 +396,8 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     slot, start, stride, count, kept, round_, many = (np.concatenate(column) for column in zip(*rows, strict=True))
     group = slot * (int(round_.max()) + 1) + round_
     order = np.argsort(group, kind="stable")
-    group, slot, start, stride, count, kept, round_, many = (
-        column[order] for column in (group, slot, start, stride, count, kept, round_, many)
-    )
+    columns = group, slot, start, stride, count, kept, round_, many
+    group, slot, start, stride, count, kept, round_, many = (column[order] for column in columns)
     cut = begins(group)
     length = lengths(cut, len(group))
     low = np.minimum.reduceat(np.minimum(start, start + stride * (count - 1)), cut)
@@ -412,9 +411,7 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     one = even | still
     mean = np.add.reduceat(kept * count * many, cut) / total
     apart = ~np.repeat(one, length)
-    joined = (
-        slot[cut], low, step, np.where(still, 1, total), mean, round_[cut], np.where(still, total, 1)
-    )  # fmt: skip
+    joined = slot[cut], low, step, np.where(still, 1, total), mean, round_[cut], np.where(still, total, 1)
     rest = (slot, start, stride, count, kept, round_, many)
     return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)), alike=alike)
 
@@ -530,16 +527,15 @@ def fetched_shares(
     hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
 
     Only loads whose addresses are known are counted, but for their first execution and those behind a leap, as the pass
-    before these is not known.
+    before these is not known; of a load that goes on by part of a sector, passes that go through whole ones.
     """
-    since: dict[int, int] = {}
     loop_of = {i: n for n, loop in enumerate(code.all_loops()) for i in loop.own}
-    entered: dict[int, int] = {}
-    leapt, passed = set[int](), Counter[int]()
-    moves: dict[int, float] = {}
+    entered, tensors, leapt = dict[int, int](), dict[int, int](), set[int]()
+    moves: dict[int, int] = {}
     """Bytes by which loads go on in each pass that was leapt over."""
-    tensors: dict[int, int] = {}
-    keys, times, starts, owners, moments = [], [], [], [], list[int]()
+    keys, starts, owners, moments = [], list[int](), list[int](), list[int]()
+    runs: defaultdict[int, list[list[int]]] = defaultdict(list)
+    """Executions that are counted, in a row each, by instruction."""
     block = len(run.block_ids) // 2
     for event in run.log:
         index = run.program.index[event.where] if event.kind == "global" else -1
@@ -547,32 +543,38 @@ def fetched_shares(
             continue
         if event.walks:
             leapt.add(index)
-            moves[index] = float(np.abs(event.walks[0].steps[0]).max())
+            moves[index] = int(np.abs(event.walks[0].steps[0]).max())
             continue
         lanes, address = spread(event)
         mine = address[run.slot[lanes] == block]
         if not len(mine) or not set(code.instructions[index].opcode.split(".")).isdisjoint(PAST_L1):
             continue
         sectors, now = distinct(mine // SECTOR_BYTES), len(moments)
-        begun = entered.setdefault(loop_of[index], now) if index in loop_of else -1
         keys.append(sectors)
-        times.append(np.full(len(sectors), now))
-        starts.append(np.full(len(sectors), begun))
-        on = index in since and index not in leapt
-        owners.append(np.full(len(sectors), index if on else -1 - index))
-        passed[index] += on
-        since[index] = now
+        starts.append(entered.setdefault(loop_of[index], now) if index in loop_of else -1)
+        on = index in runs and index not in leapt
+        owners.append(index if on else -1 - index)
+        if on:
+            runs[index][-1].append(now)
+        else:
+            runs[index].append([])
         tensors[index] = int(mine[0]) // SPACE
         moments.append(index)
         leapt.discard(index)
     if not keys:
         return {}, {}
-    key, time, start, owner = (np.concatenate(each) for each in (keys, times, starts, owners))
+    key, count = np.concatenate(keys), [len(sectors) for sectors in keys]
+    time, start, owner = (np.repeat(each, count) for each in (np.arange(len(moments)), starts, owners))
     before = last_use(key, time)
     others = between(key // (LINE_BYTES // SECTOR_BYTES), time, before) * LINE_BYTES
     fresh = (before < np.maximum(start, 0)) | (others > room_bytes)
-    out = {}
-    later = {index: owner == index for index in since}
+    out, over = dict[int, float](), set[int]()
+    for index, each in runs.items():
+        whole = SECTOR_BYTES // math.gcd(moves.get(index, 0), SECTOR_BYTES)  # passes until it begins at a sector again
+        if any(len(run) >= whole for run in each):
+            over.update(at for run in each for at in run[: len(run) % whole])
+    counted = ~np.isin(time, list(over))
+    later = {index: (owner == index) & counted for index in runs}
     asking = {(loop_of.get(index), tensors[index]) for index, mine in later.items() if fresh[mine].any()}
     for index, others in later.items():
         first = owner == -1 - index
@@ -580,8 +582,9 @@ def fetched_shares(
         out[index] = float(fresh[others if others.sum() >= first.sum() else others | first].mean())
         if not first.any() or (passes := executions.get(index, 1.0)) <= 1.0:
             continue
-        came, step = float(fresh[first].mean()), moves.get(index, 0.0)
-        if 0.0 < step * passed[index] < SECTOR_BYTES and (loop_of.get(index), tensors[index]) not in asking:
+        came, step = float(fresh[first].mean()), moves.get(index, 0)
+        gone = step * sum(map(len, runs[index]))
+        if 0 < gone < SECTOR_BYTES and (loop_of.get(index), tensors[index]) not in asking:
             out[index] = came * max(step / SECTOR_BYTES, 1.0 / passes)  # no pass that was run came to the next sector
         else:
             out[index] += (came - out[index]) / passes
@@ -590,7 +593,7 @@ def fetched_shares(
     passing: defaultdict[int, defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
     seen: defaultdict[int, int] = defaultdict(int)
     for now, index in enumerate(moments):
-        if index in loop_of and (seen[index] or executions.get(index, 1.0) <= 1.0):
+        if index in loop_of and now not in over and (seen[index] or executions.get(index, 1.0) <= 1.0):
             passing[loop_of[index]][seen[index]].append(bool(asks[now]))
         seen[index] += 1
     return out, {loop: float(np.mean([any(each) for each in of.values()])) for loop, of in passing.items()}
