@@ -29,7 +29,7 @@ from carver.compiled.execution.run import Drawn
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
 from carver.compiled.isa import sass
-from carver.compiled.isa.banks import mean_passes
+from carver.compiled.isa.banks import FURTHER, mean_passes
 from carver.compiled.isa.code import Code, Instruction
 from carver.compiled.isa.rates import demand, table, width_bytes
 from carver.compiled.trace import sampled
@@ -208,6 +208,11 @@ extern "C" __global__ void word_by_word(const float4* x, float* y, int n) {
         float* to = y + (blockIdx.x * n + i) * 4;
         to[3] = v.x, to[1] = v.z, to[0] = v.w, to[2] = v.y;
     }
+}
+extern "C" __global__ void rows_of_words(const float* x, float* y) {  // sixteen numbers a thread, one at a time
+    float* to = y + (blockIdx.x * 256 + threadIdx.x) * 16;
+#pragma unroll
+    for (int i = 0; i < 16; i++) *(volatile float*)(to + i) = x[i];
 }
 extern "C" __global__ void coloured(const float* x, float* y) {  // cells of one colour of a chessboard
     int i = blockIdx.x * 256 + threadIdx.x;
@@ -1299,6 +1304,15 @@ def test_stores_of_a_pass_that_fill_a_sector_together_leave_no_gaps(cubin: tuple
     facts = executed(cubin, "word_by_word", 1024, 256, f32(1 << 20, 4), f32(1 << 22), i32(1024)).facts()
     stores = [a for a in facts.accesses if a.kind == "store"]
     assert stores and all(a.density * a.filled == pytest.approx(1.0, abs=0.01) for a in stores)
+
+
+def test_stores_of_words_that_lie_apart_fill_lines_in_part(cubin: tuple[str, bytes]) -> None:
+    """Sixteen in a row, so that each store has two sectors of 16 lines; cells of 19 numbers were said to take 0.66 of
+    their time (`cuda_lattice19` in `languages_tenth.jsonl.gz`, tests/data/h200). Four in a row are joined by L1."""
+    facts = executed(cubin, "rows_of_words", 1024, 256, f32(16), f32(1 << 22)).facts()
+    assert facts.straight.partial_lines == pytest.approx(16 * (16 + 16 * FURTHER))
+    joined = executed(cubin, "word_by_word", 1024, 256, f32(1 << 20, 4), f32(1 << 22), i32(1024)).facts()
+    assert not any(loop.span.partial_lines for loop in joined.loops)
 
 
 def test_blocks_whose_threads_take_turns_are_all_seen(cubin: tuple[str, bytes]) -> None:

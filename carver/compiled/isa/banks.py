@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -30,11 +31,13 @@ SPILLS = frozenset({"STL", "LDL"})
 """Of local memory, where an address may lie in between."""
 STORES = frozenset({"STG", "ST"})
 """To global memory."""
-BEHIND, FEW_LINES = 2, 8
+BEHIND, FEW_LINES, FURTHER = 2, 8, 0.39
 """A store that comes so many instructions behind another one, and the lines of a warp, so that L1 passes on as one what
-both write to a sector. Source: sectors that L2 was written by counters of 40 launches with stores that fill sectors in
-turn (`tests/data/h100/languages*.jsonl.gz`). With other stores between, as of a product's fragments, none is merged.
-"""
+both write to a sector; and of the time in which L2 takes a store to a part of a sector, what each further one of its
+line adds. Sources: sectors that L2 was written by counters of 40 launches with stores that fill sectors in turn
+(`tests/data/h100/languages*.jsonl.gz`), and with other stores between none is merged; 128 MiB by words, four, two and
+one sectors of a line at once, 26, 44 and 58 billion lines a second on an H200 (`words_in_a_row.jsonl`), while threads
+of kernels with 6 or 8 words in a row take the time of whole sectors (`languages_twelfth.jsonl.gz`)."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
 THROUGH_L1 = frozenset({"LDG", "LD"}) | STORES
@@ -93,14 +96,9 @@ def through_l1(
     and 16 bytes apart, and 8 where eight rows of 64 bytes begin at the same bank (`taps` and `stencil_box` in
     `edges.jsonl.gz`, tests/data/h100).
     """
-    found, unknown = dict[int, float](), set[int]()
-    for i, held in _reached(instructions, GLOBAL, {UNIFORM: STRIDE, **given}):
-        passes = _passes(instructions[i], _global(instructions[i]), held)
-        if passes is None:
-            unknown.add(i)
-        elif passes > 1.0:
-            found[i] = passes
-    return found, frozenset(unknown)
+    reached = _reached(instructions, GLOBAL, {UNIFORM: STRIDE, **given})
+    passes = {i: _passes(instructions[i], _global(instructions[i]), held) for i, held in reached}
+    return {i: n for i, n in passes.items() if n and n > 1.0}, frozenset(i for i, n in passes.items() if n is None)
 
 
 def atomic_sectors(
@@ -111,27 +109,33 @@ def atomic_sectors(
     that, and so do indices under a mask that is an argument."""
     if not any(each.mnemonic in ATOMIC for each in instructions):
         return {}
-    found = {}
-    for i, held in _reached(instructions, ATOMIC, given):
-        each = instructions[i]
-        if (address := _address(each, _global(each), held)) is not None and not _same(address):
-            found[i] = sectors_of(each, address)
-    return found
+    return {i: sectors_of(instructions[i], address) for i, address in _differing(instructions, ATOMIC, given)}
 
 
 def partial_lines(
     instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
-) -> dict[int, int]:
-    """Lines with sectors that the lanes of a warp store to without filling them, by the index of the store; none of a
-    store of whose addresses nothing is known."""
-    found = {}
-    for i, held in _reached(instructions, STORES, {UNIFORM: STRIDE, **given}):
+) -> dict[int, float]:
+    """What `in_part` says of stores, by their index; nothing of one of whose addresses nothing is known."""
+    stores = _differing(instructions, STORES, {UNIFORM: STRIDE, **given})
+    return {i: n for i, address in stores if (n := in_part(instructions[i], address))}
+
+
+def _differing(
+    instructions: Sequence[Instruction], kinds: frozenset[str], known: Mapping[str, Lanes]
+) -> Iterator[tuple[int, Lanes]]:
+    """Accesses of global memory whose lanes differ in a known way, and the addresses of these."""
+    for i, held in _reached(instructions, kinds, known):
         address = _address(instructions[i], _global(instructions[i]), held)
         if address is not None and not _same(address):
-            width = width_bytes(instructions[i].opcode)
-            sectors, times = np.unique(np.unique(address) // SECTOR_BYTES, return_counts=True)
-            found[i] = len(np.unique(sectors[times * width < SECTOR_BYTES] * SECTOR_BYTES // LINE_BYTES))
-    return {i: n for i, n in found.items() if n}
+            yield i, address
+
+
+def in_part(store: Instruction, address: Lanes) -> float:
+    """Lines with sectors that a warp's lanes fill in part, if those are too many to be joined; and FURTHER ones."""
+    sectors, times = np.unique(np.unique(address) // SECTOR_BYTES, return_counts=True)
+    lines = sectors * SECTOR_BYTES // LINE_BYTES
+    many = np.unique(lines[times * width_bytes(store.opcode) < SECTOR_BYTES], return_counts=True)[1]
+    return float((1.0 + FURTHER * (many - 1.0)).sum()) if len(np.unique(lines)) > FEW_LINES else 0.0
 
 
 def behind(instructions: Sequence[Instruction], indices: Sequence[int]) -> int:
@@ -151,10 +155,8 @@ def sectors_of(each: Instruction, address: Lanes) -> int:
     it."""
     words = address[:, None] // WORD_BYTES + np.arange(max(width_bytes(each.opcode) // WORD_BYTES, 1))
     places, lanes = np.unique(words, return_counts=True)
-    sector = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_inverse=True)[1]
-    most = np.zeros(int(sector.max()) + 1, np.int64)
-    np.maximum.at(most, sector, lanes)
-    return int(most.sum())
+    first = np.unique(places * WORD_BYTES // SECTOR_BYTES, return_index=True)[1]
+    return int(np.maximum.reduceat(lanes, first).sum())
 
 
 def _reached(
@@ -248,16 +250,12 @@ def _may_write(each: Instruction, needed: set[str]) -> bool:
     return any(f"{named[1]}{first + n}" in needed for n in range(4))
 
 
-def _shared(each: Instruction) -> str:
-    """The sum that is an access's address in shared memory, which a copy names first."""
-    found = BASE.findall(each.operands)
-    return str(found[0]) if found else ""
+def _place(each: Instruction, which: int) -> str:
+    """The sum that is an access's address: in shared memory the first, in global memory behind a descriptor."""
+    return str((BASE.findall(each.operands) or [""])[which])
 
 
-def _global(each: Instruction) -> str:
-    """The same in global memory, which follows its descriptor."""
-    found = BASE.findall(each.operands)
-    return str(found[-1]) if found else ""
+_shared, _global = partial(_place, which=0), partial(_place, which=-1)
 
 
 def _address(each: Instruction, place: str, held: Mapping[str, Lanes]) -> Lanes:
@@ -335,10 +333,8 @@ def turns_of(each: Instruction, source: Lanes, place: Lanes) -> float:
     turns = 0
     for lanes in np.stack([source // width, place], axis=1).reshape(-1, together, 2):
         words, wanted = np.unique(np.unique(lanes, axis=0)[:, 0], return_counts=True)
-        line = np.unique(words * width // LINE_BYTES, return_inverse=True)[1]
-        most = np.zeros(int(line.max()) + 1, np.int64)
-        np.maximum.at(most, line, wanted)
-        turns += int((most - 1).sum())
+        first = np.unique(words * width // LINE_BYTES, return_index=True)[1]
+        turns += int((np.maximum.reduceat(wanted, first) - 1).sum())
     return 1.0 + turns * together / LANES
 
 
