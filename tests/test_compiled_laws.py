@@ -145,6 +145,20 @@ def test_loads_of_the_same_pass_add_to_products_and_earlier_ones_do_not() -> Non
     assert price_compiled(each, H100)[0].apart_clk == pytest.approx([2440.0, 2000.0], rel=0.01)
 
 
+def test_what_a_block_moves_is_transferred_once() -> None:
+    """Of a pipeline that a compiler unrolled whole, four waits show at long latencies, each for a part of the bytes:
+    16 tiles of a product on an H200 were said to take 3.4 times as long as they do, as if each wait were for all of
+    them (`tilelang_outer` in `languages_eleventh.jsonl.gz`, tests/data/h200)."""
+    ahead = span(alone_clk=(4000.0, 4000.0, 6000.0, 10_000.0), cached_clk=(4000.0,) * 4)
+    exposed = span(alone_clk=(4000.0, 4500.0, 5000.0, 6000.0), cached_clk=(4000.0,) * 4)
+
+    def more(code: Span) -> float:
+        few, many = (loading(facts(straight=code, resident=1.0), kib * 1024.0) for kib in (256, 512))
+        return float(np.subtract(*price_compiled([many, few], H100)[0].apart_clk))
+
+    assert more(ahead) == pytest.approx(more(exposed), rel=0.01)
+
+
 @pytest.mark.parametrize("loop", [-1, 0])
 def test_loads_of_what_an_earlier_one_fetched_do_not_wait(loop: int) -> None:
     """Sixteen loads of a stencil, each of which moves on by a sixteenth of a sector: one of them waits for L2, whether

@@ -393,9 +393,8 @@ def _alone(
     step's bytes. Of plain loads outside of loops and in them, `cached`: the share that an earlier one of the program
     had L1 fetch; of those in loops, `shared`: that any load did; of those outside, `missed`: the share that L1 lacks;
     of spilled registers, `away`: the share that L1 does not keep, which L2 answers after `near_clk`. Loads that were
-    issued in earlier steps arrive while other warps multiply. If the waits grow with latency from the first clock on,
-    they are for loads of the same step, and add
-    to the products."""
+    issued in earlier steps arrive while other warps multiply. Waits that grow with latency from the first clock on are
+    for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
         """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least. With no latency
@@ -409,9 +408,10 @@ def _alone(
         took = shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
         return max(took, shape.fetch_clk)
 
-    now = alone(0.0)
-    waits = (alone(latency_clk) - now) / latency_clk
-    waited = alone(latency_clk + transfer_clk * shape.steps / max(waits, shape.steps))
+    now, waited, moved = alone(0.0), alone(latency_clk), max(transfer_clk * shape.steps, 1.0)
+    waits = max((waited - now) / latency_clk, shape.steps)
+    more = (alone(latency_clk + moved / waits) - waited) / (moved / waits)  # those of what runs ahead show late
+    waited = alone(latency_clk + moved / max(waits, more))
     short = LATENCIES_CLK[1]
     exposed = min(max((alone(short) - now) / short / shape.steps, 0.0), 1.0)
     now += shape.serial_clk
