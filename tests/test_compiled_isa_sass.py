@@ -182,3 +182,12 @@ def test_loop_of_a_matmul() -> None:
 def test_what_is_no_cubin_is_refused(given: bytes) -> None:
     with pytest.raises(CompileError, match="no cubin"):
         sass.kernels(given)
+
+
+def test_a_loop_with_spills_is_no_sine() -> None:
+    """Attention over keys of bytes, whose loads the compiler takes for constant, was priced without its loop of 128
+    passes (`cuda_bytekeys_256x8192` in `languages_twelfth.jsonl.gz`, tests/data/h200)."""
+    loads = ["STL", "LDG.E.128.CONSTANT", "IADD3", "FFMA", "BRA"]
+    lanes = ["STL", "LDG.E.CONSTANT", "IDP.4A.S8.S8", "SHFL.BFLY", "MUFU.EX2", "BRA"]
+    digits = ["LDG.E.CONSTANT", "IMAD.WIDE.U32", "STL", "ISETP.NE.AND", "BRA"]
+    assert [sass.rare(each, within=True) for each in (loads, lanes, digits)] == [False, False, True]

@@ -421,7 +421,8 @@ def _only_waits(opcodes: Sequence[str]) -> bool:
 
 
 TABLE = re.compile(r"STL|LDL|LDC|LDG\S*\.CONSTANT")
-"""What large arguments of a sine take of memory: the stack, and a table of constants."""
+ELSE = re.compile(r"[A-Z]+MMA|IDP|MUFU|SHFL|LDG\S*\.128")
+"""What large arguments of a sine take of memory: the stack, and a table of constants; and what they do not take."""
 
 
 def _reduces(opcodes: Sequence[str]) -> bool:
@@ -430,7 +431,7 @@ def _reduces(opcodes: Sequence[str]) -> bool:
     touched = [op for op in opcodes if MEMORY.match(op)]
     if "STL" not in touched and "I2F.F64.S64" not in opcodes:  # the array may be in registers
         return False
-    if any(re.match("[A-Z]+MMA", op) for op in opcodes):  # of operands in shared memory, with spills alone as accesses
+    if any(map(ELSE.match, opcodes)):  # of loads that the compiler takes for constant, or none, with spills
         return False
     return "BRA" in opcodes and bool(touched) and all(map(TABLE.match, touched))
 
