@@ -227,14 +227,10 @@ class Execution:
     def shares(self) -> tuple[Array, Array]:
         """Of each basic block: passes in the mean block of the grid over those in the mean of the detailed ones, and
         passes in the block that has most over the mean."""
-        wide = self.wide.passes.mean(axis=2)
-        here = wide[:, np.isin(self.wide.block_ids, self.detail.block_ids)].mean(axis=1)
-        all_ = wide.mean(axis=1)
-        most = wide.max(axis=1)
-        if self.even is not None:
-            even = self.even.passes.mean(axis=2)
-            here = even[:, np.isin(self.even.block_ids, self.detail.block_ids)].mean(axis=1)
-            all_, most = even.mean(axis=1), even.max(axis=1)
+        run = self.even or self.wide
+        passes = run.passes.mean(axis=2)
+        here = passes[:, np.isin(run.block_ids, self.detail.block_ids)].mean(axis=1)
+        all_, most = passes.mean(axis=1), passes.max(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(most, all_, out=np.ones(len(all_)), where=all_ > 0)
 
