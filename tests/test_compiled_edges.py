@@ -374,8 +374,23 @@ def test_hashes_of_32_bits_wrap_around_and_shift_in_zeros() -> None:
         mixed = binary(op, mixed, known(by, 1), (256,), short=True)
     wanted = keys.astype(np.uint32) * np.uint32(2**32 - 2048144777) >> np.uint32(22)
     assert np.array_equal(elements(mixed, 0, (256,)), wanted)
+    assert mixed.base[0] == wanted[0]  # where a tile begins, which tells it from others
     access = replace(tiles(np.zeros(4), (4096,), (np.nan,)), kind="atomic", drawn=np.tile(np.arange(-2, 4094.0), 4))
     assert turns_at_l2([access], {"x": 2.0**14}, {})[0] > 0
+
+
+def test_a_bound_that_most_are_is_one_place() -> None:
+    """As distances beyond a limit, which are added up in one number; away from an edge all step as they did."""
+    distance = Value(np.arange(0, 1024, 64), (1.0,))
+    far = arithmetic("minsi", distance, known(127, 1), (64,))
+    assert np.array_equal(elements(far, 15, (64,)), np.full(64, 127))
+    assert np.array_equal(elements(far, 1, (64,)), np.arange(64, 128))
+    assert arithmetic("minsi", distance, known(1000, 1), (64,)).coef == (1.0,)
+
+
+def test_a_mask_lets_a_triangle_through() -> None:
+    row, column = Value(np.array([0, 8]), (1.0, 0.0)), Value(np.array([0]), (0.0, 1.0))
+    assert let_through(compared("sle", column, row, (8, 8)), (8, 8), 1) == pytest.approx(36 / 64)
 
 
 def test_a_walk_of_known_places_fetches_a_sector_once() -> None:

@@ -200,6 +200,8 @@ def test_atomics_of_four_words_a_lane() -> None:
 def test_nothing_is_said_of_atomics_where_what_is_loaded_or_given_says() -> None:
     masked = ("LOP3.LUT", "R2, R0, UR4, RZ, 0xc0, !PT")
     assert atomic_sectors(code(TID, masked, ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
+    bound = ("VIMNMX", "R4, R0, R5, PT"), ("IMAD.WIDE", "R2, R4, 0x4, R6"), ("RED.E.ADD", "desc[UR4][R2.64], R9")
+    assert atomic_sectors(code(TID, *bound)) == {}  # lanes beyond it meet
     assert atomic_sectors(code(TID, ("LDG.E", "R2, desc[UR4][R0.64]"), ("RED.E.ADD", "desc[UR4][R2.64], R9"))) == {}
 
 

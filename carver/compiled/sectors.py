@@ -12,6 +12,7 @@ import numpy as np
 from ..base.types import FloatArray
 from .ttir import Type
 from .values import (
+    BOUNDS,
     DRAWN,
     NOWHERE,
     SECTOR_BYTES,
@@ -31,9 +32,9 @@ from .values import (
     zero,
 )
 
-SAMPLED_LANES, FEW_LANES, GOLDEN = 32, 8, (math.sqrt(5.0) - 1.0) / 2.0
-"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; steps that spread
-evenly."""
+SAMPLED_LANES, FEW_LANES, MORE, GOLDEN = 32, 8, 8, (math.sqrt(5.0) - 1.0) / 2.0
+"""Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; how many times as
+many of an atomic, which say where programs that run together meet; steps that spread evenly."""
 MOST_ELEMENTS, MOST_WALKED, FEW_ELEMENTS = 1 << 16, 16, 1 << 15
 """Elements of a tile, and steps of a walk, that are looked at; of more tiles where they have fewer elements together.
 """
@@ -50,6 +51,8 @@ _BITS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
 BOUNDED: Mapping[str, int] = {"minsi": 1, "minui": 1, "andi": 1, "remsi": 0, "remui": 0, "minnumf": 0}
 FEW_BINS = 1024
 """By the operation, how many whole numbers from 0 on there are below its other operand, with it or without."""
+FEW_BOUND = 0.125
+"""Share of elements that are what bounds them, up to which the others say how all lie."""
 TRUTH = "truth"
 """First of the root of numbers that are 1 where a mask is true, else 0."""
 QUARTILES, LIKE, FEWEST = np.log([4 / 3, 2, 4]), 1.5, 32
@@ -95,8 +98,21 @@ def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int], name: str = 
     if op in ("addf", "subf") and (own := _near(op, a, b)) is not None:
         return own
     out, whole = binary(op, a, b, extents, short), [not _counts(v) for v in (a, b)]
+    if op in BOUNDS and a.uniform != b.uniform and _many(op, *((a, b) if b.uniform else (b, a)), extents):
+        coef = tuple(0.0 if zero(c) else np.nan for c in out.coef)
+        return replace(out, coef=coef, pieces=(), exact=Exact(whole_numbers(op), (a, b), extents))
     one = a if whole[0] else b
     return replace(out, coef=one.coef) if op in ("addi", "subi") and sum(whole) == 1 and one.coef else out
+
+
+def _many(op: str, v: Value, bound: Value, extents: Sequence[int]) -> bool:
+    """Whether more than a few of the elements are what bounds them, as all that is far."""
+    if v.base is None or bound.base is None:
+        return False
+    ends = (sum(end(c, 0) * (n - 1) for c, n in zip(v.coef, extents, strict=True)) for end in (np.minimum, np.maximum))
+    low, high = (v.base + end for end in ends)
+    above = np.clip((high - bound.base) / np.where(high > low, high - low, 1), 0, 1)
+    return bool(np.mean(above if op.startswith("min") else 1 - above) > FEW_BOUND)
 
 
 def _counts(v: Value) -> bool:
@@ -344,8 +360,9 @@ def layout(
     pieces, loaded = pointer.pieces, kind == "load"
     if not any(pieces):
         pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes, mask)
-    few = FEW_ELEMENTS // math.prod(extents)  # of an atomic more, which say where those that run together meet
-    few = min(max(few, FEW_LANES), SAMPLED_LANES) if loaded else max(few, SAMPLED_LANES)
+    few, more = (n * FEW_ELEMENTS // math.prod(extents) for n in (1, MORE))
+    least = FEW_LANES if loaded else min(max(more, SAMPLED_LANES), MORE * SAMPLED_LANES)
+    few = min(max(few, least), SAMPLED_LANES) if loaded else max(few, least)
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
     placed = sectors(tiles, mask, item_bytes, extents) if loaded else Sectors()
     if walked is not None and placed.sector_bytes:

@@ -150,7 +150,7 @@ def binary(op: str, a: Value, b: Value, extents: Sequence[int], short: bool = Fa
     base = None
     if a.base is not None and b.base is not None:
         with np.errstate(all="ignore"):
-            base = (whole_numbers if op in BITS or op.startswith("sh") else _EXACT.__getitem__)(op)(a.base, b.base)
+            base = (whole_numbers(op, short) if short or op in BITS or op[:2] == "sh" else _EXACT[op])(a.base, b.base)
     like, one, by = _remainder(op, a, b) if op in BITS else (op, a, b)
     coef = _coefficients(like, one, by, extents)
     beside = _beside(op, a, b) if base is None or a.beside is not None or b.beside is not None else None
@@ -464,8 +464,8 @@ _HOLDS: Mapping[str, Callable[..., Any]] = {
 
 def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Value:
     """A comparison, as a number where all elements agree, else as the range of elements for which it holds."""
-    rank = len(extents)
-    exact = Exact(_HOLDS[predicate[-2:]], (a, b), extents) if a.exact or b.exact else None
+    rank, told = len(extents), a.exact or b.exact or (a.base is not None and b.base is not None)
+    exact = Exact(_HOLDS[predicate[-2:]], (a, b), extents) if told else None
     lost = replace(unknown(rank, a.loads | b.loads), exact=exact)
     if a.base is None or b.base is None:
         return lost

@@ -383,7 +383,8 @@ def _run(each: Instruction, held: dict[str, Lanes]) -> None:
     else:
         if each.opcode.startswith("IMAD.HI"):  # of a pair of registers the high one takes part
             given[3] = _operand(_next(parts[3]), held)
-        value = None if any(v is None for v in given[1:4]) else _integer(each, parts, given)
+        lost = any(v is None for v in given[1:4]) or (kind in BOUNDS and UNIFORM not in held)  # of atomics
+        value = None if lost else _integer(each, parts, given)
         guard = _operand(each.predicate, held) if each.predicate else SAME
         if value is None and all(v is not None and _same(v) for v in (guard, *given[1:])):
             value = held.get(UNIFORM, SAME)
@@ -443,6 +444,7 @@ def _guarded(guard: Lanes, value: Lanes, before: Lanes) -> Lanes:
     return np.where(guard != 0, value, before)
 
 
+BOUNDS = ("IMNMX", "VIMNMX", "VIADDMNMX")
 PREDICATE = re.compile(r"^P\d$")
 LOOKED_UP = re.compile(r"^[-~!]?(UR\d|R\d|c\[)")
 CARRYING, CARRYING_ONCE = ("IADD3", "LEA"), ("UIADD3", "ULEA")
@@ -488,10 +490,8 @@ def _integer(each: Instruction, parts: Sequence[str], given: Sequence[Lanes]) ->
             value = a
         case "VIADD":
             value = a + b
-        case "IMNMX" | "VIMNMX":
-            value = _inside(a, b)
-        case "VIADDMNMX":
-            value = _inside(a + b, c)
+        case kind if kind in BOUNDS:
+            value = _inside(a + b, c) if "ADD" in kind else _inside(a, b)
         case "IABS":
             value = np.abs(a)
         case "HFMA2" if parts[1].lstrip("-") == parts[2].lstrip("-") == "RZ" and len(parts) == 5:
