@@ -393,6 +393,14 @@ def test_a_mask_lets_a_triangle_through() -> None:
     assert let_through(compared("sle", column, row, (8, 8)), (8, 8), 1) == pytest.approx(36 / 64)
 
 
+def test_swaps_are_worked_off_word_by_word() -> None:
+    """Of 16 numbers of two bytes in a sector none is added with another; one anywhere takes the turn of a sum."""
+    row = replace(tiles(np.arange(64) * 32, (32,), (1,)), kind="atomic", item_bytes=2.0)
+    assert [32 * turns_at_l2([row], {}, {}, swaps=swaps)[0] for swaps in (False, True)] == [4.0, 16.0]
+    apart = replace(row, coef=(64.0,))
+    assert turns_at_l2([apart], {}, {}, swaps=True)[0] == 1.0
+
+
 def test_a_walk_of_known_places_fetches_a_sector_once() -> None:
     """Means over windows of eight of places that are 16 apart: each step but the first is in the sectors of that."""
     text = LOOKED_UP.replace(

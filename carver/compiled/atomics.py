@@ -31,13 +31,17 @@ RUN_WORDS, FOLLOWS = RUN_BYTES // WORD_BYTES, 2
 what else the instruction has in a run. Source: an H200. 32 lanes at random words of a sector take 24.7 clocks (10.2 of
 integers), of four sectors side by side 14.4 (14.2; `atomics.jsonl`); pairs of atoms of which 32 in a row have one in
 common take 3.4 clocks a lane (`pair_forces` in `fourteenth.jsonl.gz`)."""
+SWAPPED = 2
+"""Words of a sector that a slice compares and swaps in the time of a sum in it. Source: an H200 (`swapped.jsonl`). Of
+numbers of two bytes side by side it adds 99 a clock, of words 88, on 94 slices; of words anywhere 35."""
 CROWD, FEW = 5, 4
 """Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance. Tiles of a wave that
 say where it crowds."""
 
 
 def met(
-    atomics: Footprint, arch: Arch, slots: int, dealt: Mapping[str, Any], widest: int, adds: bool, waited: bool
+    atomics: Footprint, arch: Arch, slots: int, dealt: Mapping[str, Any], widest: int, adds: bool, swaps: bool,
+    waited: bool,
 ) -> tuple[float, float, float]:
     """`atomic_bytes`, `atomic_turns` and `atomic_crowd` of `Facts`, where `slots` programs run at a time; the others as
     `facts.footprints` has them."""
@@ -50,7 +54,7 @@ def met(
         together = max(together, sum(each for *_, each in anywhere))
     added = {name: part * n for name, n in atomics.distinct.items()}
     turns, busy_bytes, crowd = turns_at_l2(
-        atomics.trace.accesses, atomics.sizes, dealt, widest, added, adds,
+        atomics.trace.accesses, atomics.sizes, dealt, widest, added, adds, swaps,
         () if near < 1.0 else atomics.wave_of(under_way),  # passes crowd each elsewhere
     )
     return min(sum(atomics.distinct.values()), near * min(busy_bytes, together)), turns, crowd
@@ -75,16 +79,17 @@ def queue(trace: Trace, widest: int, queued: float) -> tuple[float, float]:
 
 def turns_at_l2(
     accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
-    added: Mapping[str, float] = MappingProxyType({}), adds: bool = False, waves: Sequence[int] = (0,),
+    added: Mapping[str, float] = MappingProxyType({}), adds: bool = False, swaps: bool = False,
+    waves: Sequence[int] = (0,),
 ) -> tuple[float, float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
     tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
     as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
     each program's tile is known, these are taken for all; else all places are alike. `adds`: floating-point numbers;
-    `waves`: of each program, with which others it runs, as each wave may crowd elsewhere. Source: errors of 16 pictures
-    counted one after another (`confusion` in `blind.jsonl.gz`), 2.2 times as long where two are under way as where four
-    are."""
+    `swaps`: less than words, compared and swapped; `waves`: of each program, with which others it runs, as each wave
+    may crowd elsewhere. Source: errors of 16 pictures counted one after another (`confusion` in `blind.jsonl.gz`), 2.2
+    times as long where two are under way as where four are."""
     drawn, means, weights, rooms, crowds = np.random.default_rng(0), [], [], [], []
     for access in accesses:
         if access.kind != "atomic":
@@ -118,7 +123,9 @@ def turns_at_l2(
         each, times = np.unique(words + np.arange(len(words))[:, None] * span, return_counts=True)  # each warp its own
         sector = np.flatnonzero(np.diff(each // 8, prepend=-1))
         most = np.maximum.reduceat(times, sector)
-        if adds:
+        if swaps:
+            most = np.maximum(most, np.add.reduceat(times, sector) / SWAPPED)
+        elif adds:
             run_of = np.flatnonzero(np.diff(each[sector] // RUN_WORDS, prepend=-1))
             most = np.maximum(np.add.reduceat(most, run_of), FOLLOWS * np.maximum.reduceat(most, run_of) - 1)
         each_words = max(int(access.item_bytes) // WORD_BYTES, 1)

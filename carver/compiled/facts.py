@@ -364,8 +364,9 @@ def footprints(
     loads, reads, atomics = touched.loads, touched.reads, touched.atomics
     slots, changed = max(int(arch.sm_count * resident), 1), sum(atomics.distinct.values())
     back = touched.returned_bytes
-    atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, waited)
     narrow = any(a.kind == "atomic" and a.item_bytes < WORD_BYTES for a in atomics.trace.accesses)
+    swaps = narrow and not adds and arch.vendor == "nvidia"
+    atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited)
     return {
         "read_bytes": sum(reads.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
@@ -373,7 +374,7 @@ def footprints(
         "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
-        "atomic_swaps": narrow and not adds and arch.vendor == "nvidia",
+        "atomic_swaps": swaps,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
         "atomics_anywhere": atomics.anywhere(slots),
     }  # fmt: skip
