@@ -386,6 +386,8 @@ def test_a_bound_that_most_are_is_one_place() -> None:
     assert np.array_equal(elements(far, 15, (64,)), np.full(64, 127))
     assert np.array_equal(elements(far, 1, (64,)), np.arange(64, 128))
     assert arithmetic("minsi", distance, known(1000, 1), (64,)).coef == (1.0,)
+    again = binary("remsi", distance, known(80, 1), (64,))  # columns of a line that goes on in the next row
+    assert arithmetic("minsi", again, known(79, 1), (64,)).coef == (1.0,)
 
 
 def test_a_mask_lets_a_triangle_through() -> None:

@@ -107,7 +107,7 @@ def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int], name: str = 
 
 def _many(op: str, v: Value, bound: Value, extents: Sequence[int]) -> bool:
     """Whether more than a few of the elements are what bounds them, as all that is far."""
-    if v.base is None or bound.base is None:
+    if v.base is None or bound.base is None or any(v.pieces):  # what starts again is below its bound
         return False
     ends = (sum(end(c, 0) * (n - 1) for c, n in zip(v.coef, extents, strict=True)) for end in (np.minimum, np.maximum))
     low, high = (v.base + end for end in ends)
