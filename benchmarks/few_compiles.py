@@ -1,6 +1,7 @@
 """How well `carver.ranking.surrogate` chooses what to compile of an autotuned list: replayed, with nothing compiled.
 
     python benchmarks/few_compiles.py score [--share default,0.3,0.4] [--parts 6] [--json]
+    python benchmarks/few_compiles.py times
     python benchmarks/few_compiles.py fit
 
 The tables in `tests/data` hold the price of every configuration of the lists of libraries, as compiling all of them
@@ -8,7 +9,9 @@ gave it, beside measured times. `score` compiles only a share of each list of 20
 `rank_kernel` does by default, and prints what its first pick loses by price against compiling all, and the first and
 the best of three by measured time, beside a random share. With `--parts` each list counts as so many random parts of
 itself too, which tell a gain from chance: one list's first moves a mean by 0.004. The lists of fla-core are those that
-SCALES was fitted to; FlagGems' and those of twenty other packages are held out. `fit` repeats the fit.
+SCALES was fitted to; FlagGems' and those of twenty other packages are held out. `fit` repeats the fit. `times` lets the
+surrogate choose by measured times, as `enable_triton` does where it times what it compiles, and prints how much slower
+than the best of each list its choice is; beside it the best of three and the first by prices, of as many and of all.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from scipy.optimize import minimize
 from carver.arch.devices import load
 from carver.base.types import FloatArray
 from carver.ranking import surrogate
-from carver.ranking.kernel import most_compiled
+from carver.ranking.kernel import in_turns, most_compiled
 from carver.ranking.surrogate import Axes, Price, Scale, axes_of, covariance, explored
 
 TABLES = {
@@ -98,6 +101,39 @@ def compiled(listed: Listed, share: float | None) -> list[int]:
     return list(explored(listed.axes, price, count_of(listed, share)))
 
 
+def timed(listed: Listed) -> list[int]:
+    """Places that `enable_triton` compiles and times on few cores, the list's first among them."""
+    known: dict[int, Price] = {}
+
+    def price(places: Sequence[int]) -> Mapping[int, Price]:
+        for i in (*places, 0):
+            ms = float(listed.measured_ms[i])
+            known[i] = Price(ms if np.isfinite(ms) else None, str(i))
+        return known
+
+    most = most_compiled(in_turns(len(listed.axes), 2), len(listed.axes))
+    return list(explored(listed.axes, price, most, hurry=True))
+
+
+def over_best(every: Sequence[Listed]) -> list[dict[str, object]]:
+    """How much slower than the best of each list, by measured times, what each way takes is."""
+    ways: dict[str, list[float]] = {"timed as they are compiled": [], "three by price, of as many": [], "of all": []}
+    compiled_count = 0
+    for listed in every:
+        ms, priced = listed.measured_ms, np.where(np.isfinite(listed.price_s), listed.price_s, np.inf)
+        chosen, some = timed(listed), np.array(compiled(listed, None))
+        compiled_count += len(chosen)
+        orders = [each[np.argsort(priced[each], kind="stable")].tolist() for each in (some, np.arange(len(priced)))]
+        for way, places in zip(ways, [chosen, *([*different(priced, order), 0] for order in orders)], strict=True):
+            ways[way].append(float(np.nanmin([*ms[places], 5.0 * np.nanmin(ms)]) / np.nanmin(ms)))
+    share = compiled_count / sum(len(listed.axes) for listed in every)
+    return [
+        {"way": way, "lists": len(over), "share": share if way in list(ways)[:2] else 1.0, "over": geometric_mean(over),
+         "worst": max(over), "within 1 %": sum(each <= 1.01 for each in over)}
+        for way, over in ways.items()
+    ]  # fmt: skip
+
+
 def score(every: Sequence[Listed], choose: Callable[[Listed], Sequence[int]]) -> dict[str, float]:
     count, loss, first, three = 0, [], [], []
     for listed in every:
@@ -160,7 +196,7 @@ def fit(every: Sequence[Listed]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["score", "fit"])
+    parser.add_argument("what", choices=["score", "times", "fit"])
     parser.add_argument("--share", default="default,0.3,0.4")
     parser.add_argument("--parts", type=int, default=0)
     parser.add_argument("--json", action="store_true")
@@ -168,6 +204,10 @@ def main() -> None:
     every = lists()
     if asked.what == "fit":
         fit(every)
+        return
+    if asked.what == "times":
+        rows = over_best([each for each in every if np.isfinite(each.measured_ms).sum() > 1])
+        print(json.dumps(rows) if asked.json else frame.table(list(rows[0]), [[*row.values()] for row in rows]))
         return
     out = []
     for share in (None if each == "default" else float(each) for each in asked.share.split(",")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import math
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +34,9 @@ from carver.integrations.autotune import (
     by_stamps,
     copies,
     enable_triton,
-    worth,
+    fastest,
 )
+from carver.ranking.kernel import in_turns, most_compiled
 
 triton = pytest.importorskip("triton")
 Autotuner: Any = pytest.importorskip("triton.runtime.autotuner").Autotuner
@@ -179,7 +181,7 @@ def test_what_is_launched_is_in_tritons_cache(tmp_path: Path, monkeypatch: pytes
         (tmp_path / "launcher").write_text(f"{source.signature['x']} {source.signature['KIND']}")
 
     monkeypatch.setattr(driver, "_active", SimpleNamespace(launcher_cls=launcher))
-    assert copies(compiled_kernels.kind, configs, given, H100).filled(2) == [0, 1]
+    assert copies(compiled_kernels.kind, configs, given, H100).filled(range(2)) == [0, 1]
     assert (tmp_path / "launcher").read_text() == "*fp16 constexpr"
     filled = {path for path in tmp_path.rglob("kind.cubin")}
     assert len(filled) == 2
@@ -202,12 +204,12 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     said = {key: reply["refused"] for key, reply in pool.replies({str(i): pool.request(i) for i in range(4)})}
     assert time.monotonic() - began < 20
     assert said["0"] == "no 0" and "not compiled within" in said["3"]
-    assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=4).filled(4) == [0, 1, 2]
+    assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=4).filled(range(4)) == [0, 1, 2]
     with Forks(lambda place: time.sleep(4 if place == 3 else 0.01), H100, 4, hurry=40) as part:  # of a long list
-        assert part.filled(4) == [0, 1, 2, 3]
+        assert part.filled(range(4)) == [0, 1, 2, 3]
     # a few processes are started within a fifth of the time
-    assert Forks(lambda place: time.sleep(12 if place == 3 else 4), H100, 4, hurry=4).filled(4) == [0, 1, 2]
-    assert Forks(lambda place: time.sleep(5 if place == 3 else 4), H100, 4, hurry=4).filled(4) == [0, 1, 2, 3]
+    assert Forks(lambda place: time.sleep(12 if place == 3 else 4), H100, 4, hurry=4).filled(range(4)) == [0, 1, 2]
+    assert Forks(lambda place: time.sleep(5 if place == 3 else 4), H100, 4, hurry=4).filled(range(4)) == [0, 1, 2, 3]
 
 
 @pytest.mark.slow
@@ -242,13 +244,56 @@ def test_a_copy_may_write_as_much_as_it_may_however_much_is_mapped(monkeypatch: 
     assert mapped.size == 1 << 30
 
 
-def test_short_lists_are_timed_whole_and_long_ones_ranked() -> None:
-    assert not worth(4, 3, 16, 0.08)  # starting a disassembler takes longer than timing one more
-    assert worth(20, 3, 16, 0.08)
-    assert worth(4, 1, 16, 0.08)  # nothing may be timed
-    assert worth(30, 3, 16, 0.08) and not worth(6, 3, 1, 0.08)
-    assert not worth(18, 3, 2, 0.02) and worth(60, 3, 16, 0.02)  # each core reads its share
-    assert worth(48, 3, 2, 0.02) and not worth(32, 3, 16, 0.02)  # two cores do not compile all that they rank
+def test_short_lists_are_compiled_whole_while_somebody_waits_and_of_long_ones_a_part() -> None:
+    assert [in_turns(14, 1), in_turns(15, 8), in_turns(32, 16)] == ["all"] * 3
+    assert [most_compiled(in_turns(count, 2), count) for count in (15, 40, 100)] == [9, 15, 23]
+    assert most_compiled(in_turns(33, 16), 33) == 13
+
+
+@pytest.mark.slow
+def test_of_a_long_list_what_is_compiled_is_timed_and_the_fastest_taken(
+    launches: Timed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two cores compile ten of 18, and the list's first, and time each as it comes: nothing is read, and what was not
+    compiled is not timed."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("carver.compiled.worker.cores_available", lambda: 2)
+    monkeypatch.setattr("carver.integrations.autotune._default_timer", lambda tuner: True)
+    monkeypatch.setattr("carver.integrations.autotune.rank_kernel", None)
+    blocks, warps = (64, 128, 256, 512, 1024, 2048), (1, 2, 4)
+    configs = [triton.Config({"BLOCK": block}, num_warps=each) for block in blocks for each in warps]
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        took = 1.0 + abs(np.log2(launches[-1]["BLOCK"] / 512)) + abs(np.log2(launches[-1]["num_warps"] / 2))
+        return [float(took)] * 3
+
+    kernel = triton.autotune(configs, key=["n"], do_bench=bench)(compiled_kernels.copy)
+    with enable_triton(2, H100) as log:
+        launch(kernel)
+    compiled = {path.parent for path in tmp_path.rglob("copy.cubin")}
+    timed = {(each["BLOCK"], each["num_warps"]) for each in launches}
+    assert (log[0].listed, log[0].kept, log[0].why) == (18, 3, "")
+    assert 10 <= len(timed) <= 11 and len(compiled) == len(timed) and (64, 1) in timed
+    assert (kernel.best_config.kwargs["BLOCK"], kernel.best_config.num_warps) == (512, 2)
+
+
+def test_what_is_not_compiled_in_time_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [{"BLOCK": 16 << i // 8, "K": i % 8, "num_warps": 1 << i % 4} for i in range(40)]
+    configs = [SimpleNamespace(kwargs=each, all_kwargs=each.copy) for each in every]
+    timed: list[int] = []
+
+    def time(config: Any) -> list[float]:
+        timed.append(configs.index(config))
+        return [math.inf if timed[-1] % 5 == 1 else 1.0 + timed[-1]] * 3
+
+    compilers = SimpleNamespace(processes=2, filled=lambda places: sorted(each for each in places if each % 5 != 2))
+    monkeypatch.setattr("carver.integrations.autotune.copies", lambda *_: nullcontext(compilers))
+    kept, best = fastest(compiled_kernels.copy, configs, {"grid": (64,)}, H100, 3, time)
+    places = [configs.index(each) for each in kept]
+    assert places[0] == 0 and best == every[0] and places == sorted(places) and len(places) == 3
+    assert not {place % 5 for place in places} & {1, 2} and not {place % 5 for place in timed} & {2}
+    assert len(set(timed)) <= 2 * 15
 
 
 def race_of(times_ms: Sequence[float], noise: float) -> tuple[int, int]:

@@ -118,6 +118,20 @@ def test_where_all_is_refused_it_ends() -> None:
     assert 60 <= len(found) < 60 + 4
 
 
+def test_what_takes_long_to_compile_comes_first() -> None:
+    """Long code is that of many elements a thread."""
+    elements = [c["BLOCK_M"] * c["BLOCK_N"] / c["num_warps"] for c in CONFIGS]
+    order = AXES.longest_first(range(len(CONFIGS)))
+    assert [elements[i] for i in order] == sorted(elements, reverse=True)
+    assert AXES.longest_first([3, 143, 0]) == sorted([3, 143, 0], key=lambda i: -elements[i])
+
+
+def test_in_a_hurry_long_code_is_not_begun_with() -> None:
+    middle = np.median(AXES.thread)
+    assert max(AXES.thread[spread(AXES, 8, hurry=True)]) <= middle < max(AXES.thread[spread(AXES, 8)])
+    assert len(set(spread(AXES, 500, hurry=True))) == (AXES.thread <= middle).sum()
+
+
 def test_words_and_constants_have_axes_of_their_own() -> None:
     axes = axes_of([{"layout": "nt", "B": 16}, {"layout": "tn", "B": 16}], [4, 8], 132)
     assert isinstance(axes, Axes) and axes.kinds == ("word", "word", "programs", "thread", "waves", "held")
@@ -141,6 +155,16 @@ def test_a_third_of_the_lists_of_other_libraries_is_enough() -> None:
     found = score([each for each in lists() if each.library != FITTED], lambda listed: compiled(listed, None))
     assert found["lists"] == 68 and found["share_compiled"] < 0.37
     assert found["price_loss"] < 1.006
+
+
+def test_times_of_a_part_tell_more_than_prices_of_all() -> None:
+    """Of the measured lists of three tables, by as many compiled as two cores compile while somebody waits."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+    from few_compiles import lists, over_best
+
+    timed, _, every = over_best([each for each in lists() if np.isfinite(each.measured_ms).sum() > 1])
+    assert timed["lists"] == 122 and timed["share"] < 0.4
+    assert timed["over"] < 1.01 and every["over"] > 1.02 and timed["within 1 %"] > 110 > every["within 1 %"]
 
 
 def test_long_lists_are_compiled_by_the_root_of_their_length() -> None:

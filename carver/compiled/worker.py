@@ -17,7 +17,7 @@ import resource
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -372,11 +372,11 @@ class Forks(Copies):
         made = self.build(request["listed"])
         return answer(request, made) if request["told"] else {}
 
-    def filled(self, count: int) -> list[int]:
-        """Compile a list for Triton's own cache alone: places of what compiled in time, all of them where none did."""
-        requests = {str(i): {"listed": i, "told": False} for i in range(count)}
+    def filled(self, places: Iterable[int]) -> list[int]:
+        """Compile for Triton's own cache alone: places of what compiled in time, all of them where none did."""
+        requests = {str(i): {"listed": i, "told": False} for i in places}
         made = sorted(int(key) for key, reply in self.replies(requests) if "refused" not in reply)
-        return made or list(range(count))
+        return made or [int(key) for key in requests]
 
     def request(self, place: int, numbers: Sequence[int | None] = ()) -> Request:
         """To compile what is at a place of the list."""

@@ -1,4 +1,5 @@
-"""Every `triton.autotune` kernel of a process: compile its list in parallel, rank it by machine code, time a few.
+"""Every `triton.autotune` kernel of a process: compile a part of its list in parallel, and time that part or, where
+nothing may be timed, rank it by machine code.
 
 Copies of the process compile what Triton itself would launch, so that Triton finds all of it in its cache.
 
@@ -31,8 +32,11 @@ from ..compiled.triton import (
     build_launcher,
     compile_launched,
     function_of,
+    grid_of,
     hashed,
+    heuristics,
     hooked,
+    plain_config,
     without_tuner,
 )  # fmt: skip
 from ..compiled.worker import Forks
@@ -41,7 +45,7 @@ from ..export.triton import perf_model as triton_perf_model
 from ..problem.problem import counted
 from ..ranking.kernel import in_turns, most_compiled, rank_kernel
 from ..ranking.ranking import TIED, as_fast, least
-from ..ranking.surrogate import BATCHES
+from ..ranking.surrogate import Price, axes_of, explored
 from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
 from .enable import Chosen, Enabled, asked, enabled, replaced
@@ -56,30 +60,24 @@ WARMUP_MS, TIMED_MS = 1, 2
 """Warm-up and timing of one configuration in one round by Triton's timer, which by itself takes 25 and 100. Source:
 first calls of five operators on an H200 take 0.86 of what they took with 2 and 8, and later ones as long
 (`enable_rounds.jsonl` in tests/data)."""
-TIMING_S, OWN_TIMING_S = 0.02, 0.2
-"""Time to measure one configuration so, with synchronisation and clearing of caches; and the time that is assumed for a
-timer of the kernel's own."""
 ROUNDS, OPEN = 9, 4
 """Most rounds of a configuration: short ones in turn tell more than one long one, since clocks drift. And how many that
 noise may have put behind the fastest are timed again: those of the least times, and the list's first."""
 MOST_STAMPED = 1000
 """Runs that CUPTI keeps the time stamps of."""
-COMPILE_S, START_S, READ_S = 0.4, 0.4, 0.1
-"""Time to compile one configuration, that a disassembler takes to start, and to read and price the code of one
-(`benchmarks/first_calls.py`)."""
 
 
 def enable_triton(
     topk: int | None = None, arch: Arch | str = "auto", *, pinned: bool | str | os.PathLike[str] = False,
     record: bool = False, margin: float | None = None, strict: bool = False, timer: str = "events",
 ) -> Enabled:  # fmt: skip
-    """From now on, rank each `triton.autotune` kernel of this process for the arguments of its first call.
+    """From now on, choose of each `triton.autotune` kernel of this process in less time at its first call.
 
-    Triton times the first `topk` configurations (3 by default) and the first of the list, in turn until their order is
-    sure or a tie. The list's first is left only for a gain that noise does not explain, and of a tie the one with fewer
-    registers and less shared memory is taken. Their times improve the ranking for the kernel's next key. With
-    `topk=1`, or CARVER_TUNING=off, nothing is timed, and tuning takes no GPU memory. Lists that are timed faster than
-    they are ranked are compiled in parallel and not ranked.
+    Of a long list a part is compiled, in parallel, and timed shortly, and a model of the times chooses what is compiled
+    next. Triton times the first `topk` configurations (3 by default) and the first of the list again, in turn until
+    their order is sure or a tie; a short list whole. The list's first is left only for a gain that noise does not
+    explain. With `topk=1`, or CARVER_TUNING=off, nothing is timed, lists are ranked by machine code, and tuning takes
+    no GPU memory. So are those of a kernel with a timer of its own, of which the first are timed.
 
     `pinned`: nothing is timed, and every process takes the same: what a table of pins has, or what the model alone
     chooses. True, or a table's file or folder (else `CARVER_PINS`). `record` puts what is missing into the table;
@@ -112,7 +110,6 @@ def patch(log: Enabled) -> Callable[[], None]:
         configs = list(prune(self, kwargs, *rest))
 
         def choose() -> Chosen[Any]:
-            timing_s = TIMING_S if _default_timer(self) else OWN_TIMING_S
             if not hasattr(self, "_carver_feedback"):
                 self._carver_feedback = Feedback()
             given, device = {**self.nargs, **kwargs}, log.device()
@@ -122,12 +119,19 @@ def patch(log: Enabled) -> Callable[[], None]:
                     lambda ordered: copies(self.fn, ordered, given, device, hurry=False),
                 )  # fmt: skip
                 return Chosen([taken], pin.config, where)
-            kept, best = ranked(self.fn, configs, given, device, log.topk, timing_s, self, self._carver_feedback)
+            if log.topk > 1 and (_default_timer(self) or len(configs) <= log.topk):
+
+                def time(config: Any) -> Any:
+                    return self._bench(*self.nargs.values(), config=config, **kwargs)
+
+                kept, best = fastest(self.fn, configs, given, device, log.topk, time)
+            else:
+                kept, best = ranked(self.fn, configs, given, device, log.topk, self, self._carver_feedback)
             self._carver_race = Race(kept, _default_timer(self))
             return Chosen(kept, best)
 
         if len(configs) > 1:
-            self._carver_race = None
+            self._carver_race = self._carver_untimed = None
             configs = log.first(getattr(self.base_fn, "__name__", "kernel"), configs, choose)
             self._carver_untimed = configs[0] if log.pinned is not None or log.topk == len(configs) == 1 else None
         return configs
@@ -228,29 +232,19 @@ def _triple(said: Any) -> list[float]:
     return own[:3] if len(own) >= 3 and all(isinstance(each, int | float) for each in own) else []
 
 
-def worth(count: int, topk: int, processes: int, timing_s: float) -> bool:
-    """Whether to rank a list is quicker than to time all of it, which compiles all of it."""
-    compiled = most_compiled(in_turns(count, processes), count)
-    reading_s = START_S * (1 if compiled == count else 1 + BATCHES) + READ_S * -(-compiled // processes)
-    return topk == 1 or reading_s < timing_s * (count - topk) + COMPILE_S * (count - compiled) / processes
-
-
 def ranked(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, timing_s: float = math.inf,
-    tuner: Any = None, feedback: Feedback | None = None,
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, tuner: Any = None,
+    feedback: Feedback | None = None,
 ) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
     """The first `topk` of the configurations for the arguments of a launch, and the best as a dict.
 
-    Triton's own cache holds what was compiled then. All are kept where timing one takes so few seconds (`timing_s`)
-    that ranking takes longer. What `tuner` timed after the ranking before is learnt first, where there is `feedback`.
-    Raises CarverError for what cannot be ranked.
+    Triton's own cache holds what was compiled then. What `tuner` timed after the ranking before is learnt first, where
+    there is `feedback`. Raises CarverError for what cannot be ranked.
     """
     launched = _of_kernel(given)
     feedback = feedback or Feedback()
     profile = feedback.profile(tuner, f"{function_of(kernel).__name__}/compiled", arch)
     with copies(kernel, configs, given, arch) as compilers:
-        if not worth(len(configs), topk, compilers.processes, timing_s):
-            return [configs[i] for i in compilers.filled(len(configs))], {}
         ranking = rank_kernel(
             kernel, configs, args=launched, grid=given["grid"], arch=arch, values=Values(launched), pool=compilers,
             profile=profile, compile=in_turns(len(configs), compilers.processes),
@@ -260,6 +254,35 @@ def ranked(
     if topk > 1:  # the list's own first is left only for a gain
         picks = [configs[0], *(each for each in picks if each is not configs[0])]
     return picks, dict(ranking[0].config)
+
+
+def fastest(
+    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, topk: int, time: Callable[[Any], Any]
+) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
+    """As `ranked`, by the `time` of each, as Triton's tuner takes it, and with the list's first. Of a long list a part
+    is compiled, which the surrogate chooses by times; of a short one all is, and kept, with no best."""
+    known = [{**given, **config.all_kwargs()} for config in configs]
+    grids = [grid_of(given["grid"], each | heuristics(kernel, each)) for each in known]
+    axes = axes_of([plain_config(config) for config in configs], [math.prod(grid) for grid in grids], arch.sm_count)
+    prices: dict[int, Price] = {}
+    with copies(kernel, configs, given, arch) as compilers:
+
+        def timed(places: list[int]) -> dict[int, Price]:
+            asked = dict.fromkeys([*axes.longest_first(places), *({0} - prices.keys())])
+            made = compilers.filled(asked)
+            time(configs[made[0]])  # which warms the clocks
+            for place in asked:
+                ms = (_triple(time(configs[place])) if place in made else None) or [math.inf]
+                prices[place] = Price(ms[0] / 1e3 if math.isfinite(ms[0]) else None, str(place))
+            return prices
+
+        most = most_compiled(in_turns(len(configs), compilers.processes), len(configs))
+        if most == len(configs):
+            return [configs[i] for i in compilers.filled(axes.longest_first(range(most)))], {}
+        explored(axes, timed, most, hurry=True)
+    taken = {place: price.seconds for place, price in prices.items() if price.seconds is not None}
+    best = sorted(taken, key=lambda place: taken[place])[:topk] or [0]
+    return [configs[place] for place in dict.fromkeys([0, *best])], configs[best[0]].all_kwargs()
 
 
 def copies(

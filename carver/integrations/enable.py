@@ -141,7 +141,7 @@ class Entry(Record):
     why: str = ""
     """Why it was tuned as before; empty where it was ranked."""
     first: Mapping[str, Any] = field(default_factory=dict)
-    """The configuration that is predicted to be the fastest."""
+    """The configuration that is predicted or found to be the fastest."""
     pin: str = ""
     """Where a pinned configuration comes from."""
 
@@ -193,7 +193,7 @@ class Enabled(list[Entry]):
                 PINS.warning("%s takes the first of its list, which is not ranked: %s", kernel, why)
             self.append(Entry(kernel, len(every), len(every), took, why))
             return list(every if self.pinned is None else every[:1])
-        why = "" if best else f"compiled side by side; to rank {len(every)} takes longer than to time them"
+        why = "" if best else "compiled side by side: a short list is timed whole"
         self.append(Entry(kernel, len(every), len(kept), time.perf_counter() - began, why, best, pin))
         return kept
 

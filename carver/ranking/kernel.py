@@ -39,9 +39,11 @@ LONG, ROOTS = 20, 2.25
 """Lists of so many are compiled in part: so many roots of their length. How many find the first follows from what a
 list varies, and its length from all ways to combine that: at one share of all, short lists lose more than long ones.
 What it costs: `python benchmarks/few_compiles.py score`."""
-WAVES = 6
-"""Where each processor has no more than so many configurations to compile, choosing among them saves no time: each of
-four batches takes a compiler's time and a disassembler's start."""
+SHORT, WAVES = 15, 2
+"""While somebody waits, shorter lists are compiled whole, and where each processor has no more than so many to compile:
+choosing among them saves no time, since each of four batches waits for its slowest compiler. By measured times of 167
+lists of three tables, parts of 15 to 19 hold the best but for 0.3 %, of 20 to 32 but for 0.5 %, of longer ones but for
+0.9 %; parts of 12 to 14 of one table lose 2 %."""
 SETTLED, LOOSE = (-0.15, 0.2), (-0.35, 0.45)
 """Bands of kernels that nobody timed, on the GPUs on which others were: where all places are known, and where loaded
 numbers choose them, sums are atomic, or L2 bounds the time. [ln of measured / predicted] Source: predictions that were
@@ -270,9 +272,9 @@ def _beyond(found: Iterable[Facts]) -> Iterator[str]:
         )
 
 
-def in_turns(count: int, processes: int) -> str | None:
-    """What to compile of a list while somebody waits: all of it where processes have few each."""
-    return "all" if count <= WAVES * processes else None
+def in_turns(count: int, processes: int) -> str | float:
+    """What to compile of a list while somebody waits."""
+    return "all" if count < SHORT or count <= WAVES * processes else ROOTS / math.sqrt(count)
 
 
 def most_compiled(compile: str | float | None, count: int) -> int:
@@ -299,9 +301,10 @@ def facts_within(
     Raises ProblemError where the program of none of them can be followed.
     """
     most, found = most_compiled(compile, len(configs)), dict[int, Facts | CarverError]()
-    whole = most == len(configs)
+    whole, axes = most == len(configs), axes_of(configs, programs, arch.sm_count)
 
     def price(rows: list[int]) -> dict[int, Price]:
+        rows = axes.longest_first(rows)
         try:
             told = ask(rows)
         except ProblemError as lost:  # of these; others may be followed
@@ -309,9 +312,8 @@ def facts_within(
         found.update(zip(rows, told, strict=True))
         return {} if whole else {row: price_of(facts, arch) for row, facts in zip(rows, told, strict=True)}
 
-    axes = None if whole else axes_of(configs, programs, arch.sm_count)
     try:
-        prices = explored(axes, price, most) if axes else price(list(range(len(configs))))
+        prices = price(list(range(len(configs)))) if whole else explored(axes, price, most)
     except KeyboardInterrupt as stopped:
         if not found:
             raise
@@ -321,7 +323,7 @@ def facts_within(
         raise lost[0]
     rest = [row for row in range(len(configs)) if row not in found]
     known = {row: math.log(p.seconds) for row, p in prices.items() if p.seconds is not None}
-    if not axes or not known:
+    if whole or not known:
         return found, dict.fromkeys(rest, NOT_COMPILED)
     mean, deviation = predicted(axes, known, rest)
     low, middle, high = (1e3 * np.exp(mean + side * WITHIN * deviation) for side in (-1.0, 0.0, 1.0))
