@@ -13,7 +13,7 @@ from carver.arch.devices import load
 from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import facts_of_binary
 from carver.compiled.facts import Facts
-from carver.cost.models.compiled import Shape, price_compiled, shape_of
+from carver.cost.models.compiled import Shape, _rewritten, price_compiled, shape_of
 from carver.cost.models.l1 import passes
 
 H100 = load("h100")
@@ -120,3 +120,20 @@ def test_rows_that_threads_walk_along_come_from_l2_whole(built: Path, step: int)
     facts, shape = of(built, f"by_{step}", tensor, f32(blocks * 256), i32(row_bytes // step), grid=blocks)
     assert facts.read_bytes == row_bytes * blocks * 256
     assert shape.load_bytes * blocks == pytest.approx(facts.read_bytes, rel=0.01)
+
+
+@pytest.mark.parametrize(("step", "measured_ms"), [(9, 0.0775), (12, 0.0826), (16, 0.0972), (24, 0.1349)])
+def test_sectors_that_stores_fill_in_part_leave_l2_where_it_has_no_room_for_all(
+    built: Path, step: int, measured_ms: float
+) -> None:
+    """4 million words on an H200, of 128 MiB of sectors: by the bytes of words, which L2 holds, 0.35 of that."""
+    many, h200 = 1 << 22, load("h200_sxm")
+    code = str(built), "apart", (f32(many), f32(many * step), i32(step), i32(32), i32(0)), many // 256, 256
+    facts = facts_of_binary(Binary(*code), h200)
+    assert float(price_compiled([facts], h200)[1].seconds[0]) == pytest.approx(measured_ms * 1e-3, rel=0.4)
+
+
+def test_sectors_that_stores_fill_in_part_stay_in_l2_where_it_has_room_for_the_tensor(built: Path) -> None:
+    few = of(built, "apart", f32(1 << 18), f32(1 << 22), i32(16), i32(32), i32(0))[0]
+    assert _rewritten(few, H100, 25e6) == pytest.approx(1.0, abs=0.5)
+    assert _rewritten(few, H100, 1e6) > 20.0

@@ -6,6 +6,7 @@ code and the program (`carver.compiled`). Constants give only latencies under lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -513,12 +514,12 @@ def _beyond_frames(f: Facts, blocks: float, usable_bytes: float) -> float:
 
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
-    keeps `usable_bytes`, gives these up before others store the rest; those beside it in a pass do that at once, one
-    that goes on in the next where they ended does, and soon enough does the next program. Sources: fields whose
-    rows begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); features of a hashed
-    grid, 8 bytes of each sector at a time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in
-    tests/data/h100); the softmax of rows of 50,257 floats on an RTX 4060 laptop moves 4.93 GB where 4.94 are wanted
-    (karpathy/llm.c 841)."""
+    keeps `usable_bytes` of them, gives these up before others store the rest; those beside it in a pass do that at
+    once, one that goes on in the next where they ended does, and soon enough does the next program. Sources: fields
+    whose rows begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); features of a
+    hashed grid, 8 bytes of each sector at a time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid`
+    in tests/data/h100); words 36 to 96 bytes apart (`apart.jsonl`); the softmax of rows of 50,257 floats on an RTX 4060
+    laptop moves 4.93 GB where 4.94 are wanted (karpathy/llm.c 841)."""
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
     on = (a.goes_on or (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes)) for a in stores)
@@ -529,7 +530,9 @@ def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     )
     left_out = sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True))
     whole = sum(a.program_bytes / min(a.density * a.filled, 1.0) for a in stores)
-    return (whole + REWRITTEN * left_out * lost_share(f.written_bytes, usable_bytes)) / asked if asked else 1.0
+    sizes = {a.argument: a.size_bytes or math.inf for a in stores}
+    touched = min(f.written_bytes * (whole + left_out) / max(asked, 1.0), sum(sizes.values()))
+    return (whole + REWRITTEN * left_out * lost_share(touched, usable_bytes)) / asked if asked else 1.0
 
 
 def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> float:
