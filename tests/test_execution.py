@@ -1375,6 +1375,8 @@ def test_addresses_from_a_table_do_not_hold_up_a_loop(cubin: tuple[str, bytes]) 
         ("VIADDMNMX", "R3, R4, 0x5, R6, !PT", {"R4": 4, "R6": 7}, {"R3": 9}),
         ("VIADDMNMX.U32", "R3, R4, -0x5, R6, PT", {"R4": 4, "R6": 7}, {"R3": 7}),
         ("IADD.64", "R2, R4, -0x1", {"R4": 0, "R5": 1}, {"R2": 0xFFFFFFFF, "R3": 0}),
+        ("VABSDIFF", "R7, R6, R5, RZ", {"R6": 2, "R5": 0xFFFFFFFF}, {"R7": 3}),
+        ("VABSDIFF.U32", "R7, R6, R7, 0x5", {"R6": 2, "R7": 0xFFFFFFFF}, {"R7": 2}),
         ("MOV.64", "R2, 0x10000000000000", {}, {"R2": 0, "R3": 0x100000}),
         ("IADD.64", "R2, R4, -0x200000001", {"R4": 3, "R5": 7}, {"R2": 2, "R3": 5}),
         ("ISETP.GT.U64.AND", "P0, PT, R2, 0x100000000, PT", {"R2": 5, "R3": 0}, {"P0": False}),

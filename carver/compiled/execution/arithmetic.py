@@ -291,6 +291,13 @@ def absolute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kno
     return dst[:1], [o.get(src[0])], lambda x: np.abs(signed(x)) & WORD
 
 
+def difference(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+    def apart(x: Array, y: Array, more: Array) -> Array:
+        return np.abs(x - y if "U32" in mods else signed(x) - signed(y)) + more & WORD
+
+    return dst[:1], [o.get(token) for token in src[:3]], apart
+
+
 def ones(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
     return dst[:1], [o.get(src[0])], lambda x: np.bitwise_count(x).astype(np.int64)
 
@@ -370,11 +377,11 @@ ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known
     "VIADD": add, "IADD2": add, "LEA": shift_add, "LOP3": logic, "SHF": shift, "PRMT": permute, "SEL": select,
     "SGXT": extend, "IABS": absolute, "POPC": ones, "FLO": leading, "BREV": reversed_bits, "BMSK": mask_of,
     "R2P": to_predicates, "R2UP": to_predicates, "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
-    **FLOATING,
+    "VABSDIFF": difference, **FLOATING,
 }  # fmt: skip
 STILL = ("IDP", "POPC", "FLO", "BREV", *FLOATING.keys() - {"HFMA2"})
 """Their results do not move evenly when their operands do."""
-MASKED = ("LOP3", "IABS", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
+MASKED = ("LOP3", "IABS", "VABSDIFF", "P2R", "P2UR", "R2P", "R2UP", "SGXT", "PRMT", "BMSK")
 DOUBTFUL = (*MASKED, "IMAD", "LEA", "IADD3", "IADD", "SHF")
 """Nor do these in some cases; results of others always do."""
 CARRY = 1 << 32
