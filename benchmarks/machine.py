@@ -110,7 +110,7 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     dram = max(even, 0.0) + sum(read_anywhere(facts, arch, k, usable))
     asked = facts.fetched_bytes("load") * grid
     alike = 1.0 - min(facts.near_bytes / asked, 1.0) if asked else 0.0
-    frames = _beyond_frames(facts, arch, facts.resident, l1_bytes(facts, arch))  # of the stack, beyond L1
+    frames = _beyond_frames(facts, facts.present(arch), l1_bytes(facts, arch))  # of the stack, beyond L1
     loaded, stored = (shape.total.bytes.get(f"{kind} local", 0.0) * facts.warps for kind in ("load", "store"))
     boxes = any(access.path != "pointer" for access in facts.accesses if access.kind == "load")
     merged = k["l2_merge"] * (COPIED if shape.total.bytes.get("copy global", 0.0) else BOXES if boxes else PLAIN)
