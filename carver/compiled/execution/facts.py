@@ -19,7 +19,7 @@ from ..dealt import Lines
 from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, on_sm, unevenness
 from ..footprint import Touched
 from ..isa import sass
-from ..isa.banks import LINE_BYTES, in_part, mean_passes, sectors_of, turns_of
+from ..isa.banks import LINE_BYTES, mean_passes, sectors_of, turns_of
 from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import width_bytes
 from ..machine import LATENCIES_CLK, Span
@@ -362,16 +362,14 @@ class Execution:
                 if count > LANES // SHARING:
                     found[index] = count * max(width_bytes(code.instructions[index].opcode) // WORD_BYTES, 1)
         for index, events in by_instruction(self.detail, ("global",)).items():
-            column, kind = events[0].values[0], self.program.ops[index].access
-            if kind not in ("store", "atomic") or column is None or index in met:
+            column = events[0].values[0]
+            if self.program.ops[index].access != "atomic" or column is None or index in met:
                 continue
             lanes, address = spread(events[0])
             if lost := not len(lanes):  # with 0 for what is not known
                 lanes, address = spread(events[0]._replace(values=(Column(column.bits),)))
             mine = address[self.detail.warp[lanes] == self.detail.warp[lanes[:1]]]
-            if kind == "store" and not lost:
-                found[index] = in_part(code.instructions[index], mine)
-            elif kind == "atomic" and not (lost and (mine == mine[:1]).all()):  # which differ in nothing lie anywhere
+            if not (lost and (mine == mine[:1]).all()):  # where they differ in nothing, each lies anywhere
                 found[index] = sectors_of(code.instructions[index], mine) * self.detail.warp_size / len(mine)
         return found
 

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ..binary import TensorMap
-from ..isa.banks import BEHIND, LINE_BYTES
+from ..isa.banks import BEHIND, LINE_BYTES, in_part
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
@@ -52,7 +52,7 @@ class Tile:
         of the others, at the edges of a tensor
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
-    lines: of a store, those of which lanes of a warp fill sectors in part, for as many of its bytes as a line has
+    lines: of a store, `in_part`, for as many of its bytes as a line has
     anywhere: the addresses are not known, at most of which tensor they are
     drawn: of an atomic, known addresses of all lanes of a warp, warp after warp and block after block
     seen: addresses of each block's lanes in the executions that were looked at, sorted, and where each begins
@@ -220,7 +220,7 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         place, outside = place or where, outside or where is None
         lanes_of_exact += len(lanes)
         touched += _sectors(event, lanes, address, slots if kind == "load" else run.warp[lanes], width)
-        lines += _partial_lines(address, run.warp[lanes], width) if kind == "store" else 0
+        lines += in_part(address, width, run.warp[lanes]) if kind == "store" else 0.0
         order = np.lexsort((address, slots))
         seen.append((run.tid[lanes[order]], address[order], begins(slots[order]) + int(lanes_of_exact) - len(lanes)))
         tiles_of_exact += len(seen[-1][2])
@@ -314,13 +314,6 @@ def _sectors(event: Event, lanes: Array, address: Array, group: Array, width: in
         _, group = np.unique(group << 32 | to, return_inverse=True)
     both = (first,) if np.array_equal(first, last) else (first, last)
     return len(distinct(np.concatenate([group * SPACE + each % SPACE for each in both])))
-
-
-def _partial_lines(address: Array, warp: Array, width: int) -> int:
-    """Lines of which lanes of a warp store to sectors without filling them."""
-    words = distinct(warp * SPACE + address % SPACE)
-    sectors, held = np.unique(words // SECTOR_BYTES, return_counts=True)
-    return len(distinct(sectors[held * width < SECTOR_BYTES] // (LINE_BYTES // SECTOR_BYTES)))
 
 
 def _form(index: int, events: Sequence[Event], run: Run) -> tuple[str, int]:

@@ -38,6 +38,8 @@ line adds. Sources: sectors that L2 was written by counters of 40 launches with 
 (`tests/data/h100/languages*.jsonl.gz`), and with other stores between none is merged; 128 MiB by words, four, two and
 one sectors of a line at once, 26, 44 and 58 billion lines a second on an H200 (`words_in_a_row.jsonl`), while threads
 of kernels with 6 or 8 words in a row take the time of whole sectors (`languages_twelfth.jsonl.gz`)."""
+EACH_BYTES = 1 << 40
+"""Of the addresses of a warp, to tell those of several apart."""
 COPIES = frozenset({"LDGSTS"})
 """From global to shared memory."""
 THROUGH_L1 = frozenset({"LDG", "LD"}) | STORES
@@ -117,7 +119,7 @@ def partial_lines(
 ) -> dict[int, float]:
     """What `in_part` says of stores, by their index; nothing of one of whose addresses nothing is known."""
     stores = _differing(instructions, STORES, {UNIFORM: STRIDE, **given})
-    return {i: n for i, address in stores if (n := in_part(instructions[i], address))}
+    return {i: n for i, address in stores if (n := in_part(address, width_bytes(instructions[i].opcode)))}
 
 
 def _differing(
@@ -130,12 +132,14 @@ def _differing(
             yield i, address
 
 
-def in_part(store: Instruction, address: Lanes) -> float:
-    """Lines with sectors that a warp's lanes fill in part, if those are too many to be joined; and FURTHER ones."""
-    sectors, times = np.unique(np.unique(address) // SECTOR_BYTES, return_counts=True)
-    lines = sectors * SECTOR_BYTES // LINE_BYTES
-    many = np.unique(lines[times * width_bytes(store.opcode) < SECTOR_BYTES], return_counts=True)[1]
-    return float((1.0 + FURTHER * (many - 1.0)).sum()) if len(np.unique(lines)) > FEW_LINES else 0.0
+def in_part(address: Lanes, width: int, warp: Lanes = SAME[:1]) -> float:
+    """Lines with sectors that lanes of a warp fill in part, if those are too many to be joined; and FURTHER ones."""
+    words = np.unique(warp * EACH_BYTES + address % EACH_BYTES)
+    sectors, times = np.unique(words // SECTOR_BYTES, return_counts=True)
+    lines, warp_lines = sectors * SECTOR_BYTES // LINE_BYTES, EACH_BYTES // LINE_BYTES
+    found, many = np.unique(lines[times * width < SECTOR_BYTES], return_counts=True)
+    apart = np.bincount(np.unique(lines) // warp_lines) > FEW_LINES
+    return float((1.0 + FURTHER * (many - 1.0))[apart[found // warp_lines]].sum())
 
 
 def behind(instructions: Sequence[Instruction], indices: Sequence[int]) -> int:
