@@ -24,6 +24,7 @@ from carver.compiled.rectangles import of_more
 from carver.compiled.sectors import (
     Sectors,
     arithmetic,
+    bounded,
     function,
     laid_out,
     layout,
@@ -380,14 +381,15 @@ def test_hashes_of_32_bits_wrap_around_and_shift_in_zeros() -> None:
 
 
 def test_a_bound_that_most_are_is_one_place() -> None:
-    """As distances beyond a limit, which are added up in one number; away from an edge all step as they did."""
+    """As distances beyond a limit, which are added up in one number; near an edge, or where a mask keeps them out, all
+    step as they did."""
     distance = Value(np.arange(0, 1024, 64), (1.0,))
-    far = arithmetic("minsi", distance, known(127, 1), (64,))
+    far, edge = (arithmetic("minsi", distance, known(most, 1), (64,)) for most in (127, 1000))
     assert np.array_equal(elements(far, 15, (64,)), np.full(64, 127))
-    assert np.array_equal(elements(far, 1, (64,)), np.arange(64, 128))
-    assert arithmetic("minsi", distance, known(1000, 1), (64,)).coef == (1.0,)
+    assert np.isnan(bounded(far, None, (64,), 16).coef[0]) and bounded(edge, None, (64,), 16).coef == (1.0,)
+    assert bounded(far, compared("slt", distance, known(128, 1), (64,)), (64,), 16).coef == (1.0,)
     again = binary("remsi", distance, known(80, 1), (64,))  # columns of a line that goes on in the next row
-    assert arithmetic("minsi", again, known(79, 1), (64,)).coef == (1.0,)
+    assert bounded(arithmetic("minsi", again, known(79, 1), (64,)), None, (64,), 16).coef == (1.0,)
 
 
 def test_a_mask_lets_a_triangle_through() -> None:
@@ -788,7 +790,7 @@ def test_real_numbers_that_a_bound_clips_are_drawn_below_it() -> None:
 def test_of_small_tiles_of_atomics_more_are_looked_at() -> None:
     """Each wave needs some that say where it crowds; of loads 32 say how their sectors lie."""
     at = looked_up(np.arange(1 << 15)[::-1] ** 2 % 1009, Value(np.arange(1024) * 32.0, (1.0,)), (32,))
-    places = [layout(kind, at, None, (32,), 1024, None, 4)[2] for kind in ("atomic", "load")]
+    places = [layout(kind, at, None, (32,), 1024, None, 4)[3] for kind in ("atomic", "load")]
     assert [len(each) for each in places] == [1024 * 32, 32 * 32]
 
 

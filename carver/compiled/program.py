@@ -560,7 +560,6 @@ class _Evaluator:
         )
         kept = np.broadcast_to(kept, frame.lanes)
         sure = mask is None or (mask.box is not None and not mask.bound) or (mask.base is not None and mask.uniform)
-        coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         walked = self.walk(frame, start)
         if walked is None:
             fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
@@ -571,7 +570,8 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, walked, item)
+        pointer, pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, walked, item)
+        coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,

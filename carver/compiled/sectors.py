@@ -98,21 +98,24 @@ def arithmetic(op: str, a: Value, b: Value, extents: Sequence[int], name: str = 
     if op in ("addf", "subf") and (own := _near(op, a, b)) is not None:
         return own
     out, whole = binary(op, a, b, extents, short), [not _counts(v) for v in (a, b)]
-    if op in BOUNDS and a.uniform != b.uniform and _many(op, *((a, b) if b.uniform else (b, a)), extents):
-        coef = tuple(0.0 if zero(c) else np.nan for c in out.coef)
-        return replace(out, coef=coef, pieces=(), exact=Exact(whole_numbers(op), (a, b), extents))
+    if op in BOUNDS and a.uniform != b.uniform and out.base is not None:  # all of few lie as the others, see `bounded`
+        return replace(out, exact=Exact(whole_numbers(op), (a, b), extents))
     one = a if whole[0] else b
     return replace(out, coef=one.coef) if op in ("addi", "subi") and sum(whole) == 1 and one.coef else out
 
 
-def _many(op: str, v: Value, bound: Value, extents: Sequence[int]) -> bool:
-    """Whether more than a few of the elements are what bounds them, as all that is far."""
-    if v.base is None or bound.base is None or any(v.pieces):  # what starts again is below its bound
-        return False
-    ends = (sum(end(c, 0) * (n - 1) for c, n in zip(v.coef, extents, strict=True)) for end in (np.minimum, np.maximum))
-    low, high = (v.base + end for end in ends)
-    above = np.clip((high - bound.base) / np.where(high > low, high - low, 1), 0, 1)
-    return bool(np.mean(above if op.startswith("min") else 1 - above) > FEW_BOUND)
+def bounded(v: Value, mask: Value | None, extents: Sequence[int], lanes: int) -> Value:
+    """Places of which more than a few that a mask lets through are what bounds them, as all that is far: these do not
+    step as the others do."""
+    even = replace(v, exact=None)
+    if v.exact is None or v.floors or any(v.pieces) or math.prod(extents) > MOST_ELEMENTS:
+        return v
+    chosen = [lane for lane in map(int, _sample(lanes, FEW_LANES)) if elements(even, lane, extents) is not None]
+    told, wanted = (np.diff(laid_out([(lane, elements(each, lane, extents)) for lane in chosen], mask, extents))
+                    for each in (even, v))  # fmt: skip
+    steps = told[~np.isnan(told)] != wanted[~np.isnan(told)]
+    few = not len(steps) or steps.mean() <= FEW_BOUND
+    return v if few else replace(v, coef=tuple(0.0 if zero(c) else np.nan for c in v.coef))
 
 
 def _counts(v: Value) -> bool:
@@ -354,10 +357,12 @@ def _by_chance(gaps: Sequence[Any]) -> bool:
 def layout(
     kind: str, pointer: Value, mask: Value | None, extents: Sequence[int], lanes: int,
     walked: tuple[Any, Any, Any, Any] | None, item_bytes: float,
-) -> tuple[tuple[Piece | None, ...], Sectors, FloatArray]:  # fmt: skip
-    """How the tiles of an access lie that are not affine: pieces along each dimension, of a load their sectors, and all
-    places of some of an atomic or load. `walked`: first and last lanes, trips and stride, of one that steps evenly."""
-    pieces, loaded = pointer.pieces, kind == "load"
+) -> tuple[Value, tuple[Piece | None, ...], Sectors, FloatArray]:  # fmt: skip
+    """Its places, `bounded`, and how tiles of an access lie that are not affine: pieces along each dimension, of a load
+    their sectors, and all places of some of an atomic or load. `walked`: first and last lanes, trips and stride, of one
+    that steps evenly."""
+    pointer, loaded = bounded(pointer, mask, extents, lanes), kind == "load"
+    pieces = pointer.pieces
     if not any(pieces):
         pieces = (None,) * len(extents) if pointer.base is None else alike(pointer, extents, lanes, mask)
     few, more = (n * FEW_ELEMENTS // math.prod(extents) for n in (1, MORE))
@@ -371,6 +376,6 @@ def layout(
     places = laid_out(tiles, mask, extents)
     gone = np.isnan(places) & (not loaded)
     if gone.all() or not gone.any():  # of atomics, in place of those held back others in order
-        return pieces, placed, places[: 0 if gone.any() else None]
+        return pointer, pieces, placed, places[: 0 if gone.any() else None]
     places[gone] = np.resize(places[~gone], int(gone.sum()))
-    return pieces, placed, places
+    return pointer, pieces, placed, places
