@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import itertools
+import os
 import random
 import re
 import subprocess
@@ -178,3 +179,23 @@ def test_what_pages_ask_a_program_to_do_is_what_it_does() -> None:
     for name, word in asked - of_carver:
         source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
         assert f'"{word}"' in source or f"def {word}(" in source, f"{name}.py {word}"
+
+
+def test_bytes_that_a_chip_counts_follow_from_facts() -> None:
+    """What SMs read once comes from DRAM, and L2's counter has it and what crosses to its other half. By itself:
+    kernels of tests have names of those of benchmarks."""
+    code = """
+import sys
+import machine
+sys.path.append("tests")
+from tests.test_compiled_laws import H100, facts, loading
+size = 2.0**26
+of = facts(read_bytes=size, near_bytes=size, sm_bytes=size, sm_live_bytes=size)
+moved = machine.moved_bytes(loading(of, 1024.0), H100)
+print(moved["dram read"] / size, moved["l2"] / size)
+"""
+    path = os.pathsep.join(str(ROOT / name) for name in ("benchmarks", "."))
+    env = os.environ | {"PYTHONPATH": path}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    dram, l2 = map(float, ran.stdout.split())
+    assert (dram, l2) == pytest.approx((1.0, 1.5), abs=0.03)
