@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
+from typing import Any
 from unittest.mock import patch
 
 import frame
@@ -101,8 +102,8 @@ def compiled(listed: Listed, share: float | None) -> list[int]:
     return list(explored(listed.axes, price, count_of(listed, share)))
 
 
-def timed(listed: Listed) -> list[int]:
-    """Places that `enable_triton` compiles and times on few cores, the list's first among them."""
+def timed(listed: Listed, cores: int) -> list[int]:
+    """Places that `enable_triton` compiles and times on so many cores, the list's first among them."""
     known: dict[int, Price] = {}
 
     def price(places: Sequence[int]) -> Mapping[int, Price]:
@@ -111,27 +112,38 @@ def timed(listed: Listed) -> list[int]:
             known[i] = Price(ms if np.isfinite(ms) else None, str(i))
         return known
 
-    most = most_compiled(in_turns(len(listed.axes), 2), len(listed.axes))
-    return list(explored(listed.axes, price, most, hurry=True))
+    most = most_compiled(in_turns(len(listed.axes), cores), len(listed.axes))
+    if most == len(listed.axes):
+        return list(range(most))
+    return list(explored(listed.axes, price, most, wide=max(1, 3 * cores // 4)))
 
 
-def over_best(every: Sequence[Listed]) -> list[dict[str, object]]:
+def over_best(every: Sequence[Listed], cores: Sequence[int] = (2, 4, 8, 16)) -> list[dict[str, Any]]:
     """How much slower than the best of each list, by measured times, what each way takes is."""
-    ways: dict[str, list[float]] = {"timed as they are compiled": [], "three by price, of as many": [], "of all": []}
-    compiled_count = 0
-    for listed in every:
-        ms, priced = listed.measured_ms, np.where(np.isfinite(listed.price_s), listed.price_s, np.inf)
-        chosen, some = timed(listed), np.array(compiled(listed, None))
-        compiled_count += len(chosen)
-        orders = [each[np.argsort(priced[each], kind="stable")].tolist() for each in (some, np.arange(len(priced)))]
-        for way, places in zip(ways, [chosen, *([*different(priced, order), 0] for order in orders)], strict=True):
-            ways[way].append(float(np.nanmin([*ms[places], 5.0 * np.nanmin(ms)]) / np.nanmin(ms)))
-    share = compiled_count / sum(len(listed.axes) for listed in every)
-    return [
-        {"way": way, "lists": len(over), "share": share if way in list(ways)[:2] else 1.0, "over": geometric_mean(over),
-         "worst": max(over), "within 1 %": sum(each <= 1.01 for each in over)}
-        for way, over in ways.items()
-    ]  # fmt: skip
+
+    def by_price(listed: Listed, places: Sequence[int]) -> list[int]:
+        priced = np.where(np.isfinite(listed.price_s), listed.price_s, np.inf)
+        order = [places[i] for i in np.argsort(priced[np.array(places)], kind="stable")]
+        return [*different(priced, order), 0]
+
+    ways: dict[str, Callable[[Listed], tuple[list[int], list[int]]]] = {
+        f"timed, {count} cores": lambda listed, count=count: 2 * (timed(listed, count),) for count in cores
+    }  # fmt: skip
+    ways["three by price of a part"] = lambda listed: ((some := compiled(listed, None)), by_price(listed, some))
+    ways["three by price of all"] = lambda listed: ((some := [*range(len(listed.axes))]), by_price(listed, some))
+    out = []
+    for way, choose in ways.items():
+        over, count = [], 0
+        for listed in every:
+            some, taken = choose(listed)
+            count += len(some)
+            least = np.nanmin(listed.measured_ms)
+            over.append(float(np.nanmin([*listed.measured_ms[taken], 5.0 * least]) / least))
+        out.append({
+            "way": way, "lists": len(over), "compiled": count / sum(len(listed.axes) for listed in every),
+            "over": geometric_mean(over), "worst": max(over), "within 1 %": sum(each <= 1.01 for each in over),
+        })  # fmt: skip
+    return out
 
 
 def score(every: Sequence[Listed], choose: Callable[[Listed], Sequence[int]]) -> dict[str, float]:

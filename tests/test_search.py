@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,30 @@ def test_one_compilation_does_not_have_the_whole_budget() -> None:
         with pytest.raises(NoCandidates):
             searched(Endless(), Choices.of([{"B": 1}]), carver.load_arch("h100"), budget_s=budget_s, seconds=120.0)
     assert asked == pytest.approx([100.0, 10.0, 5.0, 120.0], rel=0.01)
+
+
+def test_a_batch_is_of_as_many_as_the_budget_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 12 of one second each, as the first four took, six fit into the 6.9 s that are left, and one more is begun."""
+    asked: list[int] = []
+
+    class Slow:
+        name, backend, source, arguments = "slow", "triton", "", {}
+
+        def programs(self, config: Any) -> float:
+            return 1.0
+
+        def facts(self, configs: Any, seconds: float) -> list[Any]:
+            asked.append(len(configs))
+            return [CompileError("no")] * len(configs)
+
+    clock = time.perf_counter
+    monkeypatch.setattr("carver.ranking.search.time.perf_counter", lambda: clock() + sum(asked))
+    space = Choices.of({"B": [16, 32, 64, 128, 256], "num_warps": [1, 2, 4, 8]})
+    for budget_s, batches in ((10.9, [4, 6, 1]), (60.0, [4, 12, 4])):
+        asked.clear()
+        with pytest.raises(NoCandidates):
+            searched(Slow(), space, carver.load_arch("h100"), budget_s=budget_s, seconds=120.0)
+        assert asked == batches
 
 
 def test_it_ends_by_budget_patience_or_exhaustion() -> None:

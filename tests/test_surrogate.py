@@ -162,9 +162,36 @@ def test_times_of_a_part_tell_more_than_prices_of_all() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
     from few_compiles import lists, over_best
 
-    timed, _, every = over_best([each for each in lists() if np.isfinite(each.measured_ms).sum() > 1])
-    assert timed["lists"] == 122 and timed["share"] < 0.4
-    assert timed["over"] < 1.01 and every["over"] > 1.02 and timed["within 1 %"] > 110 > every["within 1 %"]
+    rows = over_best([each for each in lists() if np.isfinite(each.measured_ms).sum() > 1], (2, 16))
+    few, many, _, every = rows
+    assert few["lists"] == 122 and few["compiled"] < 0.4 and many["compiled"] < 0.65
+    for timed in (few, many):
+        assert timed["over"] < 1.011 and every["over"] > 1.02 and timed["within 1 %"] > 110 > every["within 1 %"]
+
+
+def test_first_calls_that_time_a_part_are_sooner_and_choose_as_well() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+    import frame
+    from first_calls_timed import show
+
+    found = show(frame.DATA / "h200" / "first_calls.jsonl")
+    for cores, most in (("3@2", 0.165), ("3@16", 0.12)):
+        (before, worse), (took, later) = found[cores, "8ede9152"], found[cores, "367e6c8d"]
+        assert took < most and took < 0.85 * before and later < 1.006 and worse > 1.03
+
+
+def test_a_batch_is_as_wide_as_the_cores_and_two_are_enough() -> None:
+    batches: list[int] = []
+
+    def counted(places: list[int]) -> dict[int, Price]:
+        batches.append(len(places))
+        return priced(places)
+
+    explored(AXES, counted, 16, wide=12)
+    assert batches == [12, 12]
+    batches.clear()
+    explored(AXES, counted, 16, wide=1)
+    assert batches == [4, 4, 4, 4]
 
 
 def test_long_lists_are_compiled_by_the_root_of_their_length() -> None:

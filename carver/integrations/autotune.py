@@ -279,7 +279,7 @@ def fastest(
         most = most_compiled(in_turns(len(configs), compilers.processes), len(configs))
         if most == len(configs):
             return [configs[i] for i in compilers.filled(axes.longest_first(range(most)))], {}
-        explored(axes, timed, most, hurry=True)
+        explored(axes, timed, most, wide=max(1, 3 * compilers.processes // 4))
     taken = {place: price.seconds for place, price in prices.items() if price.seconds is not None}
     best = sorted(taken, key=lambda place: taken[place])[:topk] or [0]
     return [configs[place] for place in dict.fromkeys([0, *best])], configs[best[0]].all_kwargs()

@@ -263,13 +263,15 @@ class _State:
         return [place for place in dict.fromkeys(out) if place >= 0]
 
     def compile(self, places: Sequence[int], origin: str) -> None:
-        """Prices of these places, in batches, until there is no time left."""
+        """Prices of these places, in batches of as many as the time that is left allows by what others took."""
         wanted = [place for place in places if place not in self.prices]
-        for at in range(0, len(wanted), BATCH):
+        while wanted:
             left = self.deadline - time.perf_counter()
             if left <= 0 and self.prices:
                 return
-            batch, most_s = wanted[at : at + BATCH], max(left / SHARE, min(left, LEAST_S), 1.0)
+            each_s = self.steps[-1].seconds / len(self.steps) if self.steps else 0.0
+            count = max(1, int(min(BATCH, left / each_s))) if each_s else BATCH
+            batch, wanted, most_s = wanted[:count], wanted[count:], max(left / SHARE, min(left, LEAST_S), 1.0)
             some = self.kernels.facts([self.configs[place] for place in batch], min(self.seconds, most_s))
             for place, facts in zip(batch, some, strict=True):
                 self._told(place, facts, origin)

@@ -262,13 +262,18 @@ Pricer = Callable[[list[int]], Mapping[int, Price]]
 
 
 def explored(
-    axes: Axes, price: Pricer, most: int, batch: int | None = None, hurry: bool = False
+    axes: Axes, price: Pricer, most: int, batch: int | None = None, wide: int = 0
 ) -> dict[int, Price]:  # fmt: skip
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
-    `batch` places at a time. What is refused leaves its place to another, but no more than double are tried. `hurry`:
-    as `spread` takes it; by measured times that loses nothing, by prices 0.2 % of the first pick's."""
-    starts = spread(axes, min(STARTS, max(most // 2, 1)), hurry)
-    batch = batch or math.ceil((most - len(starts)) / BATCHES)
+    `batch` places at a time. What is refused leaves its place to another, but no more than double are tried.
+
+    `wide`: so many take no longer than one, and somebody waits. Then batches are of so many at least, two of them at
+    least, and of the half with the longest code none is begun with: by measured times that loses nothing, by prices
+    0.2 % of the first pick's.
+    """
+    most = max(most, min(2 * wide, len(axes)))
+    starts = spread(axes, min(max(STARTS, wide), max(most // 2, 1)), wide > 0)
+    batch = batch or max(math.ceil((most - len(starts)) / BATCHES), wide)
     prices = dict(price(starts))
     while (left := most - sum(known.seconds is not None for known in prices.values())) and len(prices) < 2 * most:
         chosen = promising(axes, prices, range(len(axes)), min(batch, left))
