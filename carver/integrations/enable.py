@@ -228,7 +228,8 @@ class Enabled(list[Entry]):
 def enable(*tools: str, topk: int | None = None, arch: Arch | str = "auto") -> Enabled:
     """From now on, rank the lists of these tools in this process: "triton", "tilelang", "cuda.tile", "kernel_tuner".
 
-    Without a name, of all that are installed. Only the first `topk` configurations of a list are timed (3 by default).
+    Without a name, of all that are installed. Only the first `topk` configurations of a list are timed (3 by default),
+    of a list of Triton's what is compiled.
     With `topk=1`, or CARVER_TUNING=off, Triton's tuner times nothing, and the others only their one configuration.
 
     A second call takes the place of the first, with a warning. Without a GPU here, and without `arch`, lists are tuned
