@@ -384,7 +384,7 @@ def test_a_launch_is_followed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert len(followed) == 1
     longer = carver.Binary(binary.code, binary.entry, (*binary.args[:2], np.int32(32)), binary.grid, binary.block)
     assert carver.inspect(longer, arch="h100") != first
-    carver.inspect(binary, arch="a100")
+    carver.inspect(binary, arch="h200")
     assert len(followed) == 3
 
 

@@ -1524,3 +1524,43 @@ def test_long_unsigned_numbers_are_divided_by_one_as_by_others(by: int) -> None:
     args = (f32(4096), f32(32), np.uint64(n), np.uint64(by), np.uint64(n // by - 7))
     made = source_binary(carver.Kernel(source, "times"), {}, args=args, grid=1, block=32, arch=arch)
     assert [loop.trips for loop in facts_of_binary(made, arch).loops] == [7]
+
+
+@pytest.mark.skipif(NVCC is None, reason="no nvcc")
+@pytest.mark.parametrize(
+    ("entry", "each"), [("sums<float, 4>", 4), ("sums<float,16>", 16), ("sums<unsigned char, 8>", 8)]
+)
+def test_a_template_is_told_by_its_arguments(entry: str, each: int) -> None:
+    """The source makes two others itself."""
+    source = """template <typename T, int EACH> __global__ void sums(const T* x, T* y) {
+        int at = blockIdx.x * blockDim.x + threadIdx.x;
+        T sum = 0;
+        for (int i = 0; i < EACH; i++) sum += x[at * EACH + i];
+        y[at] = sum; }
+    template __global__ void sums<float, 4>(const float*, float*);
+    template __global__ void sums<unsigned char, 32>(const unsigned char*, unsigned char*);"""
+    arch, n, dtype = load("h100"), 1 << 20, "float32" if "float" in entry else "uint8"
+    args = (carver.Tensor(dtype, (n * each,)), carver.Tensor(dtype, (n,)))
+    made = source_binary(carver.Kernel(source, entry), {}, args=args, grid=n // 256, block=256, arch=arch)
+    assert facts_of_binary(made, arch).read_bytes == args[0].nbytes
+
+
+def test_code_that_a_device_does_not_run_is_refused() -> None:
+    """Code for 9.0 is no code for 8.0 and 10.0, that for 8.0 runs on 8.6; and `__launch_bounds__` is a promise."""
+    kernel = sass.Kernel("k", 90, b"", 32, 0, 0, most_threads=256)
+    assert not kernel.refuses((9, 0), 256)
+    assert kernel.refuses((8, 0), 256) == "the code is for compute capability 9.0, the device has 8.0"
+    assert kernel.refuses((10, 0), 256)
+    assert "its block has 512 threads, its code is for 256 at most" in kernel.refuses((9, 0), 512)
+    older = replace(kernel, sm=80)
+    assert not older.refuses((8, 6), 32) and replace(kernel, sm=86).refuses((8, 0), 32)
+
+
+@pytest.mark.skipif(NVCC is None, reason="no nvcc")
+def test_bounds_of_a_launch_are_read_from_the_code() -> None:
+    source = 'extern "C" __global__ void __launch_bounds__(256) one(float* y) { y[threadIdx.x] = 1.0f; }'
+    arch = load("h100")
+    made = source_binary(carver.Kernel(source, "one"), {}, args=(f32(1024),), grid=1, block=256, arch=arch)
+    facts_of_binary(made, arch)
+    with pytest.raises(CompileError, match="its block has 512 threads, its code is for 256 at most"):
+        facts_of_binary(replace(made, block=(512, 1, 1)), arch)

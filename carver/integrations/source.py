@@ -91,6 +91,30 @@ def unset(text: str, given: Iterable[str]) -> list[str]:
     return sorted({*re.findall(r"\b[A-Za-z]\w*", " ".join(conditions))}.difference(("defined",), given, written))
 
 
+MANGLED = {
+    "bool": "b", "char": "c", "signed char": "a", "int8_t": "a", "unsigned char": "h", "uint8_t": "h", "short": "s",
+    "int16_t": "s", "unsigned short": "t", "uint16_t": "t", "int": "i", "int32_t": "i", "unsigned": "j",
+    "unsigned int": "j", "uint32_t": "j", "long": "l", "int64_t": "l", "unsigned long": "m", "size_t": "m",
+    "uint64_t": "m", "long long": "x", "unsigned long long": "y", "float": "f", "double": "d", "half": "6__half",
+}  # fmt: skip
+"""Types in names of C++ functions (Itanium C++ ABI, 5.1.5)."""
+
+
+def arguments_of(entry: str) -> str:
+    """A pattern of the arguments of a template in the name of what it makes, `ILi4EfE` of `<4, float>`; of a name that
+    is no type above, a macro or a type of the source, anything."""
+    listed = [" ".join(each.split()) for each in entry.partition("<")[2].rpartition(">")[0].split(",")]
+    values = {"true": "1", "false": "0"}
+
+    def pattern(text: str) -> str:
+        text = values.get(text, text)
+        if re.fullmatch(r"-?\d+", text):
+            return f"L[a-z]{text.replace('-', 'n')}E"
+        return MANGLED.get(text) or rf"(?:{len(text)}{re.escape(text)}|L?\w+?E?)"
+
+    return f"I{''.join(map(pattern, listed))}E"
+
+
 def symbol(code: bytes, entry: str, missing: Sequence[str]) -> str:
     """How the code names a function: as the source does, or with its types after it. Raises CompileError.
 
@@ -103,7 +127,10 @@ def symbol(code: bytes, entry: str, missing: Sequence[str]) -> str:
     parts = entry.partition("<")[0].strip().split("::")
     mangled = f"_Z{'N' if len(parts) > 1 else ''}{''.join(f'{len(part)}{part}' for part in parts)}"
     found = [name for name in names if name == entry or name.startswith(mangled)]
+    if len(found) > 1 and "<" in entry:
+        found = [name for name in found if re.match(mangled + arguments_of(entry), name)] or found
     if len(found) != 1:
+        names = found or names
         many = "no kernel" if not found else f"{len(found)} kernels"
         more = "" if names else f"; the arguments of a template are named as in {entry}<float, 256>"
         if missing and not found:

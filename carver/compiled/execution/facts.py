@@ -99,8 +99,10 @@ def execution(
     if arch.vendor != "nvidia":
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = code or sass.read(binary.code, binary.entry)
-    launch = Launch(binary, sass.kernels(binary.code)[binary.entry], values or {})
-    return Execution(code, passing_by(decoded(code)), launch, arch, binary.shared_bytes)
+    kernel = sass.kernels(binary.code)[binary.entry]
+    if arch.cc and (why := kernel.refuses(arch.cc, math.prod(binary.block))):
+        raise CompileError(why)
+    return Execution(code, passing_by(decoded(code)), Launch(binary, kernel, values or {}), arch, binary.shared_bytes)
 
 
 class Execution:
@@ -212,16 +214,14 @@ class Execution:
         }
         uneven, crowded = unevenness(work_of(run), slots * len(run.block_ids) / self.count, resident)
         return Facts(
-            grid=self.launch.grid, warps=count, warp_size=self.code.warp_size,
-            ctas=math.prod(self.launch.cluster), shared_bytes=self.shared_bytes, tensor_columns=columns,
-            registers=registers, spill_bytes=held.spill_bytes, loops=tuple(loops),
-            asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses), code=self.code.digest,
-            resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
+            grid=self.launch.grid, warps=count, warp_size=self.code.warp_size, ctas=math.prod(self.launch.cluster),
+            shared_bytes=self.shared_bytes, tensor_columns=columns, registers=registers, spill_bytes=held.spill_bytes,
+            loops=tuple(loops), asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses),
+            code=self.code.digest, resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
             handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],
-            unevenness=uneven, crowding=crowded,
+            unevenness=uneven, crowding=crowded, notes=tuple(self._notes(reader, roles)),
             beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
                                   for n, place in self.launch.places.items()}),
-            notes=tuple(self._notes(reader, roles)),
         )  # fmt: skip
 
     def shares(self) -> tuple[Array, Array]:

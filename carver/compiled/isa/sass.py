@@ -9,6 +9,7 @@ the NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826, sect
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import re
 import shutil
@@ -45,7 +46,7 @@ REGISTERS, STACK = 0x2F, 0x12
 PARAMETER, PARAMETER_AGAIN, PARAMETER_BANK, PARAMETERS_BYTES = 0x17, 0x45, 0x0A, 0x19
 """Attributes of `.nv.info.KERNEL`: one parameter (its number, offset and size), in either of two forms; where
 parameters start in bank 0; how many bytes they have."""
-THREADS, CLUSTER = 0x10, 0x3D
+MOST_THREADS, THREADS, CLUSTER = 0x05, 0x10, 0x3D
 """Attributes of `.nv.info.KERNEL`: the block that a launch must have, the blocks of a cluster. Three numbers each."""
 RESERVED_BYTES = 1024
 """Reserved for the system at the start of shared memory since compute capability 9.0; device descriptors count these
@@ -68,6 +69,8 @@ class Kernel:
     shared_bytes: int
     threads: tuple[int, int, int] = (0, 0, 0)
     """Of the block that a launch must have; zeros where any will do."""
+    most_threads: int = 0
+    """Of a block, as `__launch_bounds__` says; 0 where it does not."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Blocks of a cluster along each axis, where the code says it."""
     parameters_at: int = 0
@@ -80,6 +83,15 @@ class Kernel:
     """Constant memory, by bank, without the launch's own."""
     constants: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Bank and offset of each symbol in constant memory."""
+
+    def refuses(self, cc: tuple[int, int], threads: int) -> str:
+        """Why a device of a compute capability does not run it with so many threads in a block; empty if it does."""
+        major, minor = divmod(self.sm, 10)
+        if major != cc[0] or minor > cc[1]:
+            return f"the code is for compute capability {major}.{minor}, the device has {cc[0]}.{cc[1]}"
+        if 0 < self.most_threads < threads:
+            return f"its block has {threads} threads, its code is for {self.most_threads} at most (__launch_bounds__)"
+        return ""
 
 
 def kernels(cubin: bytes) -> dict[str, Kernel]:
@@ -138,6 +150,7 @@ def _kernels(cubin: bytes) -> dict[str, Kernel]:
             found[name] = Kernel(
                 name, sm, cubin[start : start + size], facts.get((REGISTERS, name), 0), facts.get((STACK, name), 0),
                 max(0, shared - (RESERVED_BYTES if sm >= 90 else 0)), own.get(THREADS, (0, 0, 0)),
+                math.prod(own.get(MOST_THREADS, (0,))),
                 own.get(CLUSTER, (1, 1, 1)), base[0] if base else 0, tuple(mine[i] for i in sorted(mine)),
                 all_bytes[0] if all_bytes else 0, _banks(cubin, sections, name), constants,
             )  # fmt: skip
