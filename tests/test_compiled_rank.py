@@ -23,12 +23,14 @@ import carver
 from carver.arch.descriptor import l1_room_bytes
 from carver.base import store as base_store
 from carver.base.errors import CarverError, CompileError, ConfigError, DeviceError, NoCandidates
+from carver.base.types import FloatArray
 from carver.cli.main import main
 from carver.compiled import inspect, pool
 from carver.compiled.facts import unevenness
 from carver.compiled.machine import matrix_rates, read_machines
 from carver.compiled.triton import VENDORS, Target, autotuned, cache_key, compile_triton, sentence, specialise
 from carver.compiled.worker import decode, encode, kernel_at, packed
+from carver.cost.estimate import Work
 from carver.cost.models.compiled import (
     fits,
     price_compiled,
@@ -75,6 +77,11 @@ def beside(facts: Any) -> list[Any]:
 
 
 CONFIG = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 4, "num_stages": 3}
+
+
+def as_long(work: Work) -> FloatArray:
+    """Bytes of DRAM, each as long as it takes."""
+    return work.dram_bytes * work.grid * work.steps
 
 
 @pytest.mark.parametrize("arch", [H100, MI300X], ids=lambda arch: arch.name)
@@ -881,7 +888,7 @@ def test_a_cache_behind_l2_spares_dram_what_it_holds() -> None:
     again = replace(facts, reuse=((63 * facts.read_bytes, 64.0 * 2**20),), live_bytes=32.0 * 2**20)
     none = MI300X.replace(l3_bytes=0, l3_bytes_per_s=0.0)
     with_cache, without = (price_compiled([again], arch)[0] for arch in (MI300X, none))
-    assert with_cache.facts["dram_bytes"][0] < 0.12 * without.facts["dram_bytes"][0]
+    assert as_long(with_cache)[0] < 0.12 * as_long(without)[0]
     assert with_cache.l3_bytes[0] == without.l3_bytes[0]
 
 
@@ -1007,7 +1014,7 @@ def test_sectors_that_are_stored_in_parts_move_again() -> None:
         for rows in (8, 16, 32):
             grid = (side // rows, side // 64) if kernel is kernels.turned else (side // 64, side // rows)
             facts = carver.inspect(kernel, args=args, config={"BR": rows, "BC": 64}, arch=H100, grid=grid)
-            moved.append(price_compiled([facts], H100)[0].facts["dram_bytes"][0])
+            moved.append(as_long(price_compiled([facts], H100)[0])[0])
         assert moved[1] == moved[2]
         times.append(moved[0] / moved[1])
     assert 2.3 < times[0] < 2.6 and times[1:] == pytest.approx([1.0, 1.0], abs=0.01)
@@ -1078,7 +1085,7 @@ def test_a_load_is_waited_for_behind_the_exit_of_threads_without_an_element(arch
 def test_l2_keeps_less_of_what_comes_back_later() -> None:
     facts = carver.inspect(kernels.matmul, args=matmul(4096), config=CONFIG, arch=H100, grid=grid)
     far = [replace(facts, reuse=((facts.read_bytes, mib * 2.0**20),), again_bytes=0.0) for mib in (8, 16, 32, 64, 512)]
-    moved = price_compiled(far, H100)[0].facts["dram_bytes"] - facts.written_bytes
+    moved = as_long(price_compiled(far, H100)[0]) - facts.written_bytes
     assert (np.diff(moved) > 0).all() and moved[-1] > 1.8 * moved[0]
 
 

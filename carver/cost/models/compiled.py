@@ -308,20 +308,22 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
                           for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * loaded
     again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
-    read = beyond_l2
-    if arch.l3_bytes:
-        read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, arch.l3_bytes, again))
+    in_l3 = _missed_bytes(candidates, arch, k, arch.l3_bytes, again) if arch.l3_bytes else beyond_l2
+    read = np.minimum(beyond_l2, in_l3)
     written = np.array([_written(f, arch, k) for f in candidates])
     turned = TURNED if arch.dram_reach == 1.0 else 0.0
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
+    dram_bytes = _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again, 0.0)
+    dram_bytes += [_written(f, arch, k, 0.0) for f in candidates]  # as they are, however long they take
     kept = float(reused_share(arch, k))
     out_of_l2, out_of_l3 = (
         np.array([_beyond_frames(f, f.present(arch) * arch.sm_count, kept * size) for f in candidates])
         * spilled * steps * grid
         for size in (arch.l2_bytes, max(arch.l2_bytes, arch.l3_bytes))
     )
+    dram_bytes += out_of_l3
     # a register of a warp at a time, as often written as read
-    out_of_l3 *= (1.0 + turned) * (1.0 + k["dram_run_bytes"] / (arch.warp_size * WORD_BYTES))
+    out_of_l3 = out_of_l3 * (1.0 + turned) * (1.0 + k["dram_run_bytes"] / (arch.warp_size * WORD_BYTES))
     asked = np.array([f.fetched_bytes("load") for f in candidates]) * grid
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
@@ -349,7 +351,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         dram_bytes=(moved + out_of_l3) / (grid * steps),
         l3_bytes=(beyond_l2 + out_of_l2) / (grid * steps),
         fill_clk=0.0,
-        facts={"dram_bytes": moved + out_of_l3, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
+        facts={"dram_bytes": dram_bytes, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
     own = [(cached_share(f, arch, False), cached_share(f, arch, True)) for f in candidates]
@@ -428,17 +430,20 @@ def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
 
 
 def _missed_bytes(
-    candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float, again: FloatArray
-) -> FloatArray:
+    candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float, again: FloatArray,
+    pages: float = 1.0,
+) -> FloatArray:  # fmt: skip
     """Bytes read from beyond a cache that all programs share: L2, or the one behind it. Bytes that later waves or the
     same program read again hit it, as far as what is touched meanwhile fits it. `again`: what each reads again of its
-    own since L1 has lost it."""
-    usable = float(reused_share(arch, k)) * cache_bytes
-    out: FloatArray = np.array([_missed(f, arch, k, usable, own) for f, own in zip(candidates, again, strict=True)])
+    own since L1 has lost it; `pages`: 0 for bytes alone, and not as long as they take."""
+    usable, each = float(reused_share(arch, k)) * cache_bytes, zip(candidates, again, strict=True)
+    out: FloatArray = np.array([_missed(f, arch, k, usable, own, pages) for f, own in each])
     return out
 
 
-def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float) -> float:
+def _missed(
+    f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float, pages: float = 1.0
+) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often. A tensor that fits is
     read once: from pages that stay open where programs that run together look at a part of it, else from one for each
     64 bytes (`first_touches.jsonl` in tests/data/h200: half a million words of 16 MB, anywhere 12.4 microseconds, in
@@ -449,17 +454,16 @@ def _missed(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, o
     own = own_bytes * lost_share(step, usable_bytes)
     loads = [a for a in f.accesses if a.kind != "store"]
     placed = [a for a in loads if not a.anywhere]
-    pages = _pages([a for a in loads if a.anywhere], arch, k)
-    lost = 0.0
+    loose, lost = _pages([a for a in loads if a.anywhere], arch, k, 0.0, pages), 0.0
     even = max(f.read_bytes - once + again, 0.0)
     for each, read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
         (asked, size, live), apart = each, 0.0
         first = different(asked, size)
         if each not in f.atomics_anywhere:
-            apart = min(live / max(size, 1.0), 1.0) * _page_bytes(arch) / DRAM_BYTES
-        opened = first * pages
-        lost += (min(opened, size * (1.0 + apart)) if live <= usable_bytes else opened) + (read - first) * pages
-    return even * _pages(placed, arch, k) + own * _pages(placed, arch, k, DRAM_BYTES) + lost
+            apart = pages * min(live / max(size, 1.0), 1.0) * _page_bytes(arch) / DRAM_BYTES
+        opened = first * loose
+        lost += (min(opened, size * (1.0 + apart)) if live <= usable_bytes else opened) + (read - first) * loose
+    return even * _pages(placed, arch, k, 0.0, pages) + own * _pages(placed, arch, k, DRAM_BYTES, pages) + lost
 
 
 def _page_bytes(arch: Arch) -> float:
@@ -476,7 +480,7 @@ def read_anywhere(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: fl
     return beyond(f.anywhere, copies, passing + once * f.written_bytes, usable_bytes)
 
 
-def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
+def _written(f: Facts, arch: Arch, k: Mapping[str, float], pages: float = 1.0) -> float:
     """Bytes written to DRAM, each as long as it takes. What atomics changed is written when L2 gives it up, and again
     when others changed it since. Of what a kernel stores, L2 keeps as much in the end as it had of the kernel before,
     which it writes where it needs the room for what is read."""
@@ -486,11 +490,13 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float]) -> float:
     read = dict(zip(f.anywhere, read_anywhere(f, arch, k, usable), strict=True))
     lost = sum(read.get(each, 0.0) for each in f.atomics_anywhere)
     even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch, usable) + again_beyond(f.rewritten, usable)
-    own = even + lost * _pages([a for a in atomics if a.anywhere], arch, k)
+    own = even + lost * _pages([a for a in atomics if a.anywhere], arch, k, 0.0, pages)
     return max(own, min(max(f.read_bytes + f.written_bytes - usable, 0.0), DIRTY * arch.l2_bytes))
 
 
-def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], least_bytes: float = 0.0) -> float:
+def _pages(
+    loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], least_bytes: float = 0.0, pages: float = 1.0
+) -> float:
     """Factor on the time of DRAM, since short stretches open pages more often. A run that lies anywhere moves at least
     DRAM_BYTES, and opens a page for itself; one that goes on where it ended, in the next pass of its loop, has asked
     for what was moved beside it (an H200's `walks.jsonl`: 0.93 to 1.05 of the times so, 1.3 to 1.9 alone).
@@ -501,7 +507,7 @@ def _pages(loads: Sequence[AccessFacts], arch: Arch, k: Mapping[str, float], lea
         span = max(a.span_bytes, a.together_bytes, SECTOR_BYTES)  # in which bytes are counted; AMD moves twice as much
         span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
         least, page = (DRAM_BYTES, _page_bytes(arch)) if a.anywhere else (least_bytes, k["dram_run_bytes"])
-        read += a.program_bytes * a.fetched * (max(span, least, arch.sector_bytes) + page) / span
+        read += a.program_bytes * a.fetched * (max(span, least, arch.sector_bytes) + pages * page) / span
     return read / asked if asked else 1.0
 
 
