@@ -434,7 +434,7 @@ def _only_waits(opcodes: Sequence[str]) -> bool:
 
 
 TABLE = re.compile(r"STL|LDL|LDC|LDG\S*\.CONSTANT")
-ELSE = re.compile(r"[A-Z]+MMA|IDP|MUFU|SHFL|LDG\S*\.128")
+ELSE = re.compile(r"[A-Z]+MMA|IDP|SHFL|LDG\S*\.128")
 """What large arguments of a sine take of memory: the stack, and a table of constants; and what they do not take."""
 
 
