@@ -308,8 +308,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
                           for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * loaded
     again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
     beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
-    in_l3 = _missed_bytes(candidates, arch, k, arch.l3_bytes, again) if arch.l3_bytes else beyond_l2
-    read = np.minimum(beyond_l2, in_l3)
+    read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again))
     written = np.array([_written(f, arch, k) for f in candidates])
     turned = TURNED if arch.dram_reach == 1.0 else 0.0
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
@@ -437,8 +436,7 @@ def _missed_bytes(
     same program read again hit it, as far as what is touched meanwhile fits it. `again`: what each reads again of its
     own since L1 has lost it; `pages`: 0 for bytes alone, and not as long as they take."""
     usable, each = float(reused_share(arch, k)) * cache_bytes, zip(candidates, again, strict=True)
-    out: FloatArray = np.array([_missed(f, arch, k, usable, own, pages) for f, own in each])
-    return out
+    return np.array([_missed(f, arch, k, usable, own, pages) for f, own in each])
 
 
 def _missed(
