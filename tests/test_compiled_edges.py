@@ -392,6 +392,13 @@ def test_a_bound_that_most_are_is_one_place() -> None:
     assert bounded(arithmetic("minsi", again, known(79, 1), (64,)), None, (64,), 16).coef == (1.0,)
 
 
+def test_two_rows_of_a_tile_lie_by_chance_as_many_do() -> None:
+    """Each tile has one gap, which is its own mean; rows that lie evenly apart are no chance."""
+    rows = np.random.default_rng(1).integers(0, 1 << 20, (512, 2, 1)) * 64
+    for tiled, chance in ((rows, True), (rows[:, :1] + np.array([[0], [6400]]), False)):
+        assert sectors([*enumerate(tiled + np.arange(16))], None, 4.0, (2, 16)).by_chance == chance
+
+
 def test_a_mask_lets_a_triangle_through() -> None:
     row, column = Value(np.array([0, 8]), (1.0, 0.0)), Value(np.array([0]), (0.0, 1.0))
     assert let_through(compared("sle", column, row, (8, 8)), (8, 8), 1) == pytest.approx(36 / 64)

@@ -345,9 +345,11 @@ def laid_out(sampled: Sequence[tuple[int, Any]], mask: Value | None, extents: Se
 
 def _by_chance(gaps: Sequence[Any]) -> bool:
     """Whether the gaps between runs of sectors are those of places drawn at random: of several tiles, each over its own
-    mean, since they may choose from more or fewer places."""
+    mean, since they may choose from more or fewer places; over that of all where a tile has a few, as of two rows."""
     apart = [each[each > 1] for each in gaps]
-    found = np.concatenate([each / each.mean() for each in apart if len(each)] or [np.empty(0)])
+    every = np.concatenate([*apart, np.empty(0)])
+    found = np.concatenate([each / (each if len(each) >= FEW_LANES else every).mean() for each in apart if len(each)]
+                           or [every])  # fmt: skip
     if len(found) < FEWEST:
         return False
     ratios = np.quantile(found, (0.25, 0.5, 0.75)) / QUARTILES
