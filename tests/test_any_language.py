@@ -395,3 +395,8 @@ def test_a_function_of_a_configuration_may_call_it_as_a_tensor_is_called() -> No
     assert made(lambda c: (binary, c["block"]), {"c": tensor}, config) == ((binary, 64), {"c": tensor}, {})
     assert made(lambda n: (binary, n), {"c": tensor, "n": 8}, config) == ((binary, 8), {"c": tensor}, config)
     assert made(lambda block: (binary, block), {"c": tensor}, config) == ((binary, 64), {"c": tensor}, {})
+
+
+def test_an_empty_list_of_binaries_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"kernel is an empty list; give a carver\.Binary"):
+        carver.rank_kernel([], arch="h100")

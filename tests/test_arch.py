@@ -450,6 +450,7 @@ def test_replace_refuses(field: str, value: object, message: str) -> None:
     ("old", "new", "message"),
     [
         ("clock_hz = 1.98e9", "clock_mhz = 1980", r"\[sm\] has unknown key 'clock_mhz'; did you mean 'clock_hz'\?"),
+        ("dram_reach = 1.0", "dram_reach = 2.0", r"\[memory\] dram_reach = 2.0 is outside 0\.1 to 1"),
         ("clock_hz = 1.98e9\n", "clock_hz = 1980\n", r"\[sm\] clock_hz = 1980 is outside 1e\+08 to 1e\+10; its unit"),
         ("l2_latency_s = 1.5e-7", "l2_latency_s = 150", r"\[memory\] l2_latency_s = 150 is outside"),
         ("l2_bytes = 62_914_560", "l2_bytes = 60", r"\[memory\] l2_bytes = 60 is outside"),

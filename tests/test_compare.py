@@ -67,7 +67,7 @@ def run(*words: str) -> Result:
 @pytest.mark.slow
 def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> None:
     """Two arrays of 16.8 MB are read in place of one."""
-    done = run("HEAD", "kernels.py:scale", "--json", "--arch", "mi300x", "--fail-over", "10%")
+    done = run("HEAD", "kernels.py:scale", "--json", "--arch", "mi300x", "--fail-over", "10")
     assert done.exit_code == 1 and "slower by more than 10% on mi300x, h100_sxm" in done.stderr
     second, first = json.loads(done.stdout)["devices"]
     assert (first["arch"], second["arch"]) == ("h100_sxm", "mi300x")

@@ -74,7 +74,7 @@ def test_a_struct_is_a_tuple_of_its_fields() -> None:
     ask = partial(carver.rank_kernel, carver.Kernel(source, "scale"), [{}], arch="h100", grid=n // 256, block=256)
     [hint] = ask(args=[fields])
     assert hint.details["compulsory_bytes"] == 8 * n
-    with pytest.raises(NoCandidates, match=r"of \[48\] bytes; 5 arguments were given, of which a struct"):
+    with pytest.raises(NoCandidates, match=r"of \[48\] bytes; 5 arguments were given, where a struct"):
         ask(args=fields)
 
 

@@ -364,7 +364,7 @@ PLAUSIBLE = {
     "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
     "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
     "smem_bytes_per_clk": (1, 1e5), "l2_bytes_per_clk_per_sm": (1, 1e5), "sfu_per_clk": (0.1, 1e5),
-    "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6),
+    "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6), "dram_reach": (0.1, 1.0), "max_threads_per_sm": (1, 1e4),
 }  # fmt: skip
 RATE = (1e-3, 1e7)
 """The same for a rate of [vector] or matrix. [FLOP/clk/SM]"""

@@ -109,8 +109,8 @@ def compare(
     told = {"old": old, "new": new, "devices": [each.to_dict() for each in found]}
     text = as_markdown(found, title) if markdown else table(found, title, screen_width(), styled=True)
     worse = [each.device for each in found if most is not None and each.ratio > 1.0 + most]
-    if worse:
-        click.echo(f"slower by more than {fail_over} on {', '.join(worse)}", err=True)
+    if most is not None and worse:
+        click.echo(f"slower by more than {100 * most:g}% on {', '.join(worse)}", err=True)
     return opts.Found(told, text, int(bool(worse)))
 
 

@@ -90,6 +90,8 @@ def rank_kernel(
     if pool is not None:
         raise ConfigError("pool= is of Triton kernels: leave it out")
     if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ConfigError("kernel is an empty list; give a carver.Binary for each candidate")
         every: list[Any] = [plain_config(c) for c in configs] if configs is not None else [{} for _ in kernel]
         if args or grid or block or constants:
             raise ConfigError("args, grid, block and constants are the binaries' own: give them to carver.Binary")

@@ -73,7 +73,7 @@ class Launch:
         if len(binary.args) != len(parameters):
             raise CompileError(
                 f"{kernel.name} has {len(parameters)} parameters, of {[size for _, size in parameters]} bytes; "
-                f"{len(binary.args)} arguments were given, of which a struct is one"
+                f"{len(binary.args)} arguments were given, where a struct counts as one"
             )
         for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=True)):
             name = binary.names[place] or f"arg{place}"
