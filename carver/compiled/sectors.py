@@ -110,7 +110,7 @@ def bounded(v: Value, mask: Value | None, extents: Sequence[int], lanes: int) ->
     even = replace(v, exact=None)
     if v.exact is None or v.floors or any(v.pieces) or math.prod(extents) > MOST_ELEMENTS:
         return v
-    chosen = [lane for lane in map(int, _sample(lanes, FEW_LANES)) if elements(even, lane, extents) is not None]
+    chosen = [lane for lane in map(int, _sample(lanes, SAMPLED_LANES)) if elements(even, lane, extents) is not None]
     told, wanted = (np.diff(laid_out([(lane, elements(each, lane, extents)) for lane in chosen], mask, extents))
                     for each in (even, v))  # fmt: skip
     steps = told[~np.isnan(told)] != wanted[~np.isnan(told)]
