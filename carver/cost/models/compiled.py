@@ -519,24 +519,24 @@ def _beyond_frames(f: Facts, blocks: float, usable_bytes: float) -> float:
 def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     """Factor on the bytes that are written to DRAM, since stores cover some sectors only in part, as far as L2, which
     keeps `usable_bytes` of them, gives these up before others store the rest; those beside it in a pass do that at
-    once, one that goes on in the next where they ended does, and soon enough does the next program. Sources: fields
-    whose rows begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); features of a
-    hashed grid, 8 bytes of each sector at a time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid`
-    in tests/data/h100); words 36 to 96 bytes apart (`apart.jsonl`); the softmax of rows of 50,257 floats on an RTX 4060
-    laptop moves 4.93 GB where 4.94 are wanted (karpathy/llm.c 841)."""
+    once, one that goes on in the next where they ended, and soon enough the next program. Sources: fields whose rows
+    begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); 8 bytes of each sector at a
+    time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100); words 8 to 96 bytes
+    apart (`apart*.jsonl`); rows of 50,257 floats, 4.93 GB for 4.94 wanted, on an RTX 4060 (karpathy/llm.c 841)."""
     stores = [a for a in f.accesses if a.kind == "store"]
     asked = sum(a.program_bytes for a in stores)
     on = (a.goes_on or (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes)) for a in stores)
     apart = [a for a, there in zip(stores, on, strict=True) if not there]
-    waste = (
-        float(sector_waste(np.array(span), np.array(a.align_bytes), arch.sector_bytes)) - 1.0
-        for a, span in ((a, max(a.span_bytes * max(a.filled, 1.0), a.together_bytes)) for a in apart)
-    )
-    left_out = sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True))
+    spans = np.array([max(a.span_bytes * max(a.filled, 1.0), a.together_bytes) for a in apart])
+    waste = sector_waste(spans, np.array([a.align_bytes for a in apart]), arch.sector_bytes) - 1.0
+    left_out = float(sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True)))
     whole = sum(a.program_bytes / min(a.density * a.filled, 1.0) for a in stores)
     sizes = {a.argument: a.size_bytes or math.inf for a in stores}
-    touched = min(f.written_bytes * (whole + left_out) / max(asked, 1.0), sum(sizes.values()))
-    return (whole + REWRITTEN * left_out * lost_share(touched, usable_bytes)) / asked if asked else 1.0
+    lost = lost_share(min(f.written_bytes * (whole + left_out) / max(asked, 1.0), sum(sizes.values())), usable_bytes)
+    loaded = {a.argument for a in f.accesses if a.kind != "store"}  # what is changed in place was read
+    gaps = ((a.program_bytes, 1.0 / min(a.density * a.filled, 1.0)) for a in apart if a.argument not in loaded)
+    read = sum(own * min(times, (times - 1.0) * SECTOR_BYTES / WORD_BYTES) for own, times in gaps)
+    return (whole + (read + REWRITTEN * left_out) * lost) / asked if asked else 1.0
 
 
 def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> float:
