@@ -117,9 +117,9 @@ def atomic_sectors(
 def partial_lines(
     instructions: Sequence[Instruction], given: Mapping[str, Lanes] = MappingProxyType({})
 ) -> dict[int, float]:
-    """What `in_part` says of stores, by their index; nothing of one of whose addresses nothing is known."""
+    """What `in_part` says of stores, by index, none joined, as halves of pairs are not (`turn_pairs` in `zoo_23rd`)."""
     stores = _differing(instructions, STORES, {UNIFORM: STRIDE, **given})
-    return {i: n for i, address in stores if (n := in_part(address, width_bytes(instructions[i].opcode)))}
+    return {i: n for i, at in stores if (n := in_part(at, width_bytes(instructions[i].opcode), joined=0))}
 
 
 def _differing(
@@ -132,14 +132,14 @@ def _differing(
             yield i, address
 
 
-def in_part(address: Lanes, width: int, warp: Lanes = SAME[:1]) -> float:
+def in_part(address: Lanes, width: int, warp: Lanes = SAME[:1], joined: int = FEW_LINES) -> float:
     """Lines with sectors that lanes of a warp fill in part, if those are too many to be joined; and FURTHER ones."""
     words = np.unique(warp * EACH_BYTES + address % EACH_BYTES)
     sectors, times = np.unique(words // SECTOR_BYTES, return_counts=True)
     lines, warp_lines = sectors * SECTOR_BYTES // LINE_BYTES, EACH_BYTES // LINE_BYTES
     found, many = np.unique(lines[times * width < SECTOR_BYTES], return_counts=True)
-    apart = np.bincount(np.unique(lines) // warp_lines) > FEW_LINES
-    return float((1.0 + FURTHER * (many - 1.0))[apart[found // warp_lines]].sum())
+    apart = np.bincount(np.unique(lines) // warp_lines) > joined
+    return float((1.0 + (FURTHER if joined else 0.0) * (many - 1.0))[apart[found // warp_lines]].sum())
 
 
 def behind(instructions: Sequence[Instruction], indices: Sequence[int]) -> int:
