@@ -295,4 +295,4 @@ def test_configurations_that_are_written_many_times_are_compiled_once(
         kernel_of(tools, "pool"), configs, args={"x": carver.Tensor("float32", (4096,)), "n": 4096}, grid=(16,),
         arch="h100",
     )  # fmt: skip
-    assert asked == [0, 1] and len(found) == 2 and not found.rejected
+    assert sorted(asked) == [0, 1] and len(found) == 2 and not found.rejected
