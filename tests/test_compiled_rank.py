@@ -872,6 +872,16 @@ def test_doubles_take_what_the_device_states(slow: str, fast: str, lanes: int) -
     assert ms[slow] > 8 * ms[fast]
 
 
+def test_a_device_that_states_no_doubles_has_those_of_its_family() -> None:
+    """As a user's file may leave them out: a kernel of float32 is ranked for it, and one of doubles by the table."""
+    silent = H100.replace(vector=tuple(each for each in H100.vector if each[0] != "float64"))
+    for kernel, dtype, more in ((kernels.add_one, "float32", {}), (kernels.in_doubles, "float64", {"TIMES": 64})):
+        x = carver.Tensor(dtype, (1 << 20,))
+        ms = [carver.rank_kernel(kernel, [{"BLOCK": 1024}], args={"x_ptr": x, "y_ptr": x, "n": 1 << 20}, arch=arch,
+                                 constants=more, grid=1024)[0].predicted_ms for arch in (silent, H100)]  # fmt: skip
+        assert ms[0] == ms[1]
+
+
 def test_a_rate_of_l2_that_kernels_reach_is_taken_whole() -> None:
     assert H100.l2_achieved is False and MI300X.l2_achieved is True
     assert (priors(H100)["l2_efficiency"], priors(MI300X)["l2_efficiency"]) == (0.95, 1.0)

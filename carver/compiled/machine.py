@@ -154,8 +154,8 @@ def matrix_rates(arch: Arch, limited: bool = False) -> list[list[Any]]:
 
 def unit_rates(arch: Arch) -> list[list[Any]]:
     """What `read_machines` takes: `matrix_rates`, and of the vector units what differs among devices of an instruction
-    set."""
-    return [*matrix_rates(arch), ["vector", "float64", "float64", arch.vector_flops_per_clk("float64")]]
+    set, where the device states it."""
+    return [*matrix_rates(arch), *(["vector", each, each, flops] for each, flops in arch.vector if each == "float64")]
 
 
 def read_machines(

@@ -133,7 +133,7 @@ def _differing(
 
 
 def in_part(address: Lanes, width: int, warp: Lanes = SAME[:1], joined: int = FEW_LINES) -> float:
-    """Lines with sectors that lanes of a warp fill in part, if those are too many to be joined; and FURTHER ones."""
+    """Lines with sectors that lanes of a warp fill in part, if more than are `joined`, and FURTHER ones if any are."""
     words = np.unique(warp * EACH_BYTES + address % EACH_BYTES)
     sectors, times = np.unique(words // SECTOR_BYTES, return_counts=True)
     lines, warp_lines = sectors * SECTOR_BYTES // LINE_BYTES, EACH_BYTES // LINE_BYTES
