@@ -480,10 +480,10 @@ def differential_attention(q_ptr, k_ptr, v_ptr, y_ptr, length, scale, share, WID
     other = acc
     for start in range(0, length, BLOCK_N):
         col = (start + tl.arange(0, BLOCK_N))[:, None]
-        at, inside = head + col * (2 * WIDTH), tl.trans(col) < length
-        k = tl.load(k_ptr + at + d[None, :], mask=col < length, other=0.0)
-        j = tl.load(k_ptr + at + WIDTH + d[None, :], mask=col < length, other=0.0)
-        v = tl.load(v_ptr + at + e[None, :], mask=col < length, other=0.0)
+        here, inside = head + col * (2 * WIDTH), tl.trans(col) < length
+        k = tl.load(k_ptr + here + d[None, :], mask=col < length, other=0.0)
+        j = tl.load(k_ptr + here + WIDTH + d[None, :], mask=col < length, other=0.0)
+        v = tl.load(v_ptr + here + e[None, :], mask=col < length, other=0.0)
         top, total, acc = soft(q, k, v, top, total, acc, inside, scale)
         other_top, other_total, other = soft(r, j, v, other_top, other_total, other, inside, scale)
     y = acc / total[:, None] - share * other / other_total[:, None]
