@@ -151,12 +151,26 @@ def test_tilelang_before_tma_and_with_sizes_of_the_call(tilelang: Any) -> None:
         make(tilelang.gemm, {"block": ("float21", 1, 2), "stages": 0}, {"M": 64, "N": 64, "K": 64})
 
 
-def test_numba_arrays_and_numbers() -> None:
+@pytest.fixture
+def numba() -> Any:
     pytest.importorskip("numba_cuda")
     for library in ("libnvvm.so", "libnvJitLink.so"):
         if not any(Path(p).rglob(f"{library}*") for p in import_module("nvidia").__path__):
             pytest.skip(f"no {library}")
-    module = import_module("languages.numba_transpose")
+    return import_module("languages.numba_transpose")
+
+
+def test_numba_functions_that_a_kernel_calls_need_no_driver(numba: Any) -> None:
+    """Numba compiles these for the device that is there, when it types the call."""
+    call = {"x": T("float32", (4096,)), "out": T("float32", (4096,))}
+    for arch in (A100, H100):
+        binary = make(numba.shaded, {}, call, grid=16, block=256, arch=arch)
+        facts = facts_of_binary(binary, arch)
+        assert facts.bytes_of("load") == facts.bytes_of("store") == 256 * 4
+
+
+def test_numba_arrays_and_numbers(numba: Any) -> None:
+    module = numba
     a, b = T("float32", (1000, 640)), T("float32", (640, 1000), (1, 640))
     binary = make(
         module.transpose, {"SIDE": 16}, {"a": a, "b": b, "factor": np.float32(2)},

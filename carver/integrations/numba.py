@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from inspect import signature
 from math import prod
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -27,6 +29,7 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
 
     `args`: arrays, tensors and numbers by the names of the parameters, or in their order. Raises CompileError.
     """
+    from numba.cuda import dispatcher
     from numba.cuda.compiler import _compile_pyfunc_with_fixup
 
     if grid is None or block is None:
@@ -35,7 +38,8 @@ def binary(kernel: Any, config: Mapping[str, Any], *, args: Any, grid: Any, bloc
     values = in_order(kernel.py_func, args)
     of = signature(kernel.py_func).parameters
     options = {name: value for name in _OPTIONS if (value := kernel.targetoptions.get(name)) is not None}
-    with compiling():
+    device = SimpleNamespace(compute_capability=cc)  # functions that the kernel calls are compiled for the current one
+    with compiling(), patch.object(dispatcher, "get_current_device", lambda: device):
         library, _ = _compile_pyfunc_with_fixup(
             kernel.py_func, tuple(map(_type, values)), cc=cc, device=False, abi="numba", **options
         )

@@ -1,4 +1,4 @@
-"""Numba: a transpose through shared memory, made for a tile's side."""
+"""Numba: a transpose through shared memory, made for a tile's side, and a kernel that calls a function."""
 
 from numba import cuda, float32
 
@@ -18,3 +18,15 @@ def transpose(SIDE):
             b[col + y, row + x] = tile[x, y]
 
     return kernel
+
+
+@cuda.jit(device=True)
+def shade(value):
+    return value ** float32(2.4)
+
+
+@cuda.jit
+def shaded(x, out):
+    i = cuda.grid(1)
+    if i < out.shape[0]:
+        out[i] = shade(x[i])
