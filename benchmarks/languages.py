@@ -43,6 +43,7 @@ from kernels.language_problems_seventh import seventh_problems  # noqa: E402
 from kernels.language_problems_sixth import sixth_problems  # noqa: E402
 from kernels.language_problems_tenth import tenth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
+from kernels.language_problems_thirteenth import thirteenth_problems  # noqa: E402
 from kernels.language_problems_twelfth import twelfth_problems  # noqa: E402
 
 MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
@@ -63,6 +64,7 @@ def problems() -> list[Problem]:
         *tenth_problems(),
         *eleventh_problems(),
         *twelfth_problems(),
+        *thirteenth_problems(),
     ]
 
 
@@ -155,11 +157,13 @@ def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, bl
         languages_ninth,
         languages_tenth,
         languages_third,
+        languages_thirteenth,
         languages_twelfth,
     )
 
     front = import_module(f"carver.integrations.{problem.language}")
-    files = (languages, languages_third, languages_ninth, languages_tenth, languages_eleventh, languages_twelfth)
+    files = (languages, languages_third, languages_ninth, languages_tenth, languages_eleventh, languages_twelfth,
+             languages_thirteenth)  # fmt: skip
     made = next(getattr(file, problem.made) for file in files if hasattr(file, problem.made))
     if problem.language == "tilelang":
         return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
