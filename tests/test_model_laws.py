@@ -16,9 +16,9 @@ import carver
 from carver.arch.descriptor import Arch
 from carver.cost.estimate import Work, estimate
 from carver.cost.learn import Rows, _alike, _latest, _near, _shared, posterior
-from carver.cost.model import read_columns
+from carver.cost.model import read_columns, resolve
 from carver.cost.models.attention import Attention, attention, softmax_clk
-from carver.cost.models.contraction import copying, reduction
+from carver.cost.models.contraction import contraction, copying, reduction
 from carver.cost.tile import Tile, spill_slowdown
 from carver.cost.traffic import dram_reads, split_waste, traffic
 from carver.kernels.space import Space
@@ -47,6 +47,31 @@ def test_a_dot_product_of_halves_is_one_instruction() -> None:
     ):
         few, many = (op.with_arch(a).recommend_hints(1, "triton")[0].predicted_ms for a in (one, other))
         assert many > least * few
+
+
+def test_an_epilogue_takes_its_instructions() -> None:
+    """Of 128 x 256 sums of a block on an H100, which issues 128 lanes a clock and has 16 special-function lanes: 25
+    instructions for a gelu by the error function, 13 for a silu, of which an exponential and a reciprocal are special.
+    A bias takes one, and the latency of L2. Split-K finishes them in its second kernel, and a CPU's core in vectors."""
+
+    def store(split: int = 1, arch: str = "h100", **said: Any) -> Work:
+        op = carver.MatmulTemplate(4096, 4096, 64 * split, trans_B=True, **said).with_arch(arch)
+        space = op.rank([TRITON | {"BLOCK_N": 256, "SPLIT_K": split}], "triton").table.parts[0].space
+        return contraction(space, resolve(space.kernel, space.arch))
+
+    none, bias, gelu, silu = (store(), store(with_bias=True), store(activation="gelu"), store(activation="silu"))
+    sums = 128 * 256
+    assert gelu.store_clk - none.store_clk == pytest.approx(25 * sums / 128)
+    assert silu.store_clk - none.store_clk == pytest.approx(max(13 * sums / 128, 2 * sums / 16))
+    assert bias.store_clk - none.store_clk == pytest.approx(sums / 128)
+    h100 = carver.load_arch("h100")
+    assert bias.store_chain_clk - none.store_chain_clk == pytest.approx(3.16 * h100.l2_latency_s * h100.clock_hz)
+    apart = store(4, activation="gelu")
+    assert apart.store_clk == pytest.approx(none.store_clk)
+    assert apart.reduction_s >= store(4).reduction_s
+    two = (carver.MatmulTemplate(1024, 1024, 64, in_dtype="float32", activation=word) for word in ("none", "gelu"))
+    plain, smooth = (op.with_arch("cpu_avx2").recommend_hints(1) for op in two)
+    assert smooth[0].predicted_ms > 1.2 * plain[0].predicted_ms
 
 
 def test_half_of_what_a_store_takes_beyond_the_loop_shows_where_other_warps_multiply() -> None:

@@ -150,6 +150,29 @@ def issue_per_clk(arch: Arch) -> float:
     return arch.schedulers_per_sm * (min(1.0, lanes / arch.warp_size) if arch.vendor == "amd" else 1.0)
 
 
+ACTIVATIONS = {
+    "nvidia": {1: (1, 0), 2: (25, 1), 3: (13, 2)},
+    "amd": {1: (1, 0), 2: (33, 1), 3: (19, 2)},
+    "cpu": {1: (2, 0), 2: (62, 0), 3: (46, 0)},
+}
+"""Instructions of an element, of a vector on CPUs, for relu, gelu and silu, and how many of them special-function units
+execute. Source: Triton 3.6 and nvcc 13.0 for compute capability 7.5 to 12.0; Triton for gfx942 and gfx1100, where the
+lanes of a wave take both ways of erf; gcc for AVX2 and AVX-512."""
+
+
+def finishing(problem: Problem, arch: Arch) -> tuple[int, int]:
+    """Instructions for what is done to a sum before it is stored, as `ACTIVATIONS` has them, and one to add a bias."""
+    kinds = ACTIVATIONS.get("cpu" if arch.kind == "cpu" else arch.vendor, ACTIVATIONS["nvidia"])
+    every, special = kinds.get(problem.options.get("activation", 0), (0, 0))
+    return every + problem.options.get("bias", 0), special
+
+
+def finishing_clk(problem: Problem, arch: Arch, elements: FloatArray) -> FloatArray:
+    """Time of an SM to finish so many sums, by its issue slots or special-function units. [clk]"""
+    every, special = finishing(problem, arch)
+    return elements * max(every / (issue_per_clk(arch) * arch.warp_size), special / arch.sfu_per_clk)
+
+
 SCATTER = 16.0
 """Standard deviation of the registers that LLVM allocates around what a declaration says of its kernel. Source: 267
 attentions for gfx1100 and gfx1201 that do not spill (tests/data/agreement)."""

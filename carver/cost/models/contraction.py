@@ -398,6 +398,8 @@ def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     of_step = {name: value for name, value in vars(step).items() if name in Work._fields}
     of_step |= {"resident": step.resident * one, "warps": step.warps * one}
     of_step |= {} if space.arch.power_limited else {"power_clk": None}
+    if any(tile.finishing(space.problem, space.arch)):
+        of_step |= finished(t, k, step)
     return Work(
         **of_step,
         grid=t.grid * one,
@@ -423,6 +425,17 @@ def contraction(space: Space | Tables, k: Mapping[str, Any]) -> Work:
     )
 
 
+def finished(t: Tile, k: Mapping[str, float], step: SimpleNamespace) -> Mapping[str, FloatArray]:
+    """The epilogue of a block that also adds a bias and applies an activation. Each thread waits once for what it loads
+    of a bias. Where split-K has a second kernel, that does both (`reduction`)."""
+    arch, alone = t.arch, t.split == 1
+    waited = t.problem.options.get("bias", 0) * arch.l2_latency_s * k["l2_latency_load"] * arch.clock_hz
+    return {
+        "store_clk": step.store_clk + alone * tile.finishing_clk(t.problem, arch, t.tile_m * t.tile_n),
+        "store_chain_clk": step.store_chain_clk + alone * waited,
+    }
+
+
 def stored_bytes(t: Tile) -> FloatArray:
     """Bytes that a block stores, in whole sectors."""
     arch, partial = t.arch, t.split > 1
@@ -440,7 +453,9 @@ def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
     partial_bytes = t.split * t.b * t.m * t.n * t.acc_bytes
     in_l2 = partial_bytes < arch.l2_bytes * 0.5
     rate = np.where(in_l2, arch.l2_bytes_per_s * k["l2_efficiency"], arch.dram_bytes_per_s)
-    added = k["split_s"] + k["split_each_s"] * t.split + (partial_bytes + 0.5 * partial_bytes / t.split) / rate
+    finished_s = tile.finishing_clk(t.problem, arch, t.b * t.m * t.n) / (arch.sm_count * arch.clock_hz)
+    moved_s = np.maximum((partial_bytes + 0.5 * partial_bytes / t.split) / rate, finished_s)
+    added = k["split_s"] + k["split_each_s"] * t.split + moved_s
     zeroed = k["launch_s"] + partial_bytes / t.split / arch.dram_bytes_per_s
     swapped = zeroed + partial_bytes / (arch.l2_bytes_per_s * k["atomic_share"])
     return np.where(t.split > 1, np.where(t.atomic > 0, swapped, added), 0.0)

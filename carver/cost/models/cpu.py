@@ -14,6 +14,7 @@ from ...base.dtypes import BYTES
 from ...base.types import FloatArray
 from ...kernels.enumeration import Tables
 from ...kernels.space import Space
+from .. import tile
 from ..estimate import Work
 from ..model import Columns, Model, read_columns
 
@@ -57,6 +58,7 @@ def cpu_contraction(space: Space | Tables, k: Mapping[str, float]) -> Work:
     depth = kk / steps
     tiles = np.ceil(rows / mr) * np.ceil(cols / nr)
     fma = mr * vectors
+    finishing, _ = tile.finishing(space.problem, arch)
     per_k = np.maximum(np.maximum(fma / fma_per_clk, (mr + vectors) / loads_per_clk(arch)), FMA_LATENCY_CLK)
     spill = np.where(c.registers > arch.vector_registers, 1 + k["spill_penalty"] * fma, 1.0)
     compute = tiles * (depth * per_k * spill / k["math_efficiency"] + k["step_instr"])
@@ -83,7 +85,7 @@ def cpu_contraction(space: Space | Tables, k: Mapping[str, float]) -> Work:
         dram_bytes=again / trips,
         l3_bytes=read + spilled * from_l2,
         store_bytes=rows * cols * eo,
-        store_clk=rows * cols * k["store_instr"] / (arch.simd_bytes / word),
+        store_clk=rows * cols * (k["store_instr"] + finishing / arch.fma_per_clk) / (arch.simd_bytes / word),
         facts={
             "dram_bytes": again + batch * m * nn * eo,
             "compulsory_bytes": compulsory + batch * m * nn * eo,
