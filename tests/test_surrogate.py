@@ -101,6 +101,22 @@ def test_what_changes_no_code_is_compiled_once() -> None:
     assert len(CONFIGS) == 144 and len(found) <= 48 + 5
 
 
+def test_one_that_is_refused_is_worth_no_batch_of_its_own() -> None:
+    """Somebody waits, and a batch takes a second, whatever it holds."""
+
+    def batches(wide: int) -> list[int]:
+        sizes: list[int] = []
+
+        def but_one(places: list[int]) -> dict[int, Price]:
+            sizes.append(len(places))
+            return priced(places) | ({places[0]: Price(None)} if len(sizes) == 2 else {})
+
+        explored(AXES, but_one, most=24, wide=wide)
+        return sizes
+
+    assert batches(12) == [12, 12] and sum(batches(0)) == 25
+
+
 def test_what_is_refused_leaves_its_place_to_another() -> None:
     """A compiler that refuses a large tile says so sooner than it makes code, and such code is not ranked."""
 

@@ -259,11 +259,11 @@ def limited(memory_bytes: int) -> None:
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-LATE, LATE_S = 2.0, 4.0
+LATE, LATE_S = 3.0, 2.0
 """With `hurry` a copy is late that takes so many times as long as the middle one of the list, and so many seconds at
 least. What takes longest by far is code of many instructions that spill. In 40 lists of fla-core that were timed on an
 H200 a tenth of the entries takes twice as long, and none of these is faster than the rest by more than 0.2 %. Large
-tiles of products do too, and may be the fastest: with two cores and others at work they take three seconds.
+tiles of products do too, and may be the fastest: by five operators on that machine they take up to three times as long.
 """
 BESIDE = "beside"
 SLACK_S = 30.0

@@ -265,7 +265,8 @@ def explored(
     axes: Axes, price: Pricer, most: int, batch: int | None = None, wide: int = 0
 ) -> dict[int, Price]:  # fmt: skip
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
-    `batch` places at a time. What is refused leaves its place to another, but no more than double are tried.
+    `batch` places at a time. What is refused leaves its place to another, but no more than double are tried, and in the
+    end none for fewer than half of a `wide` batch.
 
     `wide`: so many take no longer than one, and somebody waits. Then batches are of so many at least, two of them at
     least, and of the half with the longest code none is begun with: by measured times that loses nothing, by prices
@@ -276,6 +277,8 @@ def explored(
     batch = batch or max(math.ceil((most - len(starts)) / BATCHES), wide)
     prices = dict(price(starts))
     while (left := most - sum(known.seconds is not None for known in prices.values())) and len(prices) < 2 * most:
+        if wide and len(prices) >= most and 2 * left < batch:
+            break
         chosen = promising(axes, prices, range(len(axes)), min(batch, left))
         if not chosen:
             break
