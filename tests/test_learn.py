@@ -182,6 +182,25 @@ def test_noise_is_not_carried() -> None:
     assert learnt(rows(9), seen, seen.log_s + noise) is None
 
 
+def test_a_factor_of_all_problems_is_carried_by_itself() -> None:
+    """Candidates of every problem took twice as long as predicted: those of another do too, in the same order. The band
+    is as wide as problems differ; what is measured there is learnt on top. Factors that differ tell nothing."""
+    seen, other = rows(1, 2, 3, 4), rows(9)
+    assert not carries(seen, seen.log_s + np.log(2.0))
+    found = learnt(other, seen, seen.log_s + np.log(2.0))
+    assert found is not None
+    assert found.mean - other.log_s == pytest.approx(np.full(12, np.log(2.0)), abs=0.06)
+    assert 0.08 < found.deviation.min() <= found.deviation.max() < 0.15
+    first = other.where([0])
+    log_s, where = np.append(seen.log_s, first.log_s), np.append(seen.places, first.places, 0)
+    both = Rows((), log_s, np.zeros((49, 0)), seen.axes, where, (*seen.problems, *first.problems))
+    more = learnt(other, both, both.log_s + np.log([2.0] * 48 + [2.2]))
+    assert more is not None
+    assert (more.mean - other.log_s)[1:] == pytest.approx(np.full(11, np.log(2.2)), abs=0.1)
+    apart = np.repeat(np.log([2.0, 0.5, 1.4, 0.8]), 12)
+    assert learnt(other, seen, seen.log_s + apart) is None
+
+
 def test_what_holds_for_every_problem_is_carried() -> None:
     seen = rows(1, 2, 3, 4)
     slow = np.where(seen.places[:, 0] > 1.5, 0.5, 0.0)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +56,8 @@ GRID: Sequence[tuple[float, float, float]] = [
 ]
 """The scales to average over: a factor on the constants' prior deviations, the deviation of the discrepancy, and that
 of the own error. [1, ln s, ln s]"""
+OFFSETS = [scales for scales in GRID if not any(scales[:2])]
+"""Those by which only factors of a kernel and of a problem are learnt."""
 REPEATABLE = 0.01
 """Standard deviation of repeated measurements of one candidate. [ln s]"""
 MOST_SEEN = 150
@@ -157,15 +160,36 @@ def prior_deviation(names: Sequence[str]) -> FloatArray:
 
 
 def learnt(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior | None:
-    """`posterior` of candidates of one problem; measurements of other problems are used only if `carries` allows it.
+    """`posterior` of candidates of one problem; of measurements of other problems only their common factor is used
+    where `carries` does not allow more, and not even that where they have none (`agree`).
 
     None if no measurement is left to learn from.
     """
-    here = candidates.problems[0] if len(candidates) else {}
+    if not len(candidates):
+        return None
+    here = candidates.problems[0]
     own = np.array([problem == here for problem in seen.problems], bool)
-    if not carries(seen.where(~own), log_s[~own], here.get("kind")):
-        seen, log_s = seen.where(own), log_s[own]
-    return posterior(candidates, seen, log_s) if len(seen) and len(candidates) else None
+    others, told = seen.where(~own), log_s[~own]
+    if carries(others, told, here.get("kind")):
+        return posterior(candidates, seen, log_s)
+    seen, log_s = seen.where(own), log_s[own]
+    if not agree(others, told):
+        return posterior(candidates, seen, log_s) if len(seen) else None
+    level = posterior(candidates, others, told, OFFSETS)
+    if not len(seen):
+        return level
+    factor = level.mean[0] - candidates.log_s[0]
+    moved, known = (replace(each, log_s=each.log_s + factor) for each in (candidates, seen))
+    return posterior(moved, known, log_s)
+
+
+def agree(seen: Rows, log_s: FloatArray) -> bool:
+    """Whether the factors of problems, measured over predicted, are alike: each is predicted as the mean of the others,
+    and that explains half of their squares or more."""
+    number = _numbered(seen.problems)
+    own = np.array([np.median((log_s - seen.log_s)[number == i]) for i in range(number.max(initial=-1) + 1)])
+    others = (own.sum() - own) / max(len(own) - 1, 1)
+    return bool(len(own) > 1 and ((own - others) ** 2).sum() < 0.5 * (own**2).sum())
 
 
 def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
@@ -193,7 +217,9 @@ def carries(seen: Rows, log_s: FloatArray, kind: object = None) -> bool:
     return bool(np.log(left).mean() < np.log(wrong).mean() and (pays or not several))
 
 
-def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
+def posterior(
+    candidates: Rows, seen: Rows, log_s: FloatArray, grid: Sequence[tuple[float, float, float]] = GRID
+) -> Posterior:
     """Distribution of the times of `candidates`, given that the rows `seen` were measured to take exp(log_s) seconds.
 
     A candidate whose problem and configuration were both measured has the measured time, up to REPEATABLE.
@@ -204,7 +230,7 @@ def posterior(candidates: Rows, seen: Rows, log_s: FloatArray) -> Posterior:
     towards = _shared(candidates, seen)
     alone = (left**2) @ variance, KERNEL_OFFSET**2 + PROBLEM_OFFSET**2
     among = _shared(seen, seen)
-    found = [(scales, *_whitened(among, wrong, scales)) for scales in GRID]
+    found = [(scales, *_whitened(among, wrong, scales)) for scales in grid]
     share = _weights([evidence for *_, evidence in found])
     means, spreads, shifts, widths = [], [], [], []
     for (scales, whiten, white, _), weight in zip(found, share, strict=True):
