@@ -613,6 +613,18 @@ def test_programs_that_run_together_choose_among_the_columns_that_they_share(at_
     assert loads.anywhere(at_once) == ((32 * 64 * 4, 2**20, live),)
 
 
+@pytest.mark.parametrize(("run", "also", "sectors"), [
+    (1, (), 64), (4, (), 16), (8, (), 0), (1, ("load",), 0),  # words, half sectors, sectors, of a tensor that is read
+])  # fmt: skip
+def test_sectors_are_read_that_stores_anywhere_fill_in_part(run: int, also: tuple[str, ...], sectors: int) -> None:
+    """Each but for chance, and written (`anywhere` in `apart.jsonl`: a word beyond L2 takes as long as an atomic)."""
+    store = replace(tiles(np.full(32, np.nan), (64 // run, run), (1, 1)), kind="store", coef=(np.nan, 1.0))
+    trace = Trace((32, 1, 1), 32, ((0, 32),), accesses=[store, *(replace(store, kind=kind) for kind in also)])
+    found = footprints(Touched.of(trace, {"x": 2.0**30}), carver.load_arch("h200"), 1.0, [WAITS])
+    assert sum(asked for asked, *_ in found["changed_anywhere"]) == 32 * sectors * 32
+    assert not sectors or found["read_bytes"] == found["written_bytes"] == pytest.approx(32 * sectors * 32, rel=1e-3)
+
+
 def test_an_sm_finds_again_what_its_programs_read_of_their_own_rows() -> None:
     """As trees read the features of a program's rows: 64 numbers at a time, 400 times, in 8 KiB of a tensor of 1 MiB
     that are the program's own. Anywhere in all of it each would touch 555 KiB."""

@@ -27,6 +27,7 @@ from .stretches import (
     density,
     fetched,
     filled,
+    filled_in_part,
     fresh,
     held_bytes,
     lanes_bytes,
@@ -210,8 +211,8 @@ class Facts:
     anywhere: tuple[tuple[float, float, float], ...] = ()
     """Of each tensor of which loads and atomics lie anywhere: bytes that the grid fetches, each time it asks, bytes of
     the tensor, and those of them among which programs that run together choose."""
-    atomics_anywhere: tuple[tuple[float, float, float], ...] = ()
-    """The same for atomics alone."""
+    changed_anywhere: tuple[tuple[float, float, float], ...] = ()
+    """The same for atomics, and for sectors of stores that are `filled_in_part`, which are read to be written."""
     assumed: bool = False
     """All programs take one way at a branch on what is not known, or draw from a counter in their order."""
     idle: tuple[str, ...] = ()
@@ -366,17 +367,20 @@ def footprints(
     back = touched.returned_bytes
     narrow = any(a.kind == "atomic" and a.item_bytes < WORD_BYTES for a in atomics.trace.accesses)
     swaps = narrow and not adds and arch.vendor == "nvidia"
+    kept = [a for a in loads.trace.accesses if a.kind != "store" or filled_in_part(a, loads.trace.accesses)]
+    in_part = Footprint(replace(loads.trace, accesses=kept), ("store",), loads.sizes)
+    filled = in_part.anywhere(slots)
     atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited)
     return {
-        "read_bytes": sum(reads.distinct.values()) - back,
+        "read_bytes": sum(reads.distinct.values()) + sum(in_part.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
         "wave_bytes": reads.waves(slots).total_bytes - back, "live_bytes": touched.all.waves(slots).live_bytes,
         "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
         "atomic_swaps": swaps,
-        "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots),
-        "atomics_anywhere": atomics.anywhere(slots),
+        "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots) + filled,
+        "changed_anywhere": atomics.anywhere(slots) + filled,
     }  # fmt: skip
 
 
@@ -424,7 +428,8 @@ def _access(
         program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
         run_bytes=stretch.run_bytes, span_bytes=max(stretch.span_bytes, access.placed.stretch_bytes),
         density=once, filled=filled(access, stretch, trace.accesses, once),
-        align_bytes=align_bytes(access, stretch.pitch), anywhere=access.kind != "store" and anywhere(access),
+        align_bytes=align_bytes(access, stretch.pitch),
+        anywhere=filled_in_part(access, trace.accesses) if access.kind == "store" else anywhere(access),
         touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
         fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,

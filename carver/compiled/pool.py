@@ -33,7 +33,7 @@ from .machine import Span
 
 KIND = "compiled"
 """Of entries of the store."""
-ROWS = ("reuse", "rewritten", "anywhere", "atomics_anywhere")
+ROWS = ("reuse", "rewritten", "anywhere", "changed_anywhere")
 """Fields of facts that are rows of two or three numbers."""
 
 

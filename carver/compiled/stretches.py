@@ -418,6 +418,13 @@ def anywhere(access: Access) -> bool:
     return scattered(access) or not (np.isfinite(access.start).all() and np.isfinite(access.stride).all())
 
 
+def filled_in_part(access: Access, others: Sequence[Access]) -> bool:
+    """Whether an access stores less than sectors that may lie anywhere, of a tensor that nothing else touches: L2 gives
+    them up before others store the rest, so that they are read to fill them, as what atomics change."""
+    alone = access.kind == "store" and all(a.kind == "store" for a in others if a.argument == access.argument)
+    return alone and anywhere(access) and Stretch.of(access, SECTOR_BYTES).run_bytes < SECTOR_BYTES
+
+
 def covers(store: Access, load: Access) -> bool:
     """Whether a load's tiles are known to be those that a store before it writes, or the first of them."""
     alike = ("argument", "coef", "shape", "item_bytes", "program")
@@ -453,8 +460,9 @@ def _alike(columns: FloatArray) -> Any:
 
 def reached(access: Access, others: Sequence[Access]) -> float:
     """Bytes of the sectors in which an access is over bytes asked for. Of a run that lies anywhere, or is a row of a
-    turned tile, whole sectors count; of a stretch with gaps what a program leaves out does, too. 1 of a store."""
-    if access.kind == "store":
+    turned tile, whole sectors count; of a stretch with gaps what a program leaves out does, too. 1 of a store, but for
+    one that is `filled_in_part`."""
+    if access.kind == "store" and not filled_in_part(access, others):
         return 1.0
     if access.placed.sector_bytes:
         return access.placed.sector_bytes / (tile_elements(access) * access.item_bytes)

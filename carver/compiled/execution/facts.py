@@ -24,7 +24,7 @@ from ..isa.code import Code, Instruction, Loop
 from ..isa.rates import width_bytes
 from ..machine import LATENCIES_CLK, Span
 from ..sectors import GOLDEN, Sectors, sectors
-from ..stretches import anywhere, fetched, fresh, reached
+from ..stretches import anywhere, fetched, filled_in_part, fresh, reached
 from ..trace import Access, LoopTrace, Trace, in_step, sampled
 from ..turns import in_turn
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
@@ -457,7 +457,9 @@ class Execution:
                 stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
             touched = ever = tile.moved if exact else 1.0
             first = 1.0
+            lost = lies is None or given.by_chance
             if lies is None and tile.place is not None:
+                lost = tile.kind != "store" or filled_in_part(accesses[-1], accesses)
                 touched, ever = reached(accesses[-1], accesses), fetched(accesses[-1], accesses)
                 first = fresh(accesses[-1], accesses, room_bytes)
             told.append(AccessFacts(
@@ -465,7 +467,7 @@ class Execution:
                 program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
                 span_bytes=span_bytes, density=tile.density,
                 filled=beside if tile.kind == "store" else tile.density,
-                align_bytes=float(tile.align_bytes), anywhere=lies is None or given.by_chance,
+                align_bytes=float(tile.align_bytes), anywhere=lost,
                 touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
                 size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
                 **lines.get(tile.index, Lines())._asdict(),

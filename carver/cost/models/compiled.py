@@ -450,14 +450,13 @@ def _missed(
     again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
     step = min(f.step_bytes * f.present(arch) * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
     own = own_bytes * lost_share(step, usable_bytes)
-    loads = [a for a in f.accesses if a.kind != "store"]
-    placed = [a for a in loads if not a.anywhere]
-    loose, lost = _pages([a for a in loads if a.anywhere], arch, k, 0.0, pages), 0.0
+    placed = [a for a in f.accesses if a.kind != "store" and not a.anywhere]
+    loose, lost = _pages([a for a in f.accesses if a.anywhere], arch, k, 0.0, pages), 0.0
     even = max(f.read_bytes - once + again, 0.0)
     for each, read in zip(f.anywhere, read_anywhere(f, arch, k, usable_bytes), strict=True):
         (asked, size, live), apart = each, 0.0
         first = different(asked, size)
-        if each not in f.atomics_anywhere:
+        if each not in f.changed_anywhere:
             apart = pages * min(live / max(size, 1.0), 1.0) * _page_bytes(arch) / DRAM_BYTES
         opened = first * loose
         lost += (min(opened, size * (1.0 + apart)) if live <= usable_bytes else opened) + (read - first) * loose
@@ -473,7 +472,7 @@ def read_anywhere(f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: fl
     """Bytes from beyond a cache, of each of `Facts.anywhere`. Where L2 is two halves, both keep what is read, and one
     what is stored or added to: that takes less of the room for what is read."""
     once = float(reused_share(arch, k) / reused_share(arch.replace(l2_copies=1), k))
-    copies = [once if each in f.atomics_anywhere else 1.0 for each in f.anywhere]
+    copies = [once if each in f.changed_anywhere else 1.0 for each in f.anywhere]
     passing = max(f.read_bytes - sum(different(*each) for *each, _ in f.anywhere), 0.0)
     return beyond(f.anywhere, copies, passing + once * f.written_bytes, usable_bytes)
 
@@ -483,12 +482,12 @@ def _written(f: Facts, arch: Arch, k: Mapping[str, float], pages: float = 1.0) -
     when others changed it since. Of what a kernel stores, L2 keeps as much in the end as it had of the kernel before,
     which it writes where it needs the room for what is read."""
     usable = float(reused_share(arch, k)) * arch.l2_bytes
-    atomics = [a for a in f.accesses if a.kind == "atomic"]
-    once = sum(different(*each) for *each, _ in f.atomics_anywhere)
+    changed = [a for a in f.accesses if a.anywhere and a.kind != "load"]
+    once = sum(different(*each) for *each, _ in f.changed_anywhere)
     read = dict(zip(f.anywhere, read_anywhere(f, arch, k, usable), strict=True))
-    lost = sum(read.get(each, 0.0) for each in f.atomics_anywhere)
+    lost = sum(read.get(each, 0.0) for each in f.changed_anywhere)
     even = max(f.written_bytes - once, 0.0) * _rewritten(f, arch, usable) + again_beyond(f.rewritten, usable)
-    own = even + lost * _pages([a for a in atomics if a.anywhere], arch, k, 0.0, pages)
+    own = even + lost * _pages(changed, arch, k, 0.0, pages)
     return max(own, min(max(f.read_bytes + f.written_bytes - usable, 0.0), DIRTY * arch.l2_bytes))
 
 
@@ -523,7 +522,7 @@ def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     begin anywhere, of which an H200 wrote what was stored (`windows_counters.jsonl.gz`); 8 bytes of each sector at a
     time, of which it wrote 14 and 110 MB for 268 and 537 stored (`hash_grid` in tests/data/h100); words 8 to 96 bytes
     apart (`apart*.jsonl`); rows of 50,257 floats, 4.93 GB for 4.94 wanted, on an RTX 4060 (karpathy/llm.c 841)."""
-    stores = [a for a in f.accesses if a.kind == "store"]
+    stores = [a for a in f.accesses if a.kind == "store" and not a.anywhere]
     asked = sum(a.program_bytes for a in stores)
     on = (a.goes_on or (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes)) for a in stores)
     apart = [a for a, there in zip(stores, on, strict=True) if not there]
