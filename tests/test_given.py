@@ -313,6 +313,13 @@ def test_integers_of_json_have_64_bits() -> None:
             given.json_of(f'{{"a": {word}}}', "it", RecordsError)
 
 
+def test_a_key_stands_once_in_an_object() -> None:
+    for read in (given.json_of, given.json_each):
+        with pytest.raises(ConfigError, match="an object has the key 'a' twice"):
+            read('[{"b": {"a": 1, "c": 2, "a": 1}}]', "it", ConfigError)
+    assert given.json_of('[{"a": 1}, {"a": {"a": 2}}]', "it", ConfigError) == [{"a": 1}, {"a": {"a": 2}}]
+
+
 def test_a_return_alone_ends_a_line_of_csv(tmp_path: Path) -> None:
     (tmp_path / "configs.csv").write_bytes(b"BLOCK_M,BLOCK_N,BLOCK_K,num_warps,num_stages\r64,64,64,4,3\r")
     asked = ("rank", "matmul", "512", "512", "512", "--arch", "h200", "--backend", "triton", "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,10 @@ def test_conditions_are_functions_or_expressions() -> None:
     assert list(same) == list(SPACE)
     with pytest.raises(ConfigError, match="asks for 'BZ'"):
         SPACE.where("BZ < 3")
+    for no_condition in ("BM * BN", "8192", "-BM"):
+        with pytest.raises(ConfigError, match=f"a constraint compares, such as .* got '{re.escape(no_condition)}'"):
+            SPACE.where(no_condition)
+    assert list(SPACE.where("not BM * BN > 64 or BM < 32"))
     with pytest.raises(KernelError):
         SPACE.where("__import__('os')")
 

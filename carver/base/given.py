@@ -108,7 +108,7 @@ def toml_of(text: str, what: object, error: Error) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=_finite)
     except (ValueError, RecursionError) as e:  # an integer of thousands of digits, too
-        raise error(f"{what}: not TOML: {e}") from None
+        raise error(f"{what}: {'' if str(e).endswith('finite number') else 'not TOML: '}{e}") from None
 
 
 def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = True) -> Any:
@@ -116,19 +116,27 @@ def json_of(text: str | bytes, what: object, error: Error, *, finite: bool = Tru
     if not isinstance(text, str | bytes | bytearray):
         raise error(f"{what} is JSON text, got {shown(text)}")
     with _as_json(what, error):
-        found = json.loads(text, **(_FINITE if finite else {}))
+        found = json.loads(text, object_pairs_hook=once, **(_FINITE if finite else {}))
         _check_halves(text, found)
     return found
 
 
 def json_each(text: str, what: object, error: Error) -> list[Any]:
     """JSON documents one after the other, on one line each or on several."""
-    decode, found, end = json.JSONDecoder(**_FINITE).raw_decode, [], 0
+    decode, found, end = json.JSONDecoder(object_pairs_hook=once, **_FINITE).raw_decode, [], 0
     with _as_json(what, error):
         while at := re.compile(r"\S").search(text, end):
             value, end = decode(text, at.start())
             found.append(value)
         _check_halves(text, found)
+    return found
+
+
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values. Raises ValueError for a key that stands there twice."""
+    if len(found := dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object has the key {shown(max(names, key=names.count))} twice")
     return found
 
 

@@ -18,7 +18,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load as load_arch
 from ..base.dtypes import canonical
 from ..base.errors import CarverError, ConfigError, NoCandidates, nearest
-from ..base.given import MOST_BYTES, text_from
+from ..base.given import MOST_BYTES, json_of, text_from, text_of
 from ..base.table import words
 from ..base.types import Record
 from ..cost.model import model_faults
@@ -229,10 +229,7 @@ def _moe(
 
 
 def _config(path: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(text_from(path.open(encoding="utf-8"), ConfigError))
-    except ValueError as error:
-        raise ConfigError(f"{path} is not JSON: {error}") from None
+    read = json_of(text_of(path, ConfigError), path, ConfigError)
     if not isinstance(read, dict):
         raise ConfigError(f"{path} is a model's config.json, an object; got {type(read).__name__}")
     return read

@@ -11,6 +11,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from ..arch.descriptor import TRITON_LACKS, Arch
 from ..base.errors import ConfigError
 from ..base.folders import shipped
@@ -134,7 +136,9 @@ def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
 
 
 def as_whole(key: str, value: Any) -> int:
-    """A whole number, also as text or as a float. Raises ConfigError for anything else."""
+    """A whole number, also as text or as a float; a boolean as it is. Raises ConfigError for anything else."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
     with suppress(TypeError, ValueError, OverflowError):
         if (number := int(value)) == float(value):
             return number

@@ -79,6 +79,11 @@ class Expression(Record):
     names: frozenset[str]
     value: Value = field(compare=False, repr=False)
 
+    @property
+    def is_condition(self) -> bool:
+        node = ast.parse(self.text.strip(), mode="eval").body
+        return isinstance(node, ast.Compare | ast.BoolOp) or isinstance(getattr(node, "op", None), ast.Not)
+
     def __call__(self, scope: Mapping[str, Any]) -> Any:
         """The value of the expression. Raises KernelError for names that the scope lacks, and for arithmetic errors."""
         try:

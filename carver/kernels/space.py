@@ -130,7 +130,9 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
         if is_tunable(value):
             continue
         # spreadsheets, and data frames with gaps, hold integers as floats
-        plain = isinstance(value, bool | np.bool_) or (isinstance(value, float) and value.is_integer())
+        declared = kernel.tunables[name]
+        is_flag = isinstance(declared, tuple) and max(declared) <= 1
+        plain = is_flag if isinstance(value, bool | np.bool_) else isinstance(value, float) and value.is_integer()
         number = int(value) if plain else index(value)
         if number is None or not 0 <= number <= MAX_TUNABLE:
             said = f"{name} must be a whole number from 0 to 2^31, got {shown(value)}"
