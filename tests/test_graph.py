@@ -105,6 +105,7 @@ def test_attention_recommends_through_its_template() -> None:
     chain = attention()
     direct = carver.FlashAttentionTemplate(1, 64, seq=4096, head_dim=128).with_arch("h200").recommend_hints(3)
     assert chain.recommend_hints("h200", 3).seconds == pytest.approx(direct.seconds)
+    assert chain.with_arch("h200").recommend_hints(3).seconds == pytest.approx(direct.seconds)
     shared = carver.Chain(
         "S[h,g,q,s] += Q[h,g,q,d] * K[h,s,d]", "P[h,g,q,s] = softmax(S[h,g,q,s])",
         "O[h,g,q,e] += P[h,g,q,s] * V[h,s,e]", h=8, g=4, q=256, s=512, d=64, e=64,

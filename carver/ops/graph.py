@@ -15,6 +15,7 @@ whole row, with one exception: a softmax whose row is contracted next can be res
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -266,9 +267,13 @@ class Chain:
         names = "; ".join(map(str, self.nodes))
         raise ProblemError(f"no kernel runs '{names}' as one: recommend its statements one by one, or cut the chain")
 
+    def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
+        """The fused kernel on a device."""
+        return self.template.with_arch(arch)
+
     def recommend_hints(self, arch: Arch | str, topk: int = 10, backend: str | None = None) -> Ranking:
         """The `topk` fastest configurations of the fused kernel."""
-        return self.template.with_arch(arch).recommend_hints(topk, backend)
+        return self.with_arch(arch).recommend_hints(topk, backend)
 
     def compare(self, arch: Arch | str, backend: str = "triton") -> Comparison:
         """Compare the fused kernel with one kernel per statement, each at its best configuration."""
