@@ -278,6 +278,8 @@ def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     assert note in " ".join(str(short).split())
     assert not ranked(4096, 4096, 4096).notes and not ranked(4000, 4000, 4000).notes  # the rest is masked
     assert not ranked(1024, 1024, 1024).notes  # most programs have nothing to do
+    [nothing] = ranked(1024, 1024, 0).notes
+    assert nothing.startswith("no program reads or writes anything")
     args = {"x_ptr": half(4096), "to_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     assert not carver.rank_kernel(kernels.pushed, [{"BLOCK": 64}], args=args, grid=(64,), arch=H100).notes
 
@@ -833,13 +835,45 @@ def test_an_index_given_as_one_number_is_told_to_read_one_place() -> None:
     [
         ({"offset": 4096}, "values are of tensors among the arguments, got 'offset': did you mean 'offsets'"),
         ({"offsets": range(16)}, r"values\['offsets'\] has 16 numbers, the tensor 17"),
-        ({"offsets": np.arange(17) * 1.5}, r"values\['offsets'\] has fractions, the tensor is of int32"),
+        ({"offsets": np.arange(17) * 1.5}, r"values\['offsets'\] has 1.5, the tensor of int32 has whole numbers"),
+        ({"offsets": float("nan")}, r"values\['offsets'\] has nan, the tensor"),
+        ({"offsets": [0] * 16 + [2**31]}, r"values\['offsets'\] has 2147483648, the tensor .* to 2,147,483,647"),
     ],
 )
 def test_values_fit_their_tensors(values: dict[str, Any], says: str) -> None:
     args = {"x": half(65536), "y": half(16), "offsets": carver.Tensor("int32", (17,))}
     with pytest.raises(ConfigError, match=says):
         carver.rank_kernel(kernels.between, {"BLOCK": [256]}, args=args, grid=(16,), arch=H100, values=values)
+
+
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_places_before_a_tensor_are_said(arch: str) -> None:
+    def notes(at: Any) -> str:
+        args = {"x_ptr": half(256), "at_ptr": carver.Tensor("int32", (256,)), "y_ptr": half(256)}
+        ranking = carver.rank_kernel(
+            kernels.picked, [{"BLOCK": 64}], args=args, grid=(4,), arch=arch, values={"at_ptr": at}
+        )
+        return "; ".join(ranking.notes)
+
+    assert "x_ptr has 512 bytes, but programs touch its byte -2: give" in notes(-1)
+    assert "touch" not in notes(0) + notes(np.arange(256))
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"constants": {"BLOCK": 64}}, "'BLOCK' stands in constants and the configurations: give it once"),
+        ({"constants": {"n": 64}}, "'n' stands in args and constants"),
+        ({"configs": [{"BLOCK": 64, "n": 64}]}, "'n' stands in args and the configurations"),
+        ({"configs": [{"BLOCK": 64, "num_warps": True}]}, "num_warps must be a whole number of at least 1, got True"),
+        ({"configs": [{"BLOCK": 64, "num_warps": "4"}]}, "num_warps must be a whole number of at least 1, got '4'"),
+        ({"configs": [{"BLOCK": 64, "num_stages": -1}]}, "num_stages must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_a_launch_says_each_name_once_and_options_in_whole_numbers(how: dict[str, Any], says: str) -> None:
+    args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
+    with pytest.raises(ConfigError, match=says):
+        carver.rank_kernel(kernels.copy, **{"configs": [{"BLOCK": 64}], **how}, args=args, grid=(1,), arch=H100)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load as load_arch
 from ..base.dtypes import canonical
 from ..base.errors import CarverError, ConfigError, NoCandidates, nearest
-from ..base.given import MOST_BYTES, json_of, text_from, text_of
+from ..base.given import MOST_BYTES, json_of, text_of
 from ..base.table import words
 from ..base.types import Record
 from ..cost.model import model_faults

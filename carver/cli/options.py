@@ -352,7 +352,8 @@ def _config(ctx: click.Context, param: click.Parameter, given: str | None) -> di
     for pair in filter(None, (word.strip() for word in given.split(","))):
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier() or name in config:
-            raise ConfigError(f"--config takes NAME=VALUE,NAME=VALUE or a JSON object, each name once; got {shown(given)}")
+            takes = "NAME=VALUE,NAME=VALUE or a JSON object, each name once"
+            raise ConfigError(f"--config takes {takes}; got {shown(given)}")
         try:
             config[name] = json_of(value.lower() if value in ("True", "False") else value, name, ConfigError)
         except ConfigError:  # a word, such as a macro's value

@@ -209,9 +209,11 @@ def check_values(values: Mapping[str, Any], args: Mapping[str, Any]) -> None:
             continue
         if held.ndim and held.size and held.size != tensors[name].numel():
             raise ConfigError(f"values[{name!r}] has {held.size:,} numbers, the tensor {tensors[name].numel():,}")
-        broken = held.dtype.kind == "f" and np.isfinite(held) & (held != np.floor(held))
-        if "int" in tensors[name].dtype and np.any(broken):
-            raise ConfigError(f"values[{name!r}] has fractions, the tensor is of {tensors[name].dtype}")
+        if "int" in (dtype := tensors[name].dtype) and held.dtype.kind in "iuf":
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+            if np.any(odd := ~((least <= held) & (held <= most) & (held == np.floor(held)))):
+                allowed = f"{dtype} has whole numbers from {least:,} to {most:,}"
+                raise ConfigError(f"values[{name!r}] has {held[odd].flat[0]}, the tensor of {allowed}")
 
 
 _SWIZZLES = 3

@@ -221,7 +221,7 @@ class Facts:
     """Tensors for all of which one number stands, from which addresses are computed: indices, tables of pages."""
     beyond: tuple[tuple[str, float, float], ...] = ()
     """Arguments of which more is touched than they have: the name, the last byte that the first elements of tiles are
-    known to touch, and the bytes of the tensor."""
+    known to touch, or the first where it lies before the tensor, and the bytes of the tensor."""
     notes: tuple[str, ...] = ()
     """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
@@ -268,16 +268,20 @@ def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tu
     """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from tiles
     of which all elements are touched, as is known, and the first is known, since a remainder may turn back others.
     Nothing is said where the way of a branch, which may be a bound, is assumed."""
-    reached: dict[str, float] = {}
+    reached: dict[str, tuple[float, float]] = {}
     for access in () if trace.assumed else trace.accesses:
         sure = access.path == "pointer" and access.settled and not access.floors
         if sure and (name := access.argument or "") in extents:
-            ends = access.start + np.maximum(access.stride, 0.0) * np.maximum(access.count - 1, 0.0)
-            ends = ends[(access.kept >= 1.0) & (access.count > 0) & (access.times > 0) & np.isfinite(ends)]
-            lasts = (ends + 1.0) * access.item_bytes - extents[name][0]
-            last = float(lasts[lasts <= MOST_BYTES].max(initial=-math.inf))
-            reached[name] = max(reached.get(name, 0.0), last)
-    return tuple((name, last, extents[name][1]) for name, last in reached.items() if last > extents[name][1])
+            whole_way = access.stride * np.maximum(access.count - 1, 0.0)
+            ends = np.stack([access.start, access.start + whole_way])
+            ends = ends[:, (access.kept >= 1.0) & (access.count > 0) & (access.times > 0)]
+            ends = ends[np.isfinite(ends)] * access.item_bytes - extents[name][0]
+            ends = ends[np.abs(ends) <= MOST_BYTES]
+            first, last = reached.get(name, (0.0, 0.0))
+            reached[name] = min(first, ends.min(initial=0.0)), max(last, ends.max(initial=0.0) + access.item_bytes)
+    sizes = {name: extents[name][1] for name in reached}
+    return tuple((name, float(first if first < 0.0 else last), sizes[name]) for name, (first, last) in reached.items()
+                 if first < 0.0 or last > sizes[name])  # fmt: skip
 
 
 def gathered(

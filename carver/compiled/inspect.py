@@ -12,7 +12,7 @@ from typing import Any
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
-from ..base.given import takes, typed
+from ..base.given import takes, typed, whole
 from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
@@ -62,6 +62,7 @@ def candidate(
     parameters, CompileError for a launch that the device refuses."""
     target, args = Target.of(arch), hooked(config, args)
     plain, taken = plain_config(config), {name: handed(name, value) for name, value in args.items()}
+    check_once(args, constants or {}, {name: plain[name] for name in function_of(kernel).arg_names if name in plain})
     bound = specialise(kernel, taken, constants or {}, plain, target, args)
     known = {**(constants or {}), **plain, **bound.constants}
     given, kinds = {**taken, **known}, bound.kinds()
@@ -73,6 +74,14 @@ def candidate(
     if why := unlaunchable(made, arch):
         raise CompileError(why)
     return made
+
+
+def check_once(args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a name that two of these have, of which one would go unread."""
+    of = {"args": args, "constants": constants, "the configurations": config}
+    for name in sorted((args.keys() & constants.keys()) | (args.keys() | constants.keys()) & config.keys()):
+        where = " and ".join(what for what, names in of.items() if name in names)
+        raise ConfigError(f"{name!r} stands in {where}: give it once")
 
 
 def apart(value: Any) -> int | None:
@@ -87,9 +96,10 @@ def apart(value: Any) -> int | None:
 def unlaunchable(each: Candidate, arch: Arch) -> str:
     """Why the device, or the model, refuses a launch, whatever the compiler makes of the kernel; empty if not."""
     options, most = each.given.options, arch.max_threads_per_block
-    warps, ctas = options.get("num_warps", 4), options.get("num_ctas") or 1
-    threads = warps * arch.warp_size if isinstance(warps, int) else 0
-    if isinstance(ctas, int) and ctas > 1:
+    numbers = (("num_warps", 4, 1), ("num_ctas", 1, 1), ("num_stages", 3, 0))
+    warps, ctas, _ = (whole(name, options.get(name) or usual, ConfigError, least) for name, usual, least in numbers)
+    threads = warps * arch.warp_size
+    if ctas > 1:
         return f"num_ctas={ctas}: a program that is a cluster of blocks is not in the model; take num_ctas=1"
     return f"it has {threads} threads, a block may have {most}" if threads > most else ""
 
@@ -183,7 +193,8 @@ def _gathered(
     trace, touched, used = followed
     shape = {name: reply[name] for name in ("warps", "ctas", "shared_bytes", "tensor_columns", "dealt")}
     facts = gathered(typed(Machine, reply["machine"]), trace, touched, arch, **shape)
-    extents = {name: (0.0, float(arg.extent_bytes)) for name, arg in each.args if isinstance(arg, Tensor)}
+    extents = {name: (0.0, float(arg.extent_bytes)) for name, arg in each.args
+               if isinstance(arg, Tensor) and min(arg.strides, default=0) >= 0}  # fmt: skip
     return replace(facts, beyond=beyond(trace, extents)), used
 
 

@@ -30,7 +30,7 @@ from ..compiled import pool
 from ..compiled.binary import Binary, Struct, Tensor, TensorMap
 from ..compiled.execution.facts import codes, facts_of_binary
 from ..compiled.facts import Facts
-from ..compiled.inspect import Candidate, candidate
+from ..compiled.inspect import Candidate, candidate, check_once
 from ..compiled.inspect import facts_of as triton_facts
 from ..compiled.pool import SECONDS, Compilers, Pool, Reply
 from ..compiled.triton import called, function_of, plain_config
@@ -205,6 +205,7 @@ class Made:
 
     def binary(self, config: Mapping[str, Any]) -> Binary:
         """Raises CompileError where the compiler refuses this configuration, ConfigError for what fits none."""
+        check_once({}, self._constants, config)
         config = plain_config({**self._constants, **config})
         args = called("args", self._args, config) if callable(self._args) else self._args
         meta = {**args, **config} if isinstance(args, Mapping) else config

@@ -383,6 +383,8 @@ def rank_facts(
         raise NoCandidates(f"{name} on {arch.name}", rejected)
     every, first, same = zip(*kept.values(), strict=True)
     notes = (*notes, *_beyond(every))
+    if not any(facts.read_bytes + facts.written_bytes for facts in every):
+        notes = (*notes, "no program reads or writes anything: look whether a size is 0, or the grid another kernel's")
     constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
     work, estimate = price_compiled(every, arch, constants)
     table = Compiled(

@@ -75,7 +75,7 @@ class SearchSpace:
         """The same space with one more constraint: a function whose arguments are the tunables that it reads, or an
         expression of them in the arithmetic of declarations: "BLOCK_M * BLOCK_N <= 32768"."""
         if isinstance(allowed, str) and not parse(allowed).is_condition:
-            raise ConfigError(f"a constraint compares, such as 'BLOCK_M * BLOCK_N <= 32768'; got {given.shown(allowed)}")
+            raise ConfigError(f"a constraint compares, such as 'BLOCK_M * BLOCK_N <= 32768'; got {allowed!r}")
         wanted = sorted(parse(allowed).names) if isinstance(allowed, str) else [*inspect.signature(allowed).parameters]
         if unknown := [name for name in wanted if name not in self.values]:
             raise ConfigError(f"a constraint asks for {unknown[0]!r}; {nearest(unknown[0], self.values)}")

@@ -221,7 +221,8 @@ class Execution:
             handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],
             unevenness=uneven, crowding=crowded, notes=tuple(self._notes(reader, roles)),
             beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
-                                  for n, place in self.launch.places.items()}),
+                                  for n, place in self.launch.places.items()
+                                  if min(place.tensor.strides, default=0) >= 0}),
         )  # fmt: skip
 
     def shares(self) -> tuple[Array, Array]:
