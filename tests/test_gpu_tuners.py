@@ -94,22 +94,39 @@ def test_timers_agree_of_carvers_own_kernels(timer: str) -> None:
 
 
 @pytest.mark.parametrize("timer", ["events", "graph"])
-def test_hints_of_a_kernel_are_timed_as_it_is_launched(timer: str) -> None:
-    """Rows of blocks too few for 256 elements: half of the result is missing."""
+@pytest.mark.parametrize("beforehand", ["random", "right"])
+def test_hints_of_a_kernel_are_timed_as_it_is_launched(timer: str, beforehand: str) -> None:
+    """Rows of blocks too few for 256 elements: half of the result is missing, whatever was there and whoever is most.
+    Of two rankings each hint is a row. What is only read may be a parameter."""
     n, blocks = ROWS * COLUMNS, ROWS * COLUMNS // 512
-    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    x = torch.nn.Parameter(torch.randn(n, device="cuda"))
+    y = torch.randn(n, device="cuda") if beforehand == "random" else x.detach().clone()
     before = y.clone()
     given = {"args": {"x_ptr": x, "y_ptr": y, "n": n}, "grid": (blocks,)}
-    configs = [{"BLOCK": 512, "num_warps": warps} for warps in (1, 4)] + [{"BLOCK": 256, "num_warps": 4}]
-    ranking = carver.rank_kernel(compiled_kernels.copy, configs, arch="cuda", **given)
-    ordered = sorted(ranking, key=lambda hint: hint.config["BLOCK"], reverse=True)
-    report: Any = benchmark_kernel(ordered, compiled_kernels.copy, rounds=2, timer=timer, progress=False, **given)
-    assert report.outcomes == {"ok": 2, "wrong_result": 1} and torch.equal(y, before)
+    warps = ((256, (1, 2, 4)), (512, (1, 4)))
+    lists = [[{"BLOCK": block, "num_warps": each} for each in some] for block, some in warps]
+    short, ranking = (carver.rank_kernel(compiled_kernels.copy, each, arch="cuda", **given) for each in lists)
+    both: Any = [*short, *ranking]
+    report: Any = benchmark_kernel(both, compiled_kernels.copy, rounds=2, timer=timer, progress=False, **given)
+    assert report.outcomes == {"ok": 2, "wrong_result": len(short)} and torch.equal(y, before)
+    assert {m.config["BLOCK"] for m in report.ok} == {512} and len(report.measurements) == len(both)
     assert all(0.5 < m.median_ms / m.predicted_ms < 2.0 for m in report.ok)
     assert "copy" in str(report) and report.to_dict()["best"]["bytes_per_s"] < 1e13
     learnt = ranking.learn({m.hint["index"]: m.median_ms for m in report.ok})
     told = next(hint for hint in learnt if hint.config == report.best.config)
     assert told.predicted_ms == pytest.approx(report.best.median_ms, rel=0.1)
+
+
+def test_one_element_as_many_is_read_and_what_is_expected_is_right() -> None:
+    n = 1 << 20
+    x, y = torch.randn(1, device="cuda").expand(n), torch.zeros(n, device="cuda")
+    given = {"args": {"x_ptr": x, "y_ptr": y, "n": n}, "grid": (n // 512,)}
+    ranking: Any = carver.rank_kernel(compiled_kernels.copy, [{"BLOCK": 512}, {"BLOCK": 256}], arch="cuda", **given)
+    for expected, outcomes in ((x, {"ok": 1, "wrong_result": 1}), (y, {"wrong_result": 2})):
+        report = ranking.benchmark_kernel(
+            compiled_kernels.copy, expected={"y_ptr": expected}, rounds=1, progress=False, **given
+        )
+        assert report.outcomes == outcomes and not y.any()
 
 
 def test_inductors_kernels_are_pinned() -> None:

@@ -99,8 +99,18 @@ def test_summary_says_how_many_were_measured(report: Report) -> None:
 
 def test_predictions_for_another_device_are_told() -> None:
     for here, told in (("h200", False), ("a100_pcie_80", True)):
-        report = Report(PROBLEM, [measured(0, 1.0, 2.0, device_info={"arch": here}, hint={"rank": 1})])
+        report = Report(PROBLEM, [measured(0, 1.0, 2.0, device_info={"arch": here}, hint={"arch": "h200"})])
         assert ("predicted for h200, measured on a100_pcie_80" in report.summary()) == told
+
+
+@pytest.mark.parametrize(("bytes_per_s", "told"), [(4.5e12, ""), (6.1e12, "1.2 times as fast as the datasheet's DRAM")])
+def test_what_is_faster_than_dram_is_told(bytes_per_s: float, told: str) -> None:
+    """Of what L2 does not hold: small tensors may be there still."""
+    for n, beyond in ((1 << 14, told), (1 << 11, "")):
+        problem = Problem("elementwise", "Y[m,n] = X[m,n]", {"m": n, "n": n}, {"X": "float32", "Y": "float32"})
+        one = measured(0, 1.0, problem.compulsory_bytes / bytes_per_s * 1e3, hint={"arch": "h200"})
+        said = " ".join(Report(problem, [one]).summary())
+        assert (beyond or "not to be relied on") in said if beyond else "relied" not in said
 
 
 def test_all_failed_is_an_error_with_the_first_cause() -> None:

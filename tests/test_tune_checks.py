@@ -17,7 +17,7 @@ import carver
 from carver.base.errors import ConfigError, RunError
 from carver.run import inputs
 from carver.run.buffers import encode
-from carver.run.check import Checker, OperatorReference
+from carver.run.check import Checker, OperatorReference, agreement, put
 from carver.run.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.run.spec import Param, sizes_of
 from carver.tune.plan import Tuning
@@ -398,3 +398,85 @@ def test_the_reference_runs_before_the_candidates_and_not_for_each() -> None:
 
     tuner(scale, [{"ways": 1, "delay": d} for d in range(9)], ref_prog=ref_prog).run()
     assert 1 <= len(calls) <= 5, "some more to time it"
+
+
+# several ways to compute the same
+
+
+def ways(names: str, **start: Any) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+    """Launches of `y = x + 1` on torch tensors, each with a fault of its own."""
+    torch = pytest.importorskip("torch")
+    n = 1000
+    x = torch.linspace(-1.0, 1.0, n)
+    tensors = {"x": x, "y": torch.zeros(n), **{name: make(torch, x) for name, make in start.items()}}
+    y = tensors["y"]
+
+    def crash() -> None:
+        raise RunError("no room")
+
+    every = {
+        "right": lambda: y.copy_(x + 1), "half": lambda: y[: n // 2].copy_(x[: n // 2] + 1),
+        "nan": lambda: y.copy_(x + float("nan")), "one nan": lambda: (y.copy_(x + 1), y[7:8].fill_(float("nan"))),
+        "off": lambda: y.copy_(x + 1.01), "rounded": lambda: y.copy_((x + 1) * (1 + 2**-23)), "crash": crash,
+        "added": lambda: y.add_(x + 1), "half added": lambda: y[: n // 2].add_(x[: n // 2] + 1),
+        "clamped": lambda: y.clamp_(min=0), "half clamped": lambda: y[: n // 2].clamp_(min=0),
+    }  # fmt: skip
+    return [(name, every[name]) for name in names.split(", ")], tensors
+
+
+@pytest.mark.parametrize(
+    ("names", "right"),
+    [
+        ("right, nan", [0]), ("nan, right", [1]), ("one nan, right", [1]), ("right, half", [0]), ("half, right", [1]),
+        ("half, half, half, right", [3]), ("off, right, rounded", [1, 2]), ("crash, right", [1]), ("crash, crash", []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("beforehand", [0.0, 1.0, np.nan])
+def test_what_several_ways_compute_is_compared(names: str, right: list[int], beforehand: float) -> None:
+    """Whatever the output held, of a launch before or of none. A fault is no truth for being first, nor most."""
+    runs, tensors = ways(names, y=lambda _, x: (x + 1) * beforehand)
+    given = {name: each.clone() for name, each in tensors.items()}
+    found = agreement(runs, tensors, given, {"y"}, {"x"})
+    assert [i for i, verdict in enumerate(found) if verdict[0] == "ok"] == right
+    for (name, _), (outcome, said, error) in zip(runs, found, strict=True):
+        if outcome == "wrong_result":
+            assert f"those of {runs[right[0]][0]}: y is" in said and error is not None and 1 < error < np.inf, name
+
+
+def test_what_the_first_run_changes_counts_as_written() -> None:
+    runs, tensors = ways("half, right, half added, added, added", y=lambda _, x: x * 0)
+    given = {name: each.clone() for name, each in tensors.items()}
+    assert [v[0] for v in agreement(runs[:2], tensors, given)] == ["wrong_result", "ok"]
+    found = agreement(runs[2:], tensors, given, read={"x", "y"})
+    assert [v[0] for v in found] == ["wrong_result", "ok", "ok"], "of what is added to, most are right"
+
+
+def test_what_is_read_and_written_starts_twice_with_numbers() -> None:
+    """What was clamped before looks clamped, whoever clamps it again; integers stay, which may be places."""
+    runs, tensors = ways("clamped, half clamped, clamped", y=lambda _, x: abs(x))
+    tensors["at"] = tensors["x"].long()
+    given, seen = {name: each.clone() for name, each in tensors.items()}, []
+    runs.append(("clamped", lambda: (seen.append(tensors["at"].clone()), tensors["y"].clamp_(min=0))))
+    found = agreement(runs, tensors, given, ("y", "at"), ("y", "at"))
+    assert [verdict[0] for verdict in found] == ["ok", "wrong_result", "ok", "ok"]
+    assert all((each == given["at"]).all() for each in seen)
+
+
+def test_what_is_expected_is_right_and_not_what_most_compute() -> None:
+    runs, tensors = ways("off, right, off, half", y=lambda _, x: x + 1)
+    given = {name: each.clone() for name, each in tensors.items()}
+    found = agreement(runs, tensors, given, ("y",), ("x",), {"y": tensors["x"] + 1})
+    assert [verdict[0] for verdict in found] == ["wrong_result", "ok", "wrong_result", "wrong_result"]
+    assert "y is wrong at 1000 of 1000" in found[0][1] and "y is not finite at 500 of 1000" in found[3][1]
+
+
+def test_what_no_run_changes_is_never_written_to() -> None:
+    """A parameter, or one element as many: whoever only reads takes them."""
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.ones(1000))
+    runs, tensors = ways("right, half", bias=lambda torch, x: torch.ones(1).expand(1000))
+    tensors["weight"] = weight.detach()
+    given = {name: each.clone() for name, each in tensors.items()}
+    assert [verdict[0] for verdict in agreement(runs, tensors, given)] == ["ok", "wrong_result"]
+    put(tensors, given)
+    assert all(torch.equal(tensors[name], each) for name, each in given.items())

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import metadata
 from itertools import zip_longest
 from typing import Any
@@ -39,8 +40,10 @@ from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
 from .buffers import is_torch
+from .check import agreement, put
 from .cuda import check_timer
 from .device import has_source
+from .inputs import beside
 from .records import Measurement, Records, Run
 from .render import Program, render
 from .report import LIBRARY, Report
@@ -392,88 +395,88 @@ def _one(bench: Bench, run: Run, key: str, candidate: Candidate, built: Trial, r
 
 WARMUP_MS, ROUND_MS = 5, 20
 """Of one candidate in one round."""
-ROUNDINGS, SUMS = 4.0, 1e-3
-"""Results of two configurations may differ by so many roundings of the type, and by so much for the order of sums, both
-relative to the largest."""
 
 
 def benchmark_kernel(
     hints: Sequence[Hint], kernel: Any, args: Mapping[str, Any], grid: Any, *,
-    constants: Mapping[str, Any] | None = None, rounds: int = 5, budget_s: float = 60.0, check: bool = True,
-    timer: str = "events", progress: bool = True, records: Records | None = None,
+    constants: Mapping[str, Any] | None = None, expected: Mapping[str, Any] | None = None, rounds: int = 5,
+    budget_s: float = 60.0, check: bool = True, timer: str = "events", progress: bool = True,
+    records: Records | None = None,
 ) -> Report:  # fmt: skip
-    """Run each hint of a ranked Triton kernel, compare its results with those of the first that ran, and time all in
-    turn. `kernel`, `args`, `grid` and `constants` are those of the launch, with the tensors on the GPU.
+    """Run each hint of a ranked Triton kernel, compare their results, and time those that are right in turn. `kernel`,
+    `args`, `grid` and `constants` are those of the launch, with the tensors on the GPU. `expected` has by name what
+    tensors are to hold then; without it, which results are right, `carver.run.check.agreement` says.
 
-    The tensors, of which the GPU then holds three copies, are put back before each candidate's first run and after the
-    last. What does not compile, run or agree is a candidate's recorded outcome; one that leaves the GPU's context
-    broken ends the others too, since they run in this process. Caches are cold with the timer "events", and with
-    "graph" as the launches leave them.
+    The tensors are put back at the end. Until then the GPU holds a copy of them, and copies of each different result.
+    What does not compile, run or agree is a candidate's recorded outcome; one that leaves the GPU's context broken ends
+    the others too, since they run in this process. Caches are cold with the timer "events", and with "graph" as the
+    launches leave them.
 
     Raises ConfigError for a kernel that is not Triton's, DeviceError without a tensor on a GPU.
     """
     function_of(kernel)  # raises for what is no kernel
     given = {**args, **(constants or {})}
-    tensors = {name: each for name, each in given.items() if is_torch(each) and each.is_cuda}
+    tensors = {name: each.detach() for name, each in given.items() if is_torch(each) and each.is_cuda}
     if not tensors:
         raise DeviceError("a Triton kernel is timed where its tensors are, and none of args is on a GPU")
     import torch
 
+    compared, right = tensors if check else {}, {}
+    for name, each in (expected or {} if check else {}).items():
+        if name not in tensors or tuple(each.shape) != tuple(tensors[name].shape):
+            raise ConfigError(f"expected has {name!r}, which is no tensor of args of that shape")
+        right[name] = beside(each, tensors[name])
     launch, timed = without_tuner(kernel)[grid], _timer(timer)
     device = torch.cuda.get_device_name(next(iter(tensors.values())).device)
     subject, began = hints[0].subject, time.monotonic()
     sizes = {name: n for name, n in given.items() if isinstance(n, int) and not isinstance(n, bool)}
     before = {name: each.clone() for name, each in tensors.items()}
-    runs: dict[int, Callable[[], Any]] = {h.rank: lambda c=dict(h.config): launch(**given, **c) for h in hints}  # type: ignore[misc]
     known: dict[int, Measurement] = {}
 
-    def restored() -> None:
-        for name, each in before.items():
-            tensors[name].copy_(each)
+    def launched(hint: Hint) -> None:
+        launch(**given, **hint.config)
+        torch.cuda.synchronize()
 
     with (records or Records()) as store, progress_bars(progress) as shown:
         settings = {"rounds": rounds, "budget_s": budget_s, "check": check, "timer": timer}
         run = store.begin(digest([str(subject), sizes, settings, versions("triton")]), device, settings, fresh=True)
 
-        def take(m: Measurement) -> None:
-            known[m.rank or 0] = m
+        def take(place: int, m: Measurement) -> None:
+            known[place] = m
             store.put(m)
 
-        bar, expected, first = shown.bar("check", len(hints)), dict[str, Any](), hints[0]
-        for hint in hints:
-            m = with_prediction(Measurement(
-                run_id=run.run_id, candidate=digest([str(subject), sizes, dict(hint.config)]), outcome="ok",
+        accesses = [a for hint in hints for a in (hint.facts.accesses if hint.facts else ())]
+        written = compared.keys() & {a.argument for a in accesses if a.kind != "load"}
+        read = {a.argument for a in accesses if a.kind != "store"}
+        if "" in read or not all(hint.facts for hint in hints):  # of what, is not known
+            read = set(tensors)
+        runs = [(words(hint.config), partial(launched, hint)) for hint in hints]
+        bar = shown.bar("check", 2 * len(hints))
+        verdicts = agreement(runs, compared, before, written, read, right, bar)
+        for place, (hint, (outcome, message, error)) in enumerate(zip(hints, verdicts, strict=True)):
+            take(place, with_prediction(Measurement(
+                run_id=run.run_id, candidate=digest([str(subject), sizes, dict(hint.config)]), outcome=outcome,
                 operator=str(subject), problem={"title": str(subject), "sizes": sizes}, kernel=hint.kernel,
                 backend=hint.backend, config=dict(hint.config), arch=hint.arch.name, device=device,
                 host=platform.node(), versions=versions("triton"), device_info={"arch": hint.arch.name},
-            ), hint)  # fmt: skip
-            try:
-                restored()
-                runs[hint.rank]()
-                torch.cuda.synchronize()
-                if check and not expected:
-                    expected, first = {name: each.clone() for name, each in tensors.items()}, hint
-                elif check and (error := max(_error(tensors[name], each) for name, each in expected.items())) > 1.0:
-                    why = f"its results are not those of {words(first.config)}"
-                    m = replace(m, outcome="wrong_result", message=why, error=min(error, 1e300))
-            except Exception as error:  # of Triton, the driver or the kernel's author
-                m = replace(m, outcome=outcome_of(error), message=f"{type(error).__name__}: {error}")
-            take(m)
-            bar()
-        for place in range(rounds):
-            left = [rank for rank, m in known.items() if m.ok and not done(m)]
-            bar = shown.bar(f"round {place + 1}", len(left))
-            for rank in left[:: 1 - 2 * (place % 2)]:  # there and back: a drift of the clocks favours none
-                if place and time.monotonic() - began > budget_s:
+                message=message, error=error,
+            ), hint))  # fmt: skip
+        put(tensors, before)
+        for turn in range(rounds):
+            left = [place for place, m in known.items() if m.ok and not done(m)]
+            bar = shown.bar(f"round {turn + 1}", len(left))
+            for place in left[:: 1 - 2 * (turn % 2)]:  # there and back: a drift of the clocks favours none
+                if turn and time.monotonic() - began > budget_s:
                     break
+                m = known[place]
                 try:
-                    take(known[rank].with_round(timed(runs[rank]), {}))
+                    take(place, m.with_round(timed(partial(launch, **given, **hints[place].config)), {}))
                 except Exception as error:
-                    take(replace(known[rank], outcome=outcome_of(error), message=f"{type(error).__name__}: {error}"))
+                    take(place, replace(m, outcome=outcome_of(error), message=f"{type(error).__name__}: {error}"))
                 bar()
-        restored()
+        put(tensors, before)
         store.finish(run)
-    return Report(subject, [known[hint.rank] for hint in hints], device=device)
+    return Report(subject, list(known.values()), device=device)
 
 
 def _timer(name: str) -> Callable[[Callable[[], Any]], list[float]]:
@@ -486,15 +489,3 @@ def _timer(name: str) -> Callable[[Callable[[], Any]], list[float]]:
         return lambda call: list(do_bench_cudagraph(call, rep=ROUND_MS, return_mode="all"))
     return lambda call: list(do_bench(call, warmup=WARMUP_MS, rep=ROUND_MS, return_mode="all"))
 
-
-def _error(found: Any, expected: Any) -> float:
-    """The largest difference over what it may be."""
-    import torch
-
-    if not found.is_floating_point():
-        return 0.0 if torch.equal(found, expected) else float("inf")
-    same = (found == expected) | (found.isnan() & expected.isnan())
-    size = expected.double().abs().nan_to_num(0.0, 0.0, 0.0).max()
-    apart = torch.where(same, 0.0, (found.double() - expected.double()).abs()).max()
-    allowed = (ROUNDINGS * torch.finfo(found.dtype).eps + SUMS) * size
-    return float(apart / allowed) if apart else 0.0

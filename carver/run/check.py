@@ -9,7 +9,8 @@ import inspect
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp2, isqrt, log2, prod, sqrt
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.child import outcome_of
+from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, DeviceError, RunError
 from ..base.types import Record
 from ..ops.operator import named as operator
@@ -31,6 +34,11 @@ REFERENCE_S = 0.5
 
 Verdict = tuple[str, str, float | None]
 """Outcome, what was seen, and the share of mismatched elements over what is allowed."""
+POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
+"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
+ROUNDINGS, SUMS = 4.0, 1e-3
+"""Results of two configurations may differ by so many roundings of the type, and by so much for the order of sums, both
+relative to the largest."""
 
 
 @contextmanager
@@ -202,7 +210,7 @@ class Differences:
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             for start in range(0, self.size, step):
                 g, r, most = (x[start : start + step] for x in (self._got, self._right, self._allowed))
-                g = wide(g)
+                g, r = wide(g), wide(r)
                 error = abs(g - r)
                 largest = float((error / (most + (most == 0) * 1e-300)).max())
                 if largest <= 1:  # in all others a difference may be no number: of infinities, or of NaN
@@ -228,6 +236,116 @@ class Differences:
         where = [int(i) for i in np.unravel_index(first, self._shape)]
         of = f"{kind} at {count} of {self.size} elements ({100 * count / self.size:.3g} %), first at {where}"
         return f"{of}: {got:g} where {right:g} is right within {most:.2g}"
+
+
+def agreement(
+    runs: Sequence[tuple[str, Callable[[], object]]], tensors: Mapping[str, Any], given: Mapping[str, Any],
+    written: Collection[str] = (), read: Collection[str] = (), expected: Mapping[str, Any] | None = None,
+    each: Callable[[], None] = lambda: None,
+) -> list[Verdict]:  # fmt: skip
+    """Which of several ways to compute the same on the same torch tensors, each with its name, do so. `given`: copies
+    of the tensors.
+
+    Each runs from two starts: what the tensors hold; and poison in those that are written, or other numbers in floats
+    that are `read` too. So what it leaves alone shows, though it may have been right beforehand. Integers that are read
+    stay, as they may be places or locks. What the first run changes is `written`, whatever was known.
+
+    Right is what is `expected`, by name. Without it, what leaves fewest elements poisoned, and of that what most
+    compute: a grid that is too small for one block size is so for all configurations of that size, be they most.
+    """
+    verdicts: list[Verdict] = [("ok", "", None)] * len(runs)
+    kinds = dict.fromkeys(range(len(runs)), tuple[int, ...]())
+    results: tuple[list[dict[str, Any]], ...] = ([], [])
+    start, wanted = given, dict(expected or {})
+    changed: set[str] | None = None
+    for different in results:
+        for i in list(kinds):
+            try:
+                put(tensors, start)
+                runs[i][1]()
+                if changed is None:
+                    changed = {*written, *(name for name in tensors if not _same(tensors[name], given[name]))}
+                made = {name: tensors[name].clone() for name in expected or changed}
+                if unlike := _unlike(made, wanted):
+                    verdicts[i] = "wrong_result", *unlike
+                    del kinds[i]
+                else:
+                    alike = (k for k, other in enumerate(different) if not _unlike(made, other))
+                    kinds[i] += (next(alike, len(different)),)
+                    if kinds[i][-1] == len(different):
+                        different.append(made)
+            except Exception as error:  # of the compiler, the driver or the kernel's author
+                verdicts[i] = outcome_of(error), f"{type(error).__name__}: {error}", None
+                del kinds[i]
+            each()
+        start = {**given} | {name: _otherwise(given[name], name in read) for name in changed or ()}
+        wanted = {name: value for name, value in wanted.items() if name not in read}
+    count = Counter(kinds.values())
+    if count:
+        left = {kind: sum(map(_poisoned, results[1][kind[1]].values())) for kind in count}
+        right = min(count, key=lambda kind: (left[kind], -count[kind]))
+        first = next(i for i, kind in kinds.items() if kind == right)
+        for i, kind in kinds.items():
+            pairs = ((every[k], every[r]) for every, k, r in zip(results, kind, right, strict=True) if k != r)
+            if unlike := next(filter(None, (_unlike(*pair) for pair in pairs)), None):
+                verdicts[i] = "wrong_result", f"its results are not those of {runs[first][0]}: {unlike[0]}", unlike[1]
+    return verdicts
+
+
+def put(tensors: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Values into tensors that differ from them: who only reads may be given one that cannot be written to, such as a
+    view of one element as many."""
+    for name, tensor in tensors.items():
+        if not _same(tensor, values[name]):
+            tensor.copy_(values[name])
+
+
+def _same(a: Any, b: Any) -> bool:
+    torch = sys.modules["torch"]
+    return bool(torch.equal(*(x.contiguous().reshape(-1).view(torch.uint8) for x in (a, b))))
+
+
+def _otherwise(given: Any, read: bool) -> Any:
+    if not read:
+        given = given.clone(memory_format=sys.modules["torch"].contiguous_format)
+        fill(given)
+    elif given.is_floating_point():  # of the other sign, which limits and clamps tell
+        given = (-given.double() - given.double().sign().add(0.5).sign()).to(given.dtype)
+    return given
+
+
+def _poisoned(made: Any) -> int:
+    """Elements that hold what `fill` writes, or are no numbers otherwise."""
+    torch = sys.modules["torch"]
+    if made.is_floating_point() or made.is_complex():
+        return int((made.half() if made.itemsize == 1 else made).isnan().sum())
+    bytes_ = made.contiguous().reshape(-1).view(torch.uint8).reshape(-1, made.itemsize)
+    return int((bytes_ == POISON["int8"]).all(1).sum())
+
+
+def _unlike(made: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, float] | None:
+    """How results differ beyond rounding, and the error over what is allowed."""
+    torch = sys.modules["torch"]
+    for name, value in right.items():
+        allowed = torch.zeros((), dtype=torch.float64, device=value.device)
+        if made[name].is_floating_point() and value.numel():
+            size = wide(value).abs().nan_to_num(0.0, 0.0, 0.0).max()
+            allowed = (ROUNDINGS * torch.finfo(made[name].dtype).eps + SUMS) * size
+        seen = Differences(made[name], value, allowed.expand(value.shape))
+        if seen.wrong:
+            return f"{name} is {seen}", min(seen.error, 1e300)
+    return None
+
+
+def fill(array: Any) -> None:
+    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
+    if is_torch(array):
+        import torch
+
+        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
+    elif isinstance(array, np.ndarray):
+        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
+        array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
 
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..arch.devices import from_plain
 from ..base.errors import ConfigError, NoCandidates
 from ..base.table import (
     ROWS_SHOWN,
@@ -207,6 +208,18 @@ class Report:
         of = self.problem if isinstance(self.problem, Problem) else self.best.hint
         return {"flops_per_s": of.flops / seconds, "bytes_per_s": of.compulsory_bytes / seconds}
 
+    @property
+    def beyond_dram(self) -> float:
+        """How many times as fast as DRAM allows the best kernel of a GPU was, where that is above 1, else 0: what its
+        caches cannot hold of the compulsory traffic has to pass DRAM. A CPU's rate is not known that well."""
+        m, seconds = self.best.measurement, self.best.median_ms * 1e-3
+        if m.backend == "cpu" or m.hint is None or m.device_info.get("arch", m.arch) != m.arch:
+            return 0.0
+        arch = from_plain(m.hint["arch"])
+        passed_bytes = self.rates["bytes_per_s"] * seconds - arch.l2_bytes - arch.l3_bytes
+        times = passed_bytes / (arch.dram_bytes_per_s * seconds)
+        return times if times > 1 else 0.0
+
     def summary(self) -> list[str]:
         """The findings as sentences, with the first reason for each kind of failure."""
         of = f" of {self.grid_size} feasible" if self.grid_size else ""
@@ -237,6 +250,11 @@ class Report:
             f"best: {best.median_ms:.4g} ms, {scaled(rates['flops_per_s'], 'FLOP/s')}, "
             f"{scaled(rates['bytes_per_s'], 'B/s')} ({best.measurement.kernel}: {words(best.config)})"
         )
+        if self.beyond_dram:
+            lines.append(
+                f"not to be relied on: {self.beyond_dram:.2g} times as fast as the datasheet's DRAM can be, so the "
+                "kernel does less than it was ranked for, or the device is another"
+            )
         if len(self.tied) > 1:
             lines.append(f"{len(self.tied)} are tied, within what is noise: of these the one with least registers, "
                          "shared memory, size")  # fmt: skip

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from ..base.child import outcome_of
-from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import CarverError, ConfigError, DeviceError, RunError, nearest
 from ..base.folders import memory_bytes
 from ..base.given import as_json, number, shown, typed, whole
 from ..base.types import Record
 from ..problem.problem import Problem
 from .buffers import Array, Buffer, Loaded, encode, is_gpuarray, is_torch
-from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace
+from .check import POISON, Differences, bounded, draw, draw_exact, fill, float64, library_call, namespace
 from .compile import Binary
 from .cuda import check_timer
 from .device import Guarded, open_device
@@ -38,8 +37,6 @@ from .inputs import PythonCode, as_argument, as_stored, deserialized, read
 from .render import Program
 from .spec import Kernel, element
 
-POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
-"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
 MOST_S = 1e7
 """Four months."""
 MOST_RUNS = 1_000_000
@@ -540,17 +537,6 @@ def limited(device: str, code: Mapping[str, Any] | None = None) -> Worker:
         limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min([memory_bytes(), *limits]),) * 2)
     return made
-
-
-def fill(array: Any) -> None:
-    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
-    if is_torch(array):
-        import torch
-
-        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
-    elif isinstance(array, np.ndarray):
-        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
-        array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
 
 
 def _to_host(array: Any) -> Array:
