@@ -374,7 +374,7 @@ def test_sums_that_compare_and_swap_are_tried_by_all_lanes_that_share_a_word() -
     assert all(m / 2.5 < ms < 2.5 * m for ms, m in zip(found, measured.values(), strict=False))
     assert found[-1] < 1.0  # integers
     alone = replace(one, grid=(1024, 1, 1), atomic_bytes=4.0 * MIB)  # each is loaded, and swapped
-    rows = price_compiled([alone, replace(alone, atomic_swaps=False)], H100)[1].rows["L2"]
+    rows = price_compiled([alone, replace(alone, atomic_swaps=False)], H100)[1].alone_s["L2"]
     assert rows[0] > 2.5 * rows[1]
 
 
@@ -405,7 +405,7 @@ def test_counters_of_two_tensors_are_in_two_slices() -> None:
     both = facts(accesses=(added, replace(added, argument="load")), atomic_bytes=512.0,
                  straight=span(bytes={"atomic global": 1024.0}, atomic_words=256.0))  # fmt: skip
     one = replace(both, accesses=(added, added))
-    rows = price_compiled([both, one], H100)[1].rows["L2"]
+    rows = price_compiled([both, one], H100)[1].alone_s["L2"]
     assert rows[1] == pytest.approx(2.0 * rows[0], rel=0.05)
 
 

@@ -949,7 +949,7 @@ def test_atomics_of_all_programs_take_turns_at_the_slices(bins: int, warps: int,
     facts = counted(bins, warps)
     assert facts.atomic_bytes == 4 * bins
     turns = sectors * facts.programs / max(4 * bins / 512, 1.0)
-    l2 = price_compiled([facts], H100)[1].rows["L2"][0] * max(facts.programs / (H100.sm_count * facts.resident), 1.0)
+    l2 = price_compiled([facts], H100)[1].alone_s["L2"][0] * H100.clock_hz
     assert l2 == pytest.approx(1.3 * turns, rel=0.15)
 
 
@@ -965,7 +965,7 @@ def test_more_counters_keep_as_many_more_slices_busy_as_was_measured() -> None:
     """An H100's rates over that of 128 bytes, by size (`atomics.txt`)."""
     measured = {4096: 7.9, 8192: 12.8, 16384: 22.9, 32768: 37.1, 65536: 41.5}
     facts = [replace(counted(256, 2), atomic_bytes=float(size)) for size in (128, *measured)]
-    l2 = price_compiled(facts, H100)[1].rows["L2"]
+    l2 = price_compiled(facts, H100)[1].alone_s["L2"]
     assert l2[0] / l2[1:] == pytest.approx([*measured.values()], rel=0.23)
 
 

@@ -154,7 +154,8 @@ def test_a_time_does_not_depend_on_the_list_that_it_stands_in() -> None:
         assert estimate.seconds[rows] == pytest.approx(own[1].seconds, rel=1e-12)
         for term, column in own[1].terms.items():
             assert estimate.terms[term][rows] == pytest.approx(column, rel=1e-12, abs=1e-15)
-        assert estimate.limiter[rows].tolist() == own[1].limiter.tolist()
+        for resource, alone in own[1].alone_s.items():
+            assert estimate.alone_s[resource][rows] == pytest.approx(alone, rel=1e-12)
         assert work.facts["dram_bytes"][rows] == pytest.approx(own[0].facts["dram_bytes"])
     assert H100.matrix_clock_hz < H100.clock_hz
 

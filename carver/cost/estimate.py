@@ -200,6 +200,8 @@ class Estimate(Record, eq=False):
     _start: FloatArray
     _store: FloatArray
     """Prologue and epilogue of a full wave after the first, as far as nothing hides them. [clk]"""
+    _steps: FloatArray
+    _dram_s: FloatArray
 
     @cached_property
     def terms(self) -> Mapping[str, FloatArray]:
@@ -220,17 +222,13 @@ class Estimate(Record, eq=False):
         return terms
 
     @cached_property
-    def rows(self) -> Mapping[str, FloatArray]:
-        """Clocks of a step on each resource, for all resident blocks together. They are those of a full wave, or of the
-        last wave where the grid fills none."""
+    def alone_s(self) -> Mapping[str, FloatArray]:
+        """Seconds of the main loop if it waited for this resource alone. The largest is what bounds it. Those of DRAM
+        last from the first load to the last store."""
         rows = [np.where(self.waves >= 1.0, full, last) for full, last in self._phase.rows]
-        return dict(zip(LIMITERS, (*rows, self._phase.latency), strict=True))
-
-    @cached_property
-    def limiter(self) -> FloatArray:
-        """Index into LIMITERS of the resource that bounds the main loop."""
-        out: FloatArray = np.argmax(np.stack(np.broadcast_arrays(*self.rows.values())), axis=0)
-        return out
+        passes_s = self._steps * np.maximum(self.waves, 1.0) / self._phase.clock_hz
+        each = dict(zip(LIMITERS, [clk * passes_s for clk in (*rows, self._phase.latency)], strict=True))
+        return each | {"DRAM": self._dram_s * np.ones(len(self.waves))}
 
 
 def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
@@ -294,10 +292,12 @@ def estimate(work: Work, arch: Arch, k: Mapping[str, float]) -> Estimate:
     own = queued
     beside = np.maximum(own - work.compiled * k["dram_latency_load"] * arch.dram_latency_s, least)
     overlap = k["dram_overlap"] * work.dram_overlap
-    terms["main loop"] = terms["main loop"] + joined(beside, dram_seconds(work, arch, k), overlap) - beside
+    dram_s = dram_seconds(work, arch, k)
+    terms["main loop"] = terms["main loop"] + joined(beside, dram_s, overlap) - beside
     terms["prologue"] = terms["prologue"] + cold
     seconds: FloatArray = reduce(np.add, terms.values())
-    return Estimate(seconds, work.grid / slots, phase, terms, left / slots, hidden * again_start, hidden * again_store)
+    start, store = hidden * again_start, hidden * again_store
+    return Estimate(seconds, work.grid / slots, phase, terms, left / slots, start, store, work.steps, dram_s)
 
 
 def _phase(work: Work, arch: Arch, k: Mapping[str, float], resident: FloatArray, busy: FloatArray) -> Phase:

@@ -99,7 +99,8 @@ def shown(some: Sequence[tuple[Priced, IntArray]]) -> list[Mapping[str, Any]]:
 
 
 def _shown(work: Work, found: Estimate) -> dict[str, Any]:
-    alike = {"seconds": found.seconds, "waves": found.waves, "clocks": tuple(found.rows.values()), "terms": found.terms}
+    alike = {"seconds": found.seconds, "waves": found.waves, "terms": found.terms}
+    alike["alone_s"] = tuple(found.alone_s.values())
     more = {name: getattr(work, name) for name in ("warps", "resident", "steps", "grid", "facts")}
     return {**alike, **more}
 

@@ -246,7 +246,7 @@ def _reasons(problem: Problem, space: Space, told: Mapping[str, Any]) -> tuple[C
     split, kind, group = col("split", 1), col("instruction", 0), col("group", 1)
     copies, cluster = col("async_copies", 0), col("cluster", 1)
     seconds, resident = of(told["seconds"]), of(told["resident"])
-    limiter = np.array([of(clocks) for clocks in told["clocks"]]).argmax(axis=0).tolist()
+    limiter = np.array([of(alone) for alone in told["alone_s"]]).argmax(axis=0).tolist()
     terms = _records({name: [s * 1e3 for s in of(t)] for name, t in told["terms"].items()}, n)
     roofline = roofline_seconds(problem, arch)
     details = _records({

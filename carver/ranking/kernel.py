@@ -120,7 +120,6 @@ class Compiled(Record, eq=False):
     def _hint(self, row: int, rank: int) -> Hint:
         facts, work, estimate, arch = self.facts[row], self.work, self.estimate, self.arch
         waves, seconds = float(estimate.waves[row]), float(estimate.seconds[row])
-        passes_ms = float(work.steps[row]) * max(waves, 1.0) * 1e3 / arch.clock_hz
         details = {
             "waves": waves, "blocks_per_sm": float(facts.resident), "steps": float(work.steps[row]),
             "dram_bytes": float(np.broadcast_to(work.facts["dram_bytes"], len(work))[row]),
@@ -128,7 +127,7 @@ class Compiled(Record, eq=False):
         }  # fmt: skip
         if facts.dot_flops:
             details["tflops"] = facts.dot_flops * facts.programs / seconds / 1e12
-        loop_ms = {what: float(clk[row]) * passes_ms for what, clk in estimate.rows.items()}
+        loop_ms = {what: float(alone[row]) * 1e3 for what, alone in estimate.alone_s.items()}
         waits_s = np.broadcast_to(work.in_turn_s + work.handed_on_s, len(work))  # of programs, for each other
         loop_ms["latency"] += 1e3 * float(waits_s[row])
         bound = max(loop_ms, key=loop_ms.__getitem__)

@@ -31,8 +31,6 @@ from ..base.table import (
     words,
 )
 from ..base.types import Late, Record
-from ..cost.estimate import dram_seconds
-from ..cost.model import resolve
 from ..cost.pricing import price, roofline_seconds
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression, flops_per_s
@@ -488,9 +486,7 @@ def explain(hint: Hint, arch: Arch | None = None) -> Explanation:
         notes.append(
             f"The hint itself says {_ms(hint.predicted_ms)}: it was priced on another descriptor or by another version."
         )
-    steps = float(max(est.waves[0], 1.0) * work.steps[0])
-    loop = {name: steps * float(clk[0]) / arch.clock_hz * 1e3 for name, clk in est.rows.items()}
-    loop["DRAM"] = float(np.broadcast_to(dram_seconds(work, arch, resolve(kernel, arch)), 1)[0]) * 1e3
+    loop = {name: float(alone[0]) * 1e3 for name, alone in est.alone_s.items()}
     launch = again.launch
     limits = blocks_by_limit(arch, -(-launch.threads // arch.warp_size), launch.smem_bytes, max(launch.registers, 1))
     problem = hint.problem
