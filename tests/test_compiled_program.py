@@ -525,6 +525,42 @@ def test_a_loop_until_no_element_is_left_is_followed_or_passes_once() -> None:
     assert untold.loops[0].trips.tolist() == [1, 1, 1, 0] and untold.assumed
 
 
+LENGTHS = module(
+    f"%table: {INDEX}",
+    """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c8 = arith.constant 8 : i32
+    %pid = tt.get_program_id x : i32
+    %first = arith.muli %pid, %c8 : i32
+    %firsts = tt.splat %first : i32 -> tensor<8xi32>
+    %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %at = arith.addi %firsts, %range : tensor<8xi32>
+    %places = tt.splat %table : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %from = tt.addptr %places, %at : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %held = tt.load %from : tensor<8x!tt.ptr<i32>>
+    %row = tt.expand_dims %held {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>
+    %flat = tt.reshape %row allow_reorder : tensor<8x1xi32> -> tensor<8xi32>
+    %most = "tt.reduce"(%flat) <{axis = 0 : i32}> ({
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.maxsi %a, %b : i32
+      tt.reduce.return %c : i32
+    }) : (tensor<8xi32>) -> i32
+    scf.for %k = %c0 to %most step %c1 : i32 {
+      tt.store %from, %held : tensor<8x!tt.ptr<i32>>
+      scf.yield
+    }
+""",
+)
+
+
+def test_a_loop_to_the_largest_of_all_dimensions_is_followed() -> None:
+    """As over the neighbours of the nodes of a tile: `tl.max` of a tensor flattens it first."""
+    table = np.random.default_rng(3).integers(0, 50, 32)
+    trace = evaluate(LENGTHS, [("table", None)], (4, 1, 1), {"table": table})
+    assert trace.loops[0].trips.tolist() == table.reshape(4, 8).max(1).tolist()
+
+
 def test_a_loop_that_leaves_elements_for_ever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table without a gap, as a full one of hashes: no more passes are followed than some for all programs."""
     monkeypatch.setattr("carver.compiled.program.MOST_PASSES", 100)

@@ -17,7 +17,20 @@ import numpy as np
 
 from ..base.errors import ProblemError
 from . import ttir
-from .sectors import TRUTH, arithmetic, function, layout, let_through, mapped, masks, reduced, running, selected, where
+from .sectors import (
+    TRUTH,
+    arithmetic,
+    function,
+    layout,
+    let_through,
+    mapped,
+    masks,
+    reduced,
+    reshaped,
+    running,
+    selected,
+    where,
+)
 from .stretches import Stretch
 from .trace import (
     Access,
@@ -80,7 +93,6 @@ MOST_STEPS, MOST_PASSES = 20_000, 500_000
 APART = 2**34
 """Elements between the tensors whose addresses a table holds: each entry is taken to be a tensor of its own."""
 
-LOOPS = ("scf.for", "scf.while")
 _SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
 _BARE = {"splat", "broadcast", "bitcast", "assume", "ptr_to_int", "int_to_ptr", "addptr", "unsplat"}
 
@@ -93,7 +105,7 @@ def evaluate(
     argument: one number for all, or an array as it lies in memory. Raises ProblemError where a loop or a branch depends
     on what the kernel loads and `values` does not say."""
     functions = ttir.parse(text)
-    loops = any(op.name in LOOPS for function in functions.values() for op in ttir.walk(function.body))
+    loops = any(ttir.loops(function.body) for function in functions.values())
     programs, ranges = sampled(int(np.prod(grid)), loops)
     values, trace = {} if values is None else values, Trace(grid, len(programs), ranges)
     evaluator = _Evaluator(functions, grid, programs, values, trace)
@@ -262,7 +274,7 @@ class _Evaluator:
             return
         affine = straight(body, [iv, *(n for n, _ in carried)], self.wanted)
         index, at, weight, ends = iterations(trips, entered, affine)
-        nests = _nests(body)
+        nests = ttir.loops((body,))
         inner = frame.child(
             index, loop=place, weight=frame.weight[index] * weight, ends=None if nests else (*ends, at),
             round=at.astype(float) if nests and frame.loop < 0 else frame.round[index],
@@ -298,7 +310,7 @@ class _Evaluator:
         most = int(trips.max(initial=0))
         if most > MOST_STEPS:
             raise ProblemError(f"the loop over {names[0]} carries what is not affine for {most:,} iterations; too many")
-        nests = _nests(body)
+        nests = ttir.loops((body,))
         for t in range(most):
             which = np.flatnonzero(trips > t)
             rounds = np.full(len(which), float(t)) if frame.loop < 0 and nests else frame.round[which]
@@ -311,7 +323,7 @@ class _Evaluator:
 
     def while_loop(self, frame: Frame, op: Op) -> None:
         before, after = op.regions[0][0], op.regions[1][0]
-        names, inits, nests = op.operands[0::2], op.operands[1::2], _nests(after)
+        names, inits, nests = op.operands[0::2], op.operands[1::2], ttir.loops((after,))
         values = [frame.get(n) for n in inits]
         if waits(op):  # no values tell for how long: what it waits for is taken to be there
             inner = frame.child(np.arange(frame.lanes))
@@ -433,6 +445,8 @@ class _Evaluator:
                 if name == "cmpf":  # ordered or not: numbers that are known are no NaN
                     predicate = predicate[1:] if predicate[1:] in ("eq", "ne") else f"s{predicate[1:]}"
                 return compared(predicate, given[0], given[1], extents)
+            case "reshape":
+                return reshaped(given[0], types[0].shape, out.shape, frame.lanes)
             case "reduce" if len(given) == 1:
                 return reduced(given[0], op.axis, types[0].shape, op.combines, frame.lanes)
             case _ if given and (by := function(name, types)):
@@ -582,8 +596,3 @@ class _Evaluator:
             access = replace(access, kept=access.kept * (1.0 - 0.5 ** max(words, 1.0)))
         which = id(op), frame.loop, pointer.source  # a loop may carry a pointer that becomes another tensor's
         self.parts.setdefault(self.places.setdefault(which, len(self.places)), []).append(access)
-
-
-def _nests(body: Block) -> bool:
-    """Whether a loop's body holds loops."""
-    return any(op.name in LOOPS for op in ttir.walk((body,)))

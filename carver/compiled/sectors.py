@@ -32,6 +32,7 @@ from .values import (
     zero,
 )
 
+MOST_RESHAPED = 1 << 20
 SAMPLED_LANES, FEW_LANES, MORE, GOLDEN = 32, 8, 8, (math.sqrt(5.0) - 1.0) / 2.0
 """Of which all elements are computed, to tell how neighbours lie, and how many sectors they are in; how many times as
 many of an atomic, which say where programs that run together meet; steps that spread evenly."""
@@ -182,6 +183,15 @@ def running(v: Value, axis: int, extents: Sequence[int]) -> Value:
         return np.cumsum(np.broadcast_to(every, extents), axis, dtype=np.int64)
 
     return Value(None, coef, loads=v.loads, exact=Exact(sums, (v,), extents) if v.exact else None, root=object())
+
+
+def reshaped(v: Value, before: Sequence[int], after: Sequence[int], lanes: int) -> Value:
+    """The value in another shape, as before a reduction along all dimensions: each element, where all are known and in
+    all lanes no more than MOST_RESHAPED."""
+    lost = not v.exact and (v.base is None or any(np.isnan(c).any() for c in v.coef))
+    lost |= lanes * math.prod(before) > MOST_RESHAPED
+    exact = None if lost else Exact(lambda every: np.broadcast_to(every, before).reshape(after), (v,), before)
+    return Value(None, (np.nan,) * len(after), loads=v.loads, exact=exact, root=object())
 
 
 _REDUCED: Mapping[str, Callable[..., Any]] = {

@@ -247,6 +247,11 @@ def walk(region: Region) -> Iterator[Op]:
                 yield from walk(inner)
 
 
+def loops(region: Region) -> bool:
+    """Whether a region holds loops."""
+    return any(op.name in ("scf.for", "scf.while") for op in walk(region))
+
+
 def halved(body: Region) -> set[str]:
     """Pointers of largest or least floats: Triton has two atomics for these, one for those above zero, as if they were
     integers with a sign, and one for the others. Half of the numbers are taken to be of each."""
