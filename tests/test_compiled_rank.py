@@ -38,6 +38,7 @@ from carver.cost.models.compiled import (
     shape_of,
 )
 from carver.ranking.kernel import LOOSE, SETTLED
+from carver.ranking.plots import document
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -282,6 +283,31 @@ def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     assert nothing.startswith("no program reads or writes anything")
     args = {"x_ptr": half(4096), "to_ptr": half(4096), "y_ptr": half(4096), "n": 4096}
     assert not carver.rank_kernel(kernels.pushed, [{"BLOCK": 64}], args=args, grid=(64,), arch=H100).notes
+
+
+def test_places_that_wrap_around_below_a_tensor_are_said() -> None:
+    """Of 2^31 + 100 elements the last ones lie at negative places of 32 bits, also in tiles that a mask cuts."""
+
+    def notes(count: int, block: int) -> str:
+        args = {"x_ptr": half(count), "y_ptr": half(count), "n": count}
+        grid = (-(-count // block),)
+        return " ".join(carver.rank_kernel(kernels.copy, [{"BLOCK": block}], args=args, grid=grid, arch=H100).notes)
+
+    assert f"x_ptr has {2 * (1 << 31) + 200:,} bytes, but programs touch its byte -" in notes((1 << 31) + 100, 1024)
+    assert "32 bits" in notes((1 << 31) + 100, 1024) and not notes((1 << 31) - 100, 1024)
+
+
+def test_a_configuration_that_leaves_work_out_is_said_to_do_less() -> None:
+    def ranked(grid: Any) -> carver.Ranking:
+        args = {"x_ptr": half(1 << 16), "y_ptr": half(1 << 16), "n": 1 << 16}
+        return carver.rank_kernel(kernels.copy, [{"BLOCK": 256}, {"BLOCK": 1024}], args=args, grid=grid, arch=H100)
+
+    short = ranked((64,))  # whatever the tile
+    assert short[0].config["BLOCK"] == 256
+    [note] = short.notes
+    assert note.startswith("BLOCK=256 loads 25% of what BLOCK=1024 does of x_ptr: its grid or its tile leaves the rest")
+    assert note in " ".join(str(short).split()) and note in document(short)["provenance"]
+    assert not ranked(lambda c: ((1 << 16) // c["BLOCK"],)).notes
 
 
 def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:

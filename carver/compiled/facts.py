@@ -40,7 +40,7 @@ from .turns import in_turn
 
 ATOMIC = "atomic global "
 SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
-MOST_BYTES = 2.0**40
+MOST_BYTES = 2.0**39
 """More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
 pass, what lies farther away is another one."""
 TAKEN = "assumed: untold branches' ways, untold loops once, counters in turn"
@@ -222,6 +222,9 @@ class Facts:
     beyond: tuple[tuple[str, float, float], ...] = ()
     """Arguments of which more is touched than they have: the name, the last byte that the first elements of tiles are
     known to touch, or the first where it lies before the tensor, and the bytes of the tensor."""
+    inputs: tuple[tuple[str, float], ...] = ()
+    """Distinct bytes that the grid loads of each tensor that it does not change, at places that are known; if it has no
+    such tensor, that it stores of each."""
     notes: tuple[str, ...] = ()
     """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
@@ -265,16 +268,17 @@ class Facts:
 
 
 def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tuple[str, float, float], ...]:
-    """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from tiles
-    of which all elements are touched, as is known, and the first is known, since a remainder may turn back others.
-    Nothing is said where the way of a branch, which may be a bound, is assumed."""
+    """The field of `Facts`, of tensors by name, with the byte that each begins at and the bytes that it has: from first
+    elements of tiles that are known to be touched, since a remainder may turn back others. Nothing is said where the
+    way of a branch, which may be a bound, is assumed."""
     reached: dict[str, tuple[float, float]] = {}
     for access in () if trace.assumed else trace.accesses:
         sure = access.path == "pointer" and access.settled and not access.floors
         if sure and (name := access.argument or "") in extents:
             whole_way = access.stride * np.maximum(access.count - 1, 0.0)
             ends = np.stack([access.start, access.start + whole_way])
-            ends = ends[:, (access.kept >= 1.0) & (access.count > 0) & (access.times > 0)]
+            touched = (access.kept >= 1.0) | (access.leads & (access.kept > 0.0) & (access.count == 1))
+            ends = ends[:, touched & (access.count > 0) & (access.times > 0)]
             ends = ends[np.isfinite(ends)] * access.item_bytes - extents[name][0]
             ends = ends[np.abs(ends) <= MOST_BYTES]
             first, last = reached.get(name, (0.0, 0.0))
@@ -375,6 +379,8 @@ def footprints(
     in_part = Footprint(replace(loads.trace, accesses=kept), ("store",), loads.sizes)
     filled = in_part.anywhere(slots)
     atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited)
+    changes = touched.writes.distinct.keys() | atomics.distinct.keys()
+    inputs = {name: n for name, n in reads.distinct.items() if name not in changes and reads.settled(name)}
     return {
         "read_bytes": sum(reads.distinct.values()) + sum(in_part.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
@@ -385,6 +391,7 @@ def footprints(
         "atomic_swaps": swaps,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots) + filled,
         "changed_anywhere": atomics.anywhere(slots) + filled,
+        "inputs": tuple((inputs or touched.writes.distinct).items()),
     }  # fmt: skip
 
 

@@ -300,6 +300,10 @@ class Footprint:
             out[argument] = min(total, self.sizes.get(argument, math.inf))
         return out
 
+    def settled(self, argument: str) -> bool:
+        """Whether it is known where all tiles of a tensor lie."""
+        return not any(g.anywhere.any() for g in self.walks[argument])
+
     def anywhere(self, at_once: int) -> tuple[tuple[float, float, float], ...]:
         """Of each tensor of which tiles lie anywhere: bytes that the grid fetches, bytes of the tensor, and those of
         them among which so many consecutive programs choose."""
@@ -470,7 +474,7 @@ class Touched:
         while merged[-1] < longest:
             merged.append(min(2 * merged[-1], longest))
         once = reads.distinct
-        even = {name for name, groups in reads.walks.items() if not any(g.anywhere.any() for g in groups)}
+        even = set(filter(reads.settled, reads.walks))
         again = {name: n - once[name] for name, n in every.by_argument.items() if n > once[name] and name in even}
         if not again:
             return ()

@@ -185,8 +185,8 @@ def facts_from(plain: Mapping[str, Any]) -> Facts:
     return facts
 
 
-_SIGNED = ("stride_bytes", "parent", "loop")
-"""Numbers that may be below zero: a place of -1 is none."""
+_SIGNED = ("stride_bytes", "parent", "loop", "beyond")
+"""Numbers that may be below zero: a place of -1 is none, a byte of -1 before the first."""
 
 
 def _check_numbers(name: str, value: object) -> None:

@@ -574,6 +574,7 @@ class _Evaluator:
         )
         kept = np.broadcast_to(kept, frame.lanes)
         sure = mask is None or (mask.box is not None and not mask.bound) or (mask.base is not None and mask.uniform)
+        leads = mask is None or all(ranged is None or np.all(ranged[0] <= 0) for ranged in mask.box or ())
         walked = self.walk(frame, start)
         if walked is None:
             fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
@@ -589,7 +590,7 @@ class _Evaluator:
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
             floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=places, settled=sure,
+            drawn=places, settled=sure, leads=leads,
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

@@ -255,6 +255,8 @@ class Access:
     """How often the walk happens."""
     settled: bool = field(default=True, kw_only=True)
     """It is known what its mask lets through; else that is so much at most."""
+    leads: bool = field(default=False, kw_only=True)
+    """Masks that let any of a tile through let its first element through."""
     counted: bool = field(default=False, kw_only=True)
     """It is known how many elements a tile has, and not how they lie."""
     floors: tuple[Floor, ...] = field(default=(), kw_only=True)
@@ -333,9 +335,9 @@ COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
 def joined(parts: Sequence[Access]) -> Access:
     """One record of an access that was met several times; iterations that step evenly become walks, those that stay in
     place one."""
-    first = parts[0]
     if len(parts) == 1:
-        return first
+        return parts[0]
+    first = replace(parts[0], leads=all(p.leads for p in parts))
     alike = all(
         len(p.start) == len(first.start) and (p.program == first.program).all() and (p.round == first.round).all()
         for p in parts

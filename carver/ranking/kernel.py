@@ -51,6 +51,8 @@ made before the times. Of 239 kernels of 41 packages the middle 80 % lie within 
 (`tests/data/h200/packages_third.jsonl.gz`); of the last four zoos within -0.11 to -0.19 and 0.13 to 0.24, and within
 -0.13 to -0.62 and 0.14 to 1.45. Other devices have wider ones, as kernels that are declared."""
 TIMED = "h100", "h200"
+WHOLE = 0.9
+"""Less of a tensor is not the same: distinct bytes of a large grid, of which a part is evaluated, are within 10 %."""
 NOT_COMPILED = "not compiled, since others promise more"
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""
@@ -262,13 +264,34 @@ def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) ->
 
 
 def _beyond(found: Iterable[Facts]) -> Iterator[str]:
-    """Tensors of which a configuration touches more than they have."""
-    most = {name: (last, size) for name, last, size in sorted(each for facts in found for each in facts.beyond)}
-    for name, (last, size) in most.items():
-        yield (
-            f"{name} has {size:,.0f} bytes, but programs touch its byte {last:,.0f}: give the shape that the "
-            "kernel and its grid are for"
-        )
+    """Tensors of which a configuration touches more than they have, or what lies before them."""
+    ends = sorted((each for facts in found for each in facts.beyond), key=lambda end: abs(end[1]))
+    for (name, _), (at, size) in sorted({(name, at < 0): (at, size) for name, at, size in ends}.items()):
+        why = "give the shape that the kernel and its grid are for"
+        if size > 1 << 31:
+            why = "places that are computed in 32 bits wrap around at 2^31: take `.to(tl.int64)`, or `size_t`"
+        yield f"{name} has {size:,.0f} bytes, but programs touch its byte {at:,.0f}: {why}"
+
+
+def _incomplete(configs: Sequence[Mapping[str, Any]], found: Sequence[Facts]) -> Iterator[str]:
+    """That the fastest of some configurations reads less of a tensor than others do, and so leaves work out: what a
+    kernel reads does not depend on its tile."""
+    held: list[dict[tuple[str, str, float], float]] = []
+    for facts in found:
+        inputs = dict(facts.inputs)
+        held.append({(a.argument, a.kind, a.size_bytes): inputs[a.argument] for a in facts.accesses
+                     if a.argument in inputs})  # fmt: skip
+    for config, own in zip(configs, held, strict=True):
+        for tensor, moved in own.items():
+            full = max(range(len(held)), key=lambda row: held[row].get(tensor, 0.0))
+            if moved < WHOLE * (most := held[full][tensor]):
+                this, that = (", ".join(f"{key}={of[key]}" for key in of if config.get(key) != configs[full].get(key))
+                              for of in (config, configs[full]))  # fmt: skip
+                yield (
+                    f"{this} {tensor[1]}s {moved / most:.0%} of what {that} does of {tensor[0]}: its grid or its tile "
+                    "leaves the rest out, which takes less time"
+                )
+                return
 
 
 def in_turns(count: int, processes: int) -> str | float:
@@ -381,16 +404,16 @@ def rank_facts(
     if not kept:
         raise NoCandidates(f"{name} on {arch.name}", rejected)
     every, first, same = zip(*kept.values(), strict=True)
-    notes = (*notes, *_beyond(every))
     if not any(facts.read_bytes + facts.written_bytes for facts in every):
         notes = (*notes, "no program reads or writes anything: look whether a size is 0, or the grid another kernel's")
     constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
     work, estimate = price_compiled(every, arch, constants)
+    kinds, order = tuple(configs[row] for row in first), np.argsort(estimate.seconds, kind="stable").tolist()
+    notes = (*notes, *_beyond(every), *_incomplete([kinds[row] for row in order], [every[row] for row in order]))
     table = Compiled(
-        Subject(name, FrozenDict(arguments)), arch, backend, tuple(configs[row] for row in first),
+        Subject(name, FrozenDict(arguments)), arch, backend, kinds,
         tuple(map(tuple, same)), every, source, constants, work, estimate, notes,
     )  # fmt: skip
-    order = np.argsort(estimate.seconds, kind="stable").tolist()
     total = len(configs) + len(reasons) if given is None else given
     ranking = Ranking(table, order, len(order), rejected, missing, total, undecided=tuple(undecided))
     return with_profile(ranking, profile)
