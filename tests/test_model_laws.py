@@ -74,6 +74,23 @@ def test_an_epilogue_takes_its_instructions() -> None:
     assert smooth[0].predicted_ms > 1.2 * plain[0].predicted_ms
 
 
+def test_what_misses_l2_is_found_in_a_cache_behind_it() -> None:
+    """Four heads of 65,536 keys, 33 MB each, and a softmax in two passes: an RX 7900 XTX has 96 MB behind its L2, where
+    they stay. An MI300X's L2 are eight of 4 MB, and each reads the keys for itself."""
+
+    def dram(arch: Arch, op: Any) -> float:
+        return float(op.with_arch(arch).recommend_hints(1)[0].details["dram_bytes"]) / op.problem.compulsory_bytes
+
+    keys = carver.FlashAttentionTemplate(1, 4, 4, seq=65536, head_dim=128, causal=True)
+    l3, rows = carver.load_arch("rx_7900_xtx"), carver.ReductionTemplate("softmax", (64, 1 << 20))
+    for op in (keys, rows):
+        assert dram(l3.replace(l3_bytes=0, l3_bytes_per_s=0.0), op) > 1.4
+        assert dram(l3, op) < 1.15
+    mi300x = carver.load_arch("mi300x")
+    eight, one = (keys.with_arch(a).recommend_hints(1)[0].details for a in (mi300x, mi300x.replace(l2_partitions=1)))
+    assert eight["l2_hit_rate"] < 0.2 * one["l2_hit_rate"]
+
+
 def test_half_of_what_a_store_takes_beyond_the_loop_shows_where_other_warps_multiply() -> None:
     """TileLang's persistent kernels on an H200: one group of warps stores a tile while another multiplies the next.
     Of two later waves, 2 x (store - loop) / 2 is seen."""

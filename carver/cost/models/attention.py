@@ -174,8 +174,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     fill_kv = taken * (d * ek + e * ev) * sector_waste(d * ek, c.row_align_k, arch.sector_bytes)
     read = fill_q / steps + fill_kv * busy
     read_q = heads_kv * group * queries * kept * np.where(packed, 1.0, split)
-    read_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
-    dram = (read_q + read_kv) / (grid * steps)
+    read_kv, beyond_kv, hit = keys_read(space, k, grid, resident, split, heads_kv, mean * tk)
 
     # output: normalised rows, or partial rows that a second kernel joins
     partial = split > 1
@@ -208,8 +207,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
         fill_bytes=read,
         l2_bytes=read,
         l2_read_bytes=read,
-        dram_bytes=dram,
-        l3_bytes=dram,
+        dram_bytes=(read_q + read_kv) / (grid * steps),
+        l3_bytes=(read_q + beyond_kv) / (grid * steps),
         store_bytes=store,
         store_clk=store_instr * warps / tile.issue_per_clk(arch),
         store_chain_clk=store_instr * k["store_chain"] * 2 / arch.schedulers_per_sm,
@@ -313,27 +312,35 @@ def keys_read(
     split: FloatArray,
     heads_kv: FloatArray,
     walked: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Bytes of keys and values read from DRAM, and the L2 hit rate of what later waves read again. [bytes], [1]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bytes of keys and values read from DRAM, those that miss L2, and the L2 hit rate of what later waves read again.
+    [bytes], [bytes], [1]
 
     Blocks of one head run side by side and read the same keys at about the same time, so a wave reads the keys of each
-    of its heads from DRAM once. They stay for the next wave as far as the heads in flight fit L2.
+    of its heads once. They stay for the next wave as far as the heads in flight fit the cache. Blocks go round robin to
+    the partitions of L2, each of which reads the keys of its blocks for itself.
 
-        once = all keys, or the visited ones
-        DRAM = once + (1 - hit) * (waves over one head - 1) * keys over which a block loops on average
+        once   = all keys, or the visited ones
+        beyond = partitions * (once + (1 - hit) * (waves over one head - 1) * keys over which a block loops on average)
     """
     problem, arch = space.problem, space.arch
     keys = problem.sizes["s"]
     row_bytes = problem.sizes["d"] * problem.itemsize("K") + problem.sizes["e"] * problem.itemsize("V")
     per_head = grid / heads_kv / split
     at_once = np.maximum(np.minimum(arch.sm_count * resident, grid) / split, 1.0)
-    passes = per_head / np.minimum(per_head, at_once)
+    beside = np.minimum(per_head, at_once)
+    passes = per_head / beside
     seen = keys if problem.seen_keys is None else problem.seen_keys
     live = np.maximum(at_once / per_head, 1.0) * (seen if "window" in problem.options else keys) * row_bytes
-    hit = np.clip(reused_share(arch, k) * arch.l2_bytes / live, 0.0, 1.0)
     once = heads_kv * row_bytes * seen
     again = heads_kv * row_bytes * np.minimum(walked, keys) * (passes - 1)
-    return once + (1 - hit) * again, hit
+
+    def beyond(parts: FloatArray | float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
+        hit = np.clip(reused_share(arch, k) * cache_bytes / parts / live, 0.0, 1.0)
+        return parts * (once + (1 - hit) * again), hit
+
+    missed, hit = beyond(np.minimum(beside, arch.l2_partitions), arch.l2_bytes)
+    return np.minimum(missed, beyond(1.0, arch.l3_bytes)[0]) if arch.l3_bytes else missed, missed, hit
 
 
 ATTENTION = Model(attention, (Attention,))
@@ -390,22 +397,27 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
     column_tiles = np.ceil(n / tn)
     trips = passes * column_tiles
     grid, steps = work.grid / column_tiles, work.steps * trips
-    # every block reads all of B in each pass; the part that stays in L2 is read from DRAM only once
+    # every block reads all of B in each pass; the part that stays in a cache is read from beyond it only once, by each
+    # partition of L2 for itself
     a_bytes, b_bytes = batch * m * depth * c.a_bytes, batch * n * depth * c.b_bytes
     waves = np.maximum(grid / (arch.sm_count * work.resident), 1.0)
-    hit = np.clip(reused_share(arch, k) * arch.l2_bytes * batch / np.maximum(b_bytes, 1.0), 0.0, 1.0)
-    reads = a_bytes * np.where(tm * depth * c.a_bytes * arch.sm_count < arch.l2_bytes, 1.0, trips)
-    reads = reads + b_bytes * (1 + (1 - hit) * (passes * waves - 1))
+
+    def beyond(parts: FloatArray | float, cache_bytes: float) -> tuple[FloatArray, FloatArray]:
+        kept = np.clip(reused_share(arch, k) * cache_bytes / parts * batch / np.maximum(b_bytes, 1.0), 0.0, 1.0)
+        again = np.where(tm * depth * c.a_bytes * arch.sm_count < cache_bytes, 1.0, trips)
+        return a_bytes * again + parts * b_bytes * (1 + (1 - kept) * (passes * waves - 1)), kept
+
+    missed, hit = beyond(np.minimum(grid, arch.l2_partitions), arch.l2_bytes)
+    reads = np.minimum(missed, beyond(1.0, arch.l3_bytes)[0]) if arch.l3_bytes else missed
     softmax = trips * _elementwise_clk(space, tm * tn, SCORE_OPS, 1.0)
     exchange = np.where(c.warps_n > 1, 2 * EXCHANGE_CLK, 0.0)
-    dram = reads / (grid * steps)
     return replace(
         work,
         grid=grid,
         steps=steps,
-        dram_bytes=dram,
+        dram_bytes=reads / (grid * steps),
         missed=None,
-        l3_bytes=dram,
+        l3_bytes=missed / (grid * steps),
         store_bytes=work.store_bytes * column_tiles,
         store_clk=work.store_clk * column_tiles + softmax,
         store_chain_clk=(work.store_chain_clk + exchange) * column_tiles,

@@ -82,7 +82,11 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     resident = np.where(clustered, np.minimum(resident, CLUSTER_BLOCKS), resident)
     live = fresh / blocks * np.minimum(blocks, arch.sm_count * resident)  # bytes in use by all resident blocks
     kept = np.clip(reused_share(arch, k) * arch.l2_bytes / np.maximum(live, 1.0), 0.0, 1.0)
-    dram = (fresh * page * (1 + (fetches - 1) * (1 - kept)) + write_bytes * stored * stored_page) / trips
+    held = np.maximum(kept, np.clip(reused_share(arch, k) * arch.l3_bytes / np.maximum(live, 1.0), 0.0, 1.0))
+    dram, beyond = (
+        (fresh * page * (1 + (fetches - 1) * (1 - share)) + write_bytes * stored * stored_page) / trips
+        for share in (held, kept)
+    )
     # an operand that lacks the outer axis: every block reads it from L2, and its later rows hit L1
     again = c.repeated_bytes * np.minimum(1.0, c.c / tile)
     fill = (fresh * fetches + write_bytes * stored * c.stored_apart + alone_bytes + again) / trips
@@ -115,7 +119,7 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
         l2_bytes=fill,
         l2_read_bytes=np.maximum(fresh * fetches / trips, 1.0),
         dram_bytes=dram,
-        l3_bytes=dram,
+        l3_bytes=beyond,
         store_clk=warps * c.tree_instr / issue_per_clk(arch),
         store_chain_clk=tree_clk,
         launch_s=np.where(clustered, k["cluster_s"], 0.0),
