@@ -347,6 +347,13 @@ def total(x, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def lanes_added(x, y, BLOCK: tl.constexpr):
+    """All lanes add to one number."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y + i * 0, tl.load(x + i), sem="relaxed")
+
+
+@triton.jit
 def segments(x, y, length, BLOCK: tl.constexpr):
     """Sums of `length` numbers in a row, one atomic a number."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

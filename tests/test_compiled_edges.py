@@ -689,6 +689,22 @@ def test_rows_that_lie_flat_are_added_as_wide_as_the_code_does(widest: int, turn
     assert turns_at_l2([access], {}, {"atomic 128": [[4], [32], [1]]}, widest)[0] == turns
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "turns"), [("h100", 63 / 32), ("rx_7900_xtx", 1 / 32), ("mi300x", 1 / 64)])
+def test_one_lane_of_a_wave_adds_for_all_where_the_code_elects_it(arch: str, turns: float) -> None:
+    """LLVM adds up the lanes of a wave for one word, as Triton does for gfx942 those for each word, and says so by
+    counting lanes of a mask; of lanes that want different words each adds."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from tests import compiled_kernels as kernels
+
+    args = {"x": carver.Tensor("float32", (1 << 22,)), "y": carver.Tensor("float32", (1 << 20,))}
+    config = {"BLOCK": 256, "num_warps": 4}
+    facts = carver.inspect(kernels.lanes_added, args=args, config=config, arch=arch, grid=(1 << 14,))
+    assert facts.atomic_turns == pytest.approx(turns)
+    apart = carver.inspect(kernels.segments, args=args | {"length": 8}, config=config, arch=arch, grid=(1 << 14,))
+    assert apart.atomic_turns >= 1 / 8
+
+
 @pytest.mark.parametrize(("words", "turns"), [(1, 63 / 32), (4, 15 / 32), (32, 4 / 32), (8192, 1.0)])
 def test_sums_of_floats_wait_for_the_one_before_them_in_their_sector(words: int, turns: float) -> None:
     """32 lanes on one word take two turns each but for the first; 8 on each of four in a sector wait as long. Four

@@ -41,7 +41,7 @@ say where it crowds."""
 
 def met(
     atomics: Footprint, arch: Arch, slots: int, dealt: Mapping[str, Any], widest: int, adds: bool, swaps: bool,
-    waited: bool,
+    waited: bool, elected: int = 0,
 ) -> tuple[float, float, float]:
     """`atomic_bytes`, `atomic_turns` and `atomic_crowd` of `Facts`, where `slots` programs run at a time; the others as
     `facts.footprints` has them."""
@@ -55,7 +55,7 @@ def met(
     added = {name: part * n for name, n in atomics.distinct.items()}
     turns, busy_bytes, crowd = turns_at_l2(
         atomics.trace.accesses, atomics.sizes, dealt, widest, added, adds, swaps,
-        () if near < 1.0 else atomics.wave_of(under_way),  # passes crowd each elsewhere
+        () if near < 1.0 else atomics.wave_of(under_way), elected,  # passes crowd each elsewhere
     )
     return min(sum(atomics.distinct.values()), near * min(busy_bytes, together)), turns, crowd
 
@@ -80,7 +80,7 @@ def queue(trace: Trace, widest: int, queued: float) -> tuple[float, float]:
 def turns_at_l2(
     accesses: Sequence[Access], sizes: Mapping[str, float], dealt: Mapping[str, Any], widest: int = WORD_BYTES,
     added: Mapping[str, float] = MappingProxyType({}), adds: bool = False, swaps: bool = False,
-    waves: Sequence[int] = (0,),
+    waves: Sequence[int] = (0,), elected: int = 0,
 ) -> tuple[float, float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
@@ -88,8 +88,9 @@ def turns_at_l2(
     as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
     each program's tile is known, these are taken for all; else all places are alike. `adds`: floating-point numbers;
     `swaps`: less than words, compared and swapped; `waves`: of each program, with which others it runs, as each wave
-    may crowd elsewhere. Source: errors of 16 pictures counted one after another (`confusion` in `blind.jsonl.gz`), 2.2
-    times as long where two are under way as where four are."""
+    may crowd elsewhere; `elected`: lanes of a wave, of which one works on a word for all that want it. Source: errors
+    of 16 pictures counted one after another (`confusion` in `blind.jsonl.gz`), 2.2 times as long where two are under
+    way as where four are."""
     drawn, means, weights, rooms, crowds = np.random.default_rng(0), [], [], [], []
     for access in accesses:
         if access.kind != "atomic":
@@ -121,6 +122,8 @@ def turns_at_l2(
         words -= words.min(initial=0) // RUN_WORDS * RUN_WORDS
         span = (int(words.max(initial=0)) // RUN_WORDS + 1) * RUN_WORDS
         each, times = np.unique(words + np.arange(len(words))[:, None] * span, return_counts=True)  # each warp its own
+        if elected:
+            times = np.where(np.ptp(words, axis=1)[each // span] > 0, 1.0, LANES / elected)
         sector = np.flatnonzero(np.diff(each // 8, prepend=-1))
         most = np.maximum.reduceat(times, sector)
         if swaps:

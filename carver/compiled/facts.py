@@ -378,7 +378,8 @@ def footprints(
     kept = [a for a in loads.trace.accesses if a.kind != "store" or filled_in_part(a, loads.trace.accesses)]
     in_part = Footprint(replace(loads.trace, accesses=kept), ("store",), loads.sizes)
     filled = in_part.anywhere(slots)
-    atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited)
+    elected = arch.warp_size if any(span.elections for span in code) else 0
+    atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited, elected)
     changes = touched.writes.distinct.keys() | atomics.distinct.keys()
     inputs = {name: n for name, n in reads.distinct.items() if name not in changes and reads.settled(name)}
     return {

@@ -73,6 +73,8 @@ class Span:
     """Words to which atomics add floating-point numbers."""
     atomic_returned: float = 0.0
     """Words whose earlier values atomics give back."""
+    elections: int = 0
+    """Times that it counts lanes of a mask, as AMD's compilers do to have one of a wave's lanes work for all."""
     unplaced_bytes: float = 0.0
     """That loads read from places that are not known."""
     partial_lines: float = 0.0

@@ -364,6 +364,7 @@ class Demand:
     atomic_words: words that lanes of atomics work on whose addresses are not known
     atomic_floats: words to which atomics add floating-point numbers
     atomic_returned: words whose earlier values atomics give back
+    elections: times that lanes of a mask are counted, as where one of those that want a word works on it for all
     unplaced_bytes: bytes that loads read from places that are not known
     invalidations: instructions that empty L1, as an atomic has behind it that acquires what others released
     unknown: opcodes that no table lists; each is priced as one issue
@@ -385,6 +386,7 @@ class Demand:
     atomic_words: float
     atomic_floats: float
     atomic_returned: float
+    elections: int
     unplaced_bytes: float
     invalidations: int
     unknown: dict[str, int]
@@ -404,6 +406,8 @@ PORTS = {"shared": ("lsu", "lds"), "constant": ("adu",)}
 SECTOR_BYTES = 32
 FLOAT = re.compile(r"\.B?F(16|32|64)|_f(16|32|64)|_bf16")
 """In opcodes of atomics on floating-point numbers."""
+EVERY_LANE = ", -1, "
+"""Mask of v_mbcnt_lo where it says which lane of its wave a thread is."""
 EXPONENTIAL = ("MUFU.EX2", "v_exp_")
 """How opcodes that raise two to a power begin."""
 ARITHMETIC = re.compile(r"^(F(ADD|MUL|FMA)2?\b|v_(pk_|dual_)?(add|sub|mul|fma|fmac)\w*_f32)")
@@ -480,6 +484,7 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials,
         float_flops=code.warp_size * flops, atomic_sectors=sectors, atomic_words=words, atomic_floats=floats,
         atomic_returned=returned, unplaced_bytes=unplaced, unknown=dict(unknown),
+        elections=sum(e.opcode.startswith("v_mbcnt_lo") and EVERY_LANE not in e.operands for e in instructions),
         invalidations=sum(n for opcode, n in counted.items() if opcode.startswith("CCTL.IVALL")),
     )  # fmt: skip
 
