@@ -323,6 +323,27 @@ def test_a_tf32_operand_that_is_not_exact_is_allowed_for() -> None:
     assert (off <= allowed).all() and (off > OperatorReference(problem).bounded(*exact)[1]).any()
 
 
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
+def test_a_check_says_no_in_any_type(package: str) -> None:
+    """`(a - b).abs().max() < 1e-3` is a tensor."""
+    xp = pytest.importorskip(package)
+
+    def verdict(said: Any, **given: Any) -> str:
+        checker = Checker(**given or {"manual_check_prog": lambda y: said})
+        checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+        return checker.check([2 * X])[0]
+
+    truths = {said: [said, np.bool_(said), xp.asarray(said), xp.asarray([said])] for said in (True, False)}
+    for said, outcome in ((True, "ok"), (False, "wrong_result")):
+        for each in [*truths[said], int(said)]:
+            assert verdict(each) == outcome
+        for each in truths[said]:
+            assert verdict(None, ref_prog=lambda x, y, each=each: each) == outcome
+    for unclear in ([False], "no", xp.asarray([True, True]), {}):
+        assert verdict(unclear) == "wrong_result"
+    assert verdict(None) == verdict(None, ref_prog=lambda x, y: xp.asarray(2 * x)) == "ok"
+
+
 def test_manual_checks_see_the_outputs() -> None:
     seen: list[Any] = []
 

@@ -22,6 +22,7 @@ import numpy as np
 from ..base.child import outcome_of
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, DeviceError, RunError
+from ..base.given import shown
 from ..base.types import Record
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
@@ -150,17 +151,19 @@ class Checker:
             if self._judge and self.ref_prog is not None:
                 with guarded("ref_prog"):
                     said = self.ref_prog(*self._arguments, *outputs)
-                if said is not None and not isinstance(said, bool | np.bool_):
+                one = prod(getattr(said, "shape", ())) == 1
+                if one and str(getattr(said, "dtype", type(said).__name__)).endswith(("bool", "NoneType")):
+                    if not _says_yes(said, "ref_prog"):
+                        return "wrong_result", f"ref_prog returned {said}", None
+                else:
                     self._expect(said)
-                elif said is not None and not said:
-                    return "wrong_result", "ref_prog returned False", None
             if self.manual_check_prog is not None:
                 with guarded("manual_check_prog"):
                     one = _positional(self.manual_check_prog) == 1
                     right = None if self._right is None else [host(x) for x in self._right]
                     said = self.manual_check_prog(outputs) if one else self.manual_check_prog(outputs, right)
-                if isinstance(said, bool | np.bool_) and not said:
-                    return "wrong_result", "manual_check_prog returned False", None
+                if not _says_yes(said, "manual_check_prog"):
+                    return "wrong_result", f"manual_check_prog returned {said}", None
                 return "ok", "", None
         except (AssertionError, RunError) as e:
             return "wrong_result", str(e) or "an assertion of the check failed", None
@@ -350,6 +353,14 @@ def fill(array: Any) -> None:
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(n for n in shape if n != 1)
+
+
+def _says_yes(said: Any, what: str) -> bool:
+    """Of what a check returned: None, or one truth value, of whichever package."""
+    shape = () if isinstance(said, int | float | None) else getattr(said, "shape", (0,))
+    if prod(shape) != 1:
+        raise RunError(f"{what} returned {shown(said)}, which is neither None nor one truth value")
+    return said is None or bool(said)
 
 
 def _positional(fn: Callable[..., Any]) -> int | None:
