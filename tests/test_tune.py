@@ -348,7 +348,7 @@ def test_measurements_land_in_the_records() -> None:
 def test_defaults() -> None:
     s = Tuning()
     c = s.checker()
-    assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, 1e-2, 0.01)
+    assert (s.warmup, s.rep, c.rtol, c.atol, c.max_mismatched_ratio) == (25, 100, 1e-2, None, 0.01)
     assert s.supply_type is TensorSupplyType.Auto and s.search == "learn" and not s.skip_check
 
 

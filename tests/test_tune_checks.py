@@ -224,17 +224,33 @@ def test_one_percent_of_mismatches_is_allowed(wrong: int, outcome: str) -> None:
     checker = Checker(twice)
     checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
     output = 2 * X
-    output[:wrong] = -1
+    output[:wrong] = -9
     assert checker.check([output])[0] == outcome
     output[:] = 2 * X
     output[5] = np.nan
     assert checker.check([output]) == (
         "wrong_result",
-        "output 0: not finite at 1 of 100 elements (1 %), first at [5]: nan where 10 is right within 0.11; "
+        "output 0: not finite at 1 of 100 elements (1 %), first at [5]: nan where 10 is right within 1.2; "
         "1 % of the elements may", np.inf
     )  # fmt: skip
-    assert checker.check([2 * X + 0.0099])[0] == "ok", "atol 1e-2"
-    assert checker.check([2 * X * 1.02 + 0.02])[0] == "wrong_result", "rtol 1e-2"
+    rms = np.sqrt((4 * X**2).mean())
+    assert checker.check([2 * X + 0.0099 * rms])[0] == "ok", "atol"
+    assert checker.check([2 * X * 1.02 + 0.02 * rms])[0] == "wrong_result", "rtol 1e-2"
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-4, 1.0, 1e300])
+@pytest.mark.parametrize("beside", [[], [np.inf, np.nan]])
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
+def test_a_verdict_is_the_same_in_any_unit(unit: float, beside: list[float], package: str) -> None:
+    """Of a softmax over thousands of columns zeros would pass where 1e-2 counts as little."""
+    xp = pytest.importorskip(package)
+    right = unit * np.concatenate([np.random.default_rng(0).standard_normal(1000), beside])
+    checker = Checker(lambda x: xp.asarray(right))
+    checker.prepare(from_user([X], ["x"], ""), "cpu", 1)
+    with np.errstate(invalid="ignore"):
+        outputs = (right, right * 1.005, right + 0.009 * unit, 0 * right, 3 * right, -right, right + 0.05 * unit)
+    verdicts = [checker.check([np.where(np.isfinite(right), each, right)])[0] for each in outputs]
+    assert verdicts == ["ok"] * 3 + ["wrong_result"] * 4
 
 
 def checker_of(right: Any, **given: float) -> Checker:

@@ -30,6 +30,7 @@ from .buffers import STORAGE, TORCH_NAMES, Array, Buffer, as_tf32, decode, encod
 from .device import Device
 from .inputs import Inputs, as_argument, beside, host, wide
 
+ATOL = 1e-2
 REFERENCE_S = 0.5
 """How long the reference is timed for, beyond its first run. [s]"""
 
@@ -84,13 +85,14 @@ class OperatorReference(Record):
 @dataclass
 class Checker:
     """The reference, computed once, and the tolerances: `atol` + `rtol` x reference, beside what the reference says.
+    `atol` is, unless it is given, `ATOL` of the reference's root mean square: whatever its unit, zeros are not right.
     Outputs are compared where the reference was computed: by torch on a GPU if it was, else by NumPy."""
 
     ref_prog: Callable[..., Any] | None = None
     manual_check_prog: Callable[..., Any] | None = None
     skip_check: bool = False
     rtol: float = 1e-2
-    atol: float = 1e-2
+    atol: float | None = None
     max_mismatched_ratio: float = 0.01
     ref_latency_ms: float | None = None
     _inputs: Inputs | None = None
@@ -101,7 +103,7 @@ class Checker:
 
     def __post_init__(self) -> None:
         for name in ("rtol", "atol", "max_mismatched_ratio"):
-            if not getattr(self, name) >= 0:
+            if not (getattr(self, name) or 0.0) >= 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
 
     @property
@@ -175,7 +177,16 @@ class Checker:
         self._right = [wide(x, copy=allowed is None) for x in every]
         own = 0.0 if allowed is None else allowed
         with np.errstate(invalid="ignore"):
-            self._limits = [own + self.atol + self.rtol * abs(right) for right in self._right]
+            sizes = (abs(right) for right in self._right)
+            self._limits = [own + self._floor(size) + self.rtol * size for size in sizes]
+
+    def _floor(self, size: Any) -> float:
+        """What elements may be off by however small they are; `size`: magnitudes of the reference."""
+        if self.atol is not None:
+            return self.atol
+        finite = size[size < np.inf]
+        largest = float(finite.max()) if len(finite) else 0.0
+        return ATOL * largest * sqrt(float(((finite / largest) ** 2).mean())) if largest else 0.0
 
     def _compare(self, outputs: Sequence[Any]) -> Verdict:
         assert self._right is not None

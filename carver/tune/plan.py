@@ -65,7 +65,8 @@ class Tuning:
     rtol: float | None = None
     atol: float | None = None
     max_mismatched_ratio: float | None = None
-    """Of the checks: 1e-2, 1e-2 and 0.01 for a reference of the user's, all 0 beyond what carver's own allows."""
+    """Of the checks: 1e-2, 1e-2 of the root mean square and 0.01 for a reference of the user's, all 0 beyond what
+    carver's own allows."""
     reset_to_zero: str | int | Sequence[str | int] = ()
     restore_value: str | int | Sequence[str | int] = ()
     pre_hook: Callable[..., Any] | None = None
@@ -127,8 +128,9 @@ class Tuning:
         )  # fmt: skip
 
     def checker(self) -> Checker:
-        default = 0.0 if isinstance(self.ref_prog, OperatorReference) else 1e-2
-        rtol, atol, ratio = (default if x is None else x for x in (self.rtol, self.atol, self.max_mismatched_ratio))
+        own = isinstance(self.ref_prog, OperatorReference)
+        rtol, ratio = ((0.0 if own else 1e-2) if x is None else x for x in (self.rtol, self.max_mismatched_ratio))
+        atol = 0.0 if own and self.atol is None else self.atol
         return Checker(self.ref_prog, self.manual_check_prog, self.skip_check, rtol, atol, ratio)
 
 
