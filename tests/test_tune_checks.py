@@ -16,8 +16,8 @@ from tuned import QUICK, SCALE, scale, twice
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.run import inputs
-from carver.run.buffers import encode
-from carver.run.check import Checker, OperatorReference, agreement, put
+from carver.run.buffers import encode, fill, put
+from carver.run.check import Checker, OperatorReference, agreement
 from carver.run.inputs import Inputs, TensorSupplyType, from_user, supply
 from carver.run.spec import Param, sizes_of
 from carver.tune.plan import Tuning
@@ -279,6 +279,43 @@ def test_outputs_are_compared_where_the_reference_is(package: str) -> None:
     assert checker.check([right])[0] == "ok", "an infinity is as right as the reference says"
     assert checker.check([np.where(np.isinf(right), 0, right)])[0] == "ok", "one of 200000 may differ"
     assert "shape (500, 400)" in checker.check([right.T])[1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
+def test_what_was_never_written_is_no_mismatch_among_others(dtype: str, package: str) -> None:
+    """Whatever share may differ. Of 8 bits no byte tells it; they are as wrong as other numbers."""
+    if package == "torch" and dtype.startswith("uint"):
+        pytest.skip("torch computes with none of these")
+    xp = pytest.importorskip(package)
+    right = np.arange(1000).astype(dtype)
+    checker = checker_of(right if xp is np else xp.from_numpy(right))
+    output = right.copy()
+    fill(output[-5:])
+    outcome, said, _ = checker.check([output])
+    assert outcome == ("ok" if dtype == "int8" else "wrong_result")
+    assert dtype == "int8" or "never written at 5 of 1000 elements (0.5 %), first at [995]" in said
+    assert checker.check([right])[0] == "ok"
+    fill(right[-5:])
+    checker = checker_of(right if xp is np else xp.from_numpy(right))
+    assert checker.check([output])[0] == "ok", "where the reference says the same it is right"
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])
+def test_integers_of_64_bits_are_compared_as_such(dtype: str, package: str) -> None:
+    if (package, dtype) == ("torch", "uint64"):
+        pytest.skip("torch computes with none of these")
+    xp, least = pytest.importorskip(package), np.iinfo(dtype).min
+    right = np.array([2**60, 2**53, least, np.iinfo(dtype).max], dtype)
+    checker = checker_of(right if xp is np else xp.from_numpy(right), rtol=0, atol=99, max_mismatched_ratio=0)
+    given = [right if xp is np else xp.from_numpy(right)]
+    assert checker.check(given) == checker.check([right]) == ("ok", "", 0.0)
+    for off, outcome in ((99, "ok"), (100, "wrong_result")):
+        output = right.copy()
+        output[:3] += off
+        assert checker.check([output])[0] == outcome
+    assert checker.check([right[::-1].copy()])[0] == "wrong_result", "as far apart as they can be"
 
 
 @pytest.mark.parametrize("package", ["numpy", pytest.param("torch", marks=pytest.mark.packages)])

@@ -39,8 +39,8 @@ from ..compiled.triton import function_of, without_tuner
 from ..kernels import declaration as kernel
 from ..problem.problem import Problem
 from ..ranking.hint import Hint
-from .buffers import is_torch
-from .check import agreement, put
+from .buffers import is_torch, put
+from .check import agreement
 from .cuda import check_timer
 from .device import has_source
 from .inputs import beside

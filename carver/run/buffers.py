@@ -163,6 +163,35 @@ def address(array: object, spec: TensorSpec, kind: str, *, writes: bool = False)
     return pointer
 
 
+POISON = {name: 0x7F for name in dtypes.ARRAY_BYTES if "int" in name or name == "bool"}
+"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
+
+
+def fill(array: Any) -> None:
+    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
+    if is_torch(array):
+        import torch
+
+        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
+    elif isinstance(array, np.ndarray):
+        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
+        stored = array.view(np.uint8) if array.dtype == np.bool_ else array  # in which True is 1, whatever is assigned
+        stored[...] = np.frombuffer(byte * array.dtype.itemsize, stored.dtype)[0]
+
+
+def put(tensors: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Values into tensors that differ from them: who only reads may be given one that cannot be written to, such as a
+    view of one element as many."""
+    for name, tensor in tensors.items():
+        if not same_bits(tensor, values[name]):
+            tensor.copy_(values[name])
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    torch = sys.modules["torch"]
+    return bool(torch.equal(*(x.contiguous().reshape(-1).view(torch.uint8) for x in (a, b))))
+
+
 def is_torch(array: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)

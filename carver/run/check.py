@@ -20,13 +20,27 @@ from typing import Any
 import numpy as np
 
 from ..base.child import outcome_of
-from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, DeviceError, RunError
 from ..base.given import shown
 from ..base.types import Record
 from ..ops.operator import named as operator
 from ..problem.problem import Problem
-from .buffers import STORAGE, TORCH_NAMES, Array, Buffer, as_tf32, decode, encode, is_torch, limits, precision
+from .buffers import (
+    POISON,
+    STORAGE,
+    TORCH_NAMES,
+    Array,
+    Buffer,
+    as_tf32,
+    decode,
+    encode,
+    fill,
+    is_torch,
+    limits,
+    precision,
+    put,
+    same_bits,
+)
 from .device import Device
 from .inputs import Inputs, as_argument, beside, host, wide
 
@@ -36,8 +50,6 @@ REFERENCE_S = 0.5
 
 Verdict = tuple[str, str, float | None]
 """Outcome, what was seen, and the share of mismatched elements over what is allowed."""
-POISON = {name: 0x7F for name in ARRAY_BYTES if "int" in name or name == "bool"}
-"""The byte that fills an output before each check, 0xFF (NaN) for every float type."""
 ROUNDINGS, SUMS = 4.0, 1e-3
 """Results of two configurations may differ by so many roundings of the type, and by so much for the order of sums, both
 relative to the largest."""
@@ -177,7 +189,7 @@ class Checker:
         self._right = [wide(x, copy=allowed is None) for x in every]
         own = 0.0 if allowed is None else allowed
         with np.errstate(invalid="ignore"):
-            sizes = (abs(right) for right in self._right)
+            sizes = (_float64(abs(right)) for right in self._right)
             self._limits = [own + self._floor(size) + self.rtol * size for size in sizes]
 
     def _floor(self, size: Any) -> float:
@@ -207,8 +219,9 @@ class Checker:
 
 
 class Differences:
-    """Of an output from the right one, element by element: how many are `lost`, not finite where they should be, how
-    many are `wrong`, and the largest `error` over what is allowed, above 1 if one is wrong and infinite if one is lost.
+    """Of an output from the right one, element by element: how many are `lost`, not finite where they should be or left
+    as `fill` made them; how many are `wrong`; and the largest `error` over what is allowed, above 1 if one is wrong and
+    infinite if one is lost.
 
     All three arrays are of one package; they are compared in pieces that a cache holds, or a GPU beside other things.
     """
@@ -225,16 +238,24 @@ class Differences:
             for start in range(0, self.size, step):
                 g, r, most = (x[start : start + step] for x in (self._got, self._right, self._allowed))
                 g, r = wide(g), wide(r)
-                error = abs(g - r)
+                error = _apart(g, r)
                 largest = float((error / (most + (most == 0) * 1e-300)).max())
                 if largest <= 1:  # in all others a difference may be no number: of infinities, or of NaN
                     self.error = max(self.error, largest)
                     continue
                 error[(g == r) | (xp.isnan(g) & xp.isnan(r))] = 0
                 largest = float((error / (most + (most == 0) * 1e-300)).max())
-                self.lost += self._count("lost", xp.isfinite(r) & ~xp.isfinite(g), start)
-                self.wrong += self._count("wrong", ~((error <= most) & (error < np.inf)), start)
+                wrong = ~((error <= most) & (error < np.inf))
+                lost = (xp.isfinite(r) & ~xp.isfinite(g)) | (wrong & (g == self._left))
+                self.lost += self._count("lost", lost, start)
+                self.wrong += self._count("wrong", wrong, start)
                 self.error = np.inf if self.lost or np.isnan(largest) else max(self.error, largest)
+
+    @property
+    def _left(self) -> float:
+        """What `fill` makes of an integer; NaN of other types, and of 8 bits, in which it is a number like others."""
+        kind, item_bytes = str(self._got.dtype).rpartition(".")[2], self._got.dtype.itemsize
+        return int("7f" * item_bytes, 16) if kind == "bool" or ("int" in kind and item_bytes > 1) else np.nan
 
     def _count(self, name: str, marked: Any, start: int) -> int:
         if count := int(marked.sum()):
@@ -244,12 +265,24 @@ class Differences:
     def __str__(self) -> str:
         if not self.wrong:
             return f"largest error {self.error:.2g} of what is allowed"
-        count, kind = (self.lost, "not finite") if self.lost else (self.wrong, "wrong")
-        first = self._firsts["lost" if self.lost else "wrong"]
+        count, first = (self.lost, self._firsts["lost"]) if self.lost else (self.wrong, self._firsts["wrong"])
         got, right, most = (host(x[first : first + 1])[0] for x in (self._got, self._right, self._allowed))
+        kind = "wrong" if not self.lost else "never written" if np.isfinite(got) else "not finite"
         where = [int(i) for i in np.unravel_index(first, self._shape)]
         of = f"{kind} at {count} of {self.size} elements ({100 * count / self.size:.3g} %), first at {where}"
         return f"{of}: {got:g} where {right:g} is right within {most:.2g}"
+
+
+def _float64(x: Any) -> Any:
+    return x.double() if is_torch(x) else x.astype(np.float64, copy=False)
+
+
+def _apart(a: Any, b: Any) -> Any:
+    """How far values are apart; integers of 64 bits by their halves, since float64 does not hold all of them."""
+    if "int" not in str(a.dtype) or "int" not in str(b.dtype):
+        return abs(a - b)
+    high, low = _float64(a >> 32) - _float64(b >> 32), _float64(a & 0xFFFFFFFF) - _float64(b & 0xFFFFFFFF)
+    return abs(high * 2.0**32 + low)
 
 
 def agreement(
@@ -278,7 +311,7 @@ def agreement(
                 put(tensors, start)
                 runs[i][1]()
                 if changed is None:
-                    changed = {*written, *(name for name in tensors if not _same(tensors[name], given[name]))}
+                    changed = {*written, *(name for name in tensors if not same_bits(tensors[name], given[name]))}
                 made = {name: tensors[name].clone() for name in expected or changed}
                 if unlike := _unlike(made, wanted):
                     verdicts[i] = "wrong_result", *unlike
@@ -304,19 +337,6 @@ def agreement(
             if unlike := next(filter(None, (_unlike(*pair) for pair in pairs)), None):
                 verdicts[i] = "wrong_result", f"its results are not those of {runs[first][0]}: {unlike[0]}", unlike[1]
     return verdicts
-
-
-def put(tensors: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Values into tensors that differ from them: who only reads may be given one that cannot be written to, such as a
-    view of one element as many."""
-    for name, tensor in tensors.items():
-        if not _same(tensor, values[name]):
-            tensor.copy_(values[name])
-
-
-def _same(a: Any, b: Any) -> bool:
-    torch = sys.modules["torch"]
-    return bool(torch.equal(*(x.contiguous().reshape(-1).view(torch.uint8) for x in (a, b))))
 
 
 def _otherwise(given: Any, read: bool) -> Any:
@@ -349,17 +369,6 @@ def _unlike(made: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, flo
         if seen.wrong:
             return f"{name} is {seen}", min(seen.error, 1e300)
     return None
-
-
-def fill(array: Any) -> None:
-    """Every byte of an output that is an array: NaN in all float types, far from anything in the others."""
-    if is_torch(array):
-        import torch
-
-        array.reshape(-1).view(torch.uint8).fill_(0xFF if array.is_floating_point() else 0x7F)
-    elif isinstance(array, np.ndarray):
-        byte = b"\xff" if array.dtype.kind in "fc" else b"\x7f"
-        array[...] = np.frombuffer(byte * array.dtype.itemsize, array.dtype)[0]
 
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ def deserialized(value: Any) -> Any:
 
 _PIECE = 1 << 16
 """Elements that are drawn at once."""
-_TORCH_FLOATS = ("float16", "float32", "float64")
+_TORCH_TYPES = ("float16", "float32", "float64", "bool", "int16", "int32", "int64")
 _GIVEN: ContextVar[tuple[Any, ...] | None] = ContextVar("given inputs", default=None)
 
 
@@ -341,14 +341,18 @@ def read(entry: Mapping[str, Any]) -> Value:
 
 
 def wide(array: Any, *, copy: bool = False) -> Any:
-    """Any array as float64 (complex128), to be compared: torch's where it lies, others on the host."""
+    """Any array as float64 (complex128), to be compared: torch's where it lies, others on the host. Integers of 64
+    bits, which float64 does not hold, as they are; booleans as bytes, which tell what was never written."""
     if is_torch(array):
         torch = sys.modules["torch"]
-        tensor = array.detach().to(torch.complex128 if array.is_complex() else torch.float64, copy=copy)
+        tensor = array.detach().view(torch.uint8) if array.dtype is torch.bool else array.detach()
+        kind = torch.complex128 if array.is_complex() else array.dtype if array.dtype is torch.int64 else torch.float64
+        tensor = tensor.to(kind, copy=copy)
         return tensor.resolve_conj() if tensor.is_complex() else tensor
     values = np.asarray(array.get() if is_gpuarray(array) else array)
-    values = values.view(np.uint8) if values.dtype == np.bool_ else values  # which tells what was never written
-    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64, copy=copy)
+    values = values.view(np.uint8) if values.dtype == np.bool_ else values
+    whole = values.dtype.kind in "iu" and values.itemsize == 8
+    return values.astype(values.dtype if whole else np.result_type(values, np.float64), copy=copy)
 
 
 def host(array: Any) -> Array:
@@ -364,5 +368,5 @@ def beside(array: Any, other: Any) -> Any:
     if not is_torch(array):
         import torch
 
-        array = torch.from_numpy(array if str(getattr(array, "dtype", "")) in _TORCH_FLOATS else host(array))
+        array = torch.from_numpy(array if str(getattr(array, "dtype", "")) in _TORCH_TYPES else host(array))
     return array.to(other.device)

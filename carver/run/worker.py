@@ -28,8 +28,8 @@ from ..base.folders import memory_bytes
 from ..base.given import as_json, number, shown, typed, whole
 from ..base.types import Record
 from ..problem.problem import Problem
-from .buffers import Array, Buffer, Loaded, encode, is_gpuarray, is_torch
-from .check import POISON, Differences, bounded, draw, draw_exact, fill, float64, library_call, namespace
+from .buffers import POISON, Array, Buffer, Loaded, encode, fill, is_gpuarray, is_torch
+from .check import Differences, bounded, draw, draw_exact, float64, library_call, namespace
 from .compile import Binary
 from .cuda import check_timer
 from .device import Guarded, open_device
