@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -34,12 +35,13 @@ from carver.run import check as reference
 from carver.run import cuda
 from carver.run.bench import benchmark
 from carver.run.buffers import OutOfMemory, address, decode, encode
-from carver.run.built import compile_hint
+from carver.run.built import compile_hint, jit
 from carver.run.check import Differences
 from carver.run.compile import Binary, compile_source, cuda_compiler
 from carver.run.cuda import check_timer
 from carver.run.device import lease_name, open_device
 from carver.run.render import Call, Program, Scalar, Source, TensorSpec, concrete, render
+from carver.run.spec import Kernel
 from carver.run.worker import Settings
 from tests.prepared import prepare
 
@@ -65,6 +67,8 @@ class Fake(ModuleType):
         self.log: list[tuple[Any, ...]] = []
         self.fail: dict[str, Exception] = {}
         self.devices = 1
+        self.pushed = 0
+        """Contexts of PyCUDA's own stack."""
         self.clock = 0
 
     def did(self, *what: Any) -> None:
@@ -81,10 +85,10 @@ class Fake(ModuleType):
 
         class Context:
             def push(self) -> None:
-                fake.did("push")
+                fake.pushed += 1
 
             def pop(self) -> None:
-                fake.did("pop")
+                fake.pushed -= 1
 
             def synchronize(self) -> None:
                 fake.did("synchronize")
@@ -165,6 +169,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.setattr(cuda.arch, "CUDA", lambda name: arch.load("h200"))
     monkeypatch.setattr(detect, "nvidia_names", lambda: ["NVIDIA H200"] * driver.devices)
     monkeypatch.setattr(cuda.atexit, "register", lambda f: None)
+    monkeypatch.setattr(cuda, "_library", lambda: Driver(driver.log))
     yield driver
 
 
@@ -178,7 +183,12 @@ def device(fake: Fake) -> cuda.CudaDevice:
 def test_opening_takes_the_primary_context(fake: Fake) -> None:
     opened = open_device("cuda")
     assert (opened.kind, opened.name, opened.arch.name) == ("cuda", "NVIDIA H200", "h200_sxm")
-    assert fake.log[-4:] == [("init",), ("device", 0), ("primary context",), ("push",)]
+    assert fake.log[-3:] == [("init",), ("device", 0), ("primary context",)] and fake.pushed == 1
+    opened.fill(opened.empty((4,), "float32"), 0)
+    assert fake.pushed == 1
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: open_device("cuda").empty((4,), "float32")).result()
+    assert fake.pushed == 1, "PyCUDA ends a process in which a thread leaves it a context"
 
 
 def test_auto_takes_the_gpu_where_there_is_one(fake: Fake) -> None:
@@ -424,6 +434,54 @@ def gpu() -> cuda.CudaDevice:
 def test_upload_and_download(gpu: cuda.CudaDevice, dtype: str) -> None:
     values = np.random.default_rng(0).integers(-50, 50, (37, 5)).astype(np.float32)
     np.testing.assert_array_equal(gpu.download(upload(gpu, values, dtype)), decode(encode(values, dtype), dtype))
+
+
+def adding(number: int, device: str = "cuda:0") -> Any:
+    """`f(y, n)` sets each of 32 elements to n + number."""
+    text = 'extern "C" __global__ void f(float *y, int n) { y[threadIdx.x] = n + NUMBER; }'
+    params = [("y", (32,), "float32", True), ("n", None, "int32")]
+    return jit(out_idx=0, target=device)(
+        lambda: Kernel(text, "f", block=32, defines={"NUMBER": number}, params=params)
+    )()  # fmt: skip
+
+
+@pytest.mark.gpu
+@GPU
+def test_threads_without_a_context_run_kernels(gpu: cuda.CudaDevice) -> None:
+    """One that is loaded, one that is not, and what else a device does."""
+    torch = pytest.importorskip("torch")
+    y, known, kept = torch.zeros(32, device="cuda"), adding(0), list[Any]()
+    known(y, 5)
+
+    def filled() -> None:
+        kept.append(gpu.empty((32,), "float32"))
+        gpu.fill(kept[0], 0)
+        assert not gpu.download(kept[0]).any()
+
+    for call, value in ((lambda: known(y, 9), 9), (lambda: adding(1)(y, 11), 12), (filled, 12)):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(call).result()
+        assert y.tolist() == [value] * 32
+
+
+@pytest.mark.gpu
+@GPU
+def test_kernels_of_two_gpus_take_turns() -> None:
+    """Whichever is torch's, and it stays so."""
+    torch = pytest.importorskip("torch")
+    if cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    kernels = [adding(0, f"cuda:{i}") for i in (0, 1)]
+    ys = [torch.zeros(32, device=f"cuda:{i}") for i in (0, 1)]
+    try:
+        for n, (torchs, i) in enumerate([(0, 0), (0, 1), (0, 0), (1, 0), (1, 1), (1, 0), (0, 1), (0, 0)]):
+            torch.cuda.set_device(torchs)
+            kernels[i](ys[i], n)
+            assert ys[i].tolist() == [n] * 32 and torch.cuda.current_device() == torchs
+            adding(n, f"cuda:{1 - i}")(ys[1 - i], n)  # loaded for the first time
+            assert ys[1 - i].tolist() == [2 * n] * 32 and torch.cuda.current_device() == torchs
+    finally:
+        torch.cuda.set_device(0)
 
 
 @pytest.mark.gpu
@@ -798,6 +856,26 @@ class Library:
         self.letters, self.log = cycle(letters), list[Any]()
         """Of the arguments of each launch, over and over."""
         self.fails = 0
+        self.here = threading.local()
+        """The context of each thread: 1 + the ordinal of its GPU."""
+        self.asked = 0
+
+    def cuDeviceGet(self, device: Any, ordinal: int) -> int:
+        device._obj.value = ordinal
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
+        context._obj.value = 1 + device.value
+        return 0
+
+    def cuCtxGetCurrent(self, context: Any) -> int:
+        self.asked += 1
+        context._obj.value = getattr(self.here, "context", None)
+        return 0
+
+    def cuCtxSetCurrent(self, context: Any) -> int:
+        self.here.context = context.value
+        return 0
 
     def cuModuleLoadData(self, module: Any, image: bytes) -> int:
         module._obj.value = 7
@@ -828,6 +906,51 @@ class Library:
     def cuGetErrorString(self, code: int, text: Any) -> int:
         text._obj.value = b"an illegal memory access was encountered"
         return 0
+
+
+class Gpus(Library):
+    """Of several GPUs: a module is of the context that it was loaded in, and is launched in no other."""
+
+    def cuModuleLoadData(self, module: Any, image: bytes) -> int:
+        module._obj.value = getattr(self.here, "context", None)
+        return 0 if module._obj.value else 201
+
+    def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
+        function._obj.value = module.value
+        return 0
+
+    def cuLaunchKernel(self, function: Any, *rest: Any) -> int:
+        if (current := getattr(self.here, "context", None)) != function.value:
+            return 400 if current else 201
+        return super().cuLaunchKernel(function, *rest)
+
+
+@pytest.mark.parametrize("loads", ["main", "other"])
+@pytest.mark.parametrize("current", [None, 1, 2])
+def test_kernels_run_where_they_belong_in_any_thread(
+    loads: str, current: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever context a thread has, which it has afterwards too."""
+    library = Gpus("P")
+    monkeypatch.setattr(cuda, "_library", lambda: library)
+    (tmp_path / f"{loads}{current}.cubin").write_bytes(b"code")
+    binary = Binary(tmp_path / f"{loads}{current}.cubin", hashlib.sha256(b"code").hexdigest(), "")
+    made = program(Call("f", (1, 1, 1), (32, 1, 1), 0, ("C",)))
+    launch = {i: cuda.launcher(binary, made, ["C"], i) for i in (0, 1)} if loads == "main" else {}
+
+    def work() -> None:
+        library.here.context = current
+        for ordinal in (0, 1, 0):
+            launch.setdefault(ordinal, cuda.launcher(binary, made, ["C"], ordinal))((0x10,))
+            assert library.here.context == current
+
+    for run in (lambda: ThreadPoolExecutor(1).submit(work).result(), work):
+        library.log.clear()
+        run()
+        assert [entry[1] for entry in library.log if entry[0] == "launch"] == [1, 2, 1]
+    asked, library.here.context = library.asked, 1
+    launch[0]((0x10,))
+    assert library.asked == asked, "where it is current already nobody asks"
 
 
 def test_launches_through_the_driver_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An NVIDIA GPU through PyCUDA, in the primary context, which torch uses too.
 
-One device a process, whose context is made current. Kernels run on the default stream, in order with torch's.
+Whatever context a thread has, or none, is what it has afterwards: a device's own is current while it is worked with.
+Kernels run on the default stream, in order with torch's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
 from math import prod
@@ -37,8 +38,8 @@ from .render import SWIZZLES, Call, Launcher, Program, Scalar, Source, TensorMap
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 _OF_A_FUNCTION = (4, 1, 3)
 """CUfunction_attribute in cuda.h of CUDA 13.0; of a function: registers, static shared and local memory."""
-_OUT_OF_MEMORY = 2
-"""CUresult in cuda.h."""
+_OUT_OF_MEMORY, _INVALID_CONTEXT, _INVALID_HANDLE = 2, 201, 400
+"""CUresult in cuda.h. The last two are what a launch says in a thread without a context, or with another GPU's."""
 _MAP_BYTES, _MAP_ALIGN_BYTES = 128, 64
 _MAP_TYPES = {"float64": 8, "float32": 7, "tf32": 11, "float16": 6, "bfloat16": 9, "float8_e4m3": 0, "float8_e5m2": 0,
               "int8": 0, "int32": 3}  # fmt: skip
@@ -63,8 +64,29 @@ def _checked(code: int, what: str) -> None:
 
 
 @cache
+def _primary(library: Any, ordinal: int) -> Any:
+    """The context that the runtime, torch and PyCUDA share, kept for the life of the process."""
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    _checked(library.cuDeviceGet(ctypes.byref(device), ordinal), f"cuda:{ordinal}")
+    _checked(library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), f"the context of cuda:{ordinal}")
+    return context
+
+
+@contextmanager
+def _current(ordinal: int) -> Iterator[None]:
+    """That GPU's context in this thread, which may have none or that of another GPU, and has it again afterwards."""
+    library, before = _library(), ctypes.c_void_p()
+    _checked(library.cuCtxGetCurrent(ctypes.byref(before)), "asking for the context")
+    _checked(library.cuCtxSetCurrent(_primary(library, ordinal)), f"making the context of cuda:{ordinal} current")
+    try:
+        yield
+    finally:
+        library.cuCtxSetCurrent(before)
+
+
+@cache
 def _module(path: str, sha256: str, ordinal: int) -> Any:
-    """Loaded into the current context for the life of the process: a captured graph may launch from it at any time."""
+    """Loaded into the current context, that GPU's, for the life of the process: a graph may launch from it any time."""
     module = ctypes.c_void_p()
     _checked(_library().cuModuleLoadData(ctypes.byref(module), Path(path).read_bytes()), f"loading {path}")
     return module
@@ -91,16 +113,17 @@ def encoded(tensor: TensorMap, base: int) -> bytes:
 def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any, list[Any], Call]]:
     """Of each call the function, and its extents and shared memory."""
     library = _library()
-    module = _module(str(binary.checked()), binary.sha256, ordinal)
     found: list[tuple[Any, list[Any], Call]] = []
-    for call in program.calls:
-        function = ctypes.c_void_p()
-        entry, smem_bytes = call.entry, call.dynamic_smem_bytes
-        _checked(library.cuModuleGetFunction(ctypes.byref(function), module, entry.encode()), f"loading {entry}")
-        if smem_bytes:
-            code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
-            _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
-        found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call))
+    with _current(ordinal):
+        module = _module(str(binary.checked()), binary.sha256, ordinal)
+        for call in program.calls:
+            function = ctypes.c_void_p()
+            entry, smem_bytes = call.entry, call.dynamic_smem_bytes
+            _checked(library.cuModuleGetFunction(ctypes.byref(function), module, entry.encode()), f"loading {entry}")
+            if smem_bytes:
+                code = library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, smem_bytes)
+                _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
+            found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call))
     return found
 
 
@@ -157,6 +180,9 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
             on = streams.setdefault(stream, ctypes.c_void_p(stream))
         for function, gx, gy, gz, bx, by, bz, smem, pointers in here.calls:
             if code := cu_launch_kernel(function, gx, gy, gz, bx, by, bz, smem, on, pointers, None):
+                if code in (_INVALID_CONTEXT, _INVALID_HANDLE):
+                    with _current(ordinal):
+                        code = cu_launch_kernel(function, gx, gy, gz, bx, by, bz, smem, on, pointers, None)
                 _checked(code, f"launching {title}")
 
     return launch
@@ -295,11 +321,27 @@ class CudaDevice:
         self._ordinal, self._device = ordinal, driver.Device(ordinal)
         self.name: str = self._device.name()
         self.arch: Arch = arch.CUDA(f"cuda:{ordinal}")
+        library, before = _library(), ctypes.c_void_p()
+        library.cuCtxGetCurrent(ctypes.byref(before))
         with _errors(driver, f"opening {self.name}"):
             self._context = self._device.retain_primary_context()
-            self._context.push()
-        atexit.register(self._context.pop)
+            if threading.current_thread() is threading.main_thread():  # any other must leave PyCUDA none when it ends
+                self._context.push()  # for the user's PyCUDA arrays
+                atexit.register(self._context.pop)
+        if before:
+            library.cuCtxSetCurrent(before)
         self._stream = 0  # where programs launch, the driver's handle; 0 is the default one
+
+    @contextmanager
+    def _on(self, what: str) -> Iterator[None]:
+        """The device's context current, for PyCUDA too, which counts those of a thread; the driver's errors as ours."""
+        with _errors(self._driver, what), _current(self._ordinal):
+            self._context.push()
+            try:
+                yield
+            finally:
+                with suppress(self._driver.Error):  # of a device that is lost, which was told
+                    self._context.pop()
 
     @property
     def lease(self) -> str:
@@ -310,12 +352,13 @@ class CudaDevice:
 
     def load(self, binary: Binary, program: Program) -> Loaded:
         run, used = self.launcher(binary, program, program.given), {}
-        for function, _, call in _functions(binary, program, self._ordinal):
-            said = [ctypes.c_int() for _ in _OF_A_FUNCTION]
-            for value, attribute in zip(said, _OF_A_FUNCTION, strict=True):
-                code = _library().cuFuncGetAttribute(ctypes.byref(value), attribute, function)
-                _checked(code, f"reading what {call.entry} uses")
-            used[call.entry] = Resources(*(value.value for value in said))
+        with _current(self._ordinal):
+            for function, _, call in _functions(binary, program, self._ordinal):
+                said = [ctypes.c_int() for _ in _OF_A_FUNCTION]
+                for value, attribute in zip(said, _OF_A_FUNCTION, strict=True):
+                    code = _library().cuFuncGetAttribute(ctypes.byref(value), attribute, function)
+                    _checked(code, f"reading what {call.entry} uses")
+                used[call.entry] = Resources(*(value.value for value in said))
         return Loaded(program, used, lambda values: run(values, self._stream))
 
     def launcher(self, binary: Binary, program: Program, names: Sequence[str]) -> Launcher:
@@ -323,7 +366,7 @@ class CudaDevice:
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Buffer:
         size = dtypes.size_bytes(shape, dtype)
-        with _errors(self._driver, f"allocating {size} bytes on {self.name}"):
+        with self._on(f"allocating {size} bytes on {self.name}"):
             owner = self._driver.mem_alloc(max(size, 1))
         return Buffer(int(owner), shape, dtype, owner)
 
@@ -331,12 +374,12 @@ class CudaDevice:
         return Buffer(whole.pointer + start_bytes, shape, dtype, whole.owner)
 
     def write(self, buffer: Buffer, stored: Array) -> None:
-        with _errors(self._driver, "copying to the device"):
+        with self._on("copying to the device"):
             self._driver.memcpy_htod(buffer.pointer, np.ascontiguousarray(stored))
 
     def stored(self, buffer: Buffer) -> Array:
         stored = np.empty(buffer.shape, STORAGE[buffer.dtype])
-        with _errors(self._driver, "copying from the device"):
+        with self._on("copying from the device"):
             self._driver.memcpy_dtoh(stored, buffer.pointer)
         return stored
 
@@ -344,11 +387,11 @@ class CudaDevice:
         return decode(self.stored(buffer), buffer.dtype)
 
     def fill(self, buffer: Buffer, byte: int) -> None:
-        with _errors(self._driver, "filling a buffer"):
+        with self._on("filling a buffer"):
             self._driver.memset_d8(buffer.pointer, byte, buffer.size_bytes)
 
     def synchronize(self) -> None:
-        with _errors(self._driver, "running kernels"):
+        with self._on("running kernels"):
             self._context.synchronize()
 
     def time(
@@ -366,7 +409,7 @@ class CudaDevice:
         event, room = self._driver.Event, self._eviction
         on: tuple[Any, ...] = ()
         stamps: list[tuple[int, int]] = []
-        with _errors(self._driver, "timing"), ExitStack() as stack:
+        with self._on("timing"), ExitStack() as stack:
             if timer == "graph":
                 on = (self._driver.Stream(_NON_BLOCKING),)
                 run = stack.enter_context(self._captured(run, int(on[0].handle)))
@@ -386,7 +429,7 @@ class CudaDevice:
             self._context.synchronize()
         if timer == "cupti":
             return by_run(stamps, repeats + (not cold))[not cold :]
-        with _errors(self._driver, "timing"):
+        with self._on("timing"):
             return [ended.time_since(began) * 1e-3 for began, ended in pairs]
 
     @contextmanager
