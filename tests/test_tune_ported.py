@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -76,6 +77,25 @@ def test_numbers_without_a_description_are_what_c_takes_them_for() -> None:
     with carver.set_autotune_inputs(X, Y, z(), 0.5, 100, np.float64(2)):
         result = carver.AutoTuner.from_kernel(plain, CONFIGS).set_compile_args(out_idx=2).run(**QUICK)
     np.testing.assert_array_equal(result.kernel(X, Y, z(), 3.0, 100, np.float64(7)), 3 * X + Y + 7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "int16", "uint8"])
+def test_a_number_that_its_type_does_not_hold_is_refused(dtype: str) -> None:
+    """And not cut: a kernel for 2^32 + 7 elements would compute 7."""
+    source = f"#include <stdint.h>\nvoid f(int64_t *out, {dtype}_t n) {{ out[0] = n; }}"
+    params = [("out", (1,), "int64", True), ("n", None, dtype)]
+    kernel, out = carver.jit(out_idx=0)(lambda: carver.Kernel(source, "f", params=params))(), np.zeros(1, np.int64)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for _ in range(2):  # at first, and as further calls are
+        for number in (least, 7, most, np.dtype(dtype).type(most)):
+            kernel(out, number)
+            assert out[0] == number
+        for number in (least - 1, most + 1, 2**70, 0.5, math.nan):
+            with pytest.raises(RunError, match=f"n is passed by value as {dtype}, {least} to {most}; got "):
+                kernel(out, number)
+    with carver.set_autotune_inputs(out, 2**32 + 7), pytest.raises(RunError, match=r"an int of 32 bits"):
+        carver.AutoTuner.from_kernel(lambda ways: carver.Kernel(source, "f"), CONFIGS).run(**QUICK)
 
 
 def test_a_number_cannot_be_drawn() -> None:

@@ -425,7 +425,7 @@ def benchmark_kernel(
     for name, each in (expected or {} if check else {}).items():
         if name not in tensors or tuple(each.shape) != tuple(tensors[name].shape):
             raise ConfigError(f"expected has {name!r}, which is no tensor of args of that shape")
-        right[name] = beside(each, tensors[name])
+        right[name] = beside(each, tensors[name]).clone()  # it may be that tensor
     launch, timed = without_tuner(kernel)[grid], _timer(timer)
     device = torch.cuda.get_device_name(next(iter(tensors.values())).device)
     subject, began = hints[0].subject, time.monotonic()

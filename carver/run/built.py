@@ -26,7 +26,7 @@ from .compile import Binary, compile_source
 from .device import Device, has_source, open_device
 from .render import Launcher, Program, Source
 from .session import compiler_of
-from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, param_of, places, sizes_of
+from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, integers, param_of, places, sizes_of
 
 Reader = Callable[[Any], Any]
 """The value that a launch takes for an argument; None where it is none of the kind that the reader was made for."""
@@ -194,7 +194,10 @@ def _number_of(p: Param, given: Any) -> Any:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float | np.generic):
         raise RunError(f"{p.name} is passed by value as {p.dtype}; got a {type(given).__name__}")
-    return given.item() if isinstance(given, np.generic) else given
+    number = given.item() if isinstance(given, np.generic) else given
+    if (known := integers(p.dtype)) and not (isinstance(number, int) and number in known):
+        raise RunError(f"{p.name} is passed by value as {p.dtype}, {known[0]} to {known[-1]}; got {number!r}")
+    return number
 
 
 def _repeated(
@@ -243,8 +246,10 @@ def _reader(p: Param, given: Any, kind: str, align_bytes: int, *, writes: bool) 
     if p.dtype == LEFT_OUT:
         return lambda a: None if a is None else NotImplemented
     if p.by_value:
-        numbers = (int, float) if p.dtype.startswith("float") else (int,)
-        return lambda a: a if a.__class__ in numbers else NotImplemented
+        if known := integers(p.dtype):
+            least, most = known[0], known[-1]
+            return lambda a: a if a.__class__ is int and least <= a <= most else NotImplemented
+        return lambda a: a if a.__class__ in (int, float) else NotImplemented
     shape, of = getattr(given, "shape", None), given.__class__
     if is_torch(given):
         dtype, device = given.dtype, given.get_device()

@@ -25,7 +25,7 @@ from ..base.given import as_json, typed
 from ..base.types import Record
 from ..ranking.hint import Hint
 from .buffers import TORCH_NAMES, Array, as_tf32, decode, encode, is_gpuarray, is_torch
-from .spec import LEFT_OUT, Param, element, param_of
+from .spec import LEFT_OUT, Param, element, param_of, scalar
 
 
 class PythonCode(Record):
@@ -219,6 +219,8 @@ class Value(Record):
             return Param(self.name, None, LEFT_OUT)
         if not isinstance(self.given, bool | int | float):
             raise ConfigError(f"{self.name} is {self.given!r}; a kernel takes arrays and numbers")
+        if self.dtype == "int":
+            scalar(self.given)  # raises for what 32 bits do not hold
         return Param(self.name, None, {"bool": "int32", "int": "int32", "float": "float32"}.get(self.dtype, self.dtype))
 
 

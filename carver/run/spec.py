@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
+from functools import cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -382,11 +383,18 @@ def dim3(what: str, value: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
+@cache
+def integers(dtype: str) -> range:
+    """All that a type holds: ctypes and C cut others without a word. Empty for floats."""
+    info = np.iinfo(dtype) if "int" in dtype else None
+    return range(info.min, info.max + 1) if info else range(0)
+
+
 def scalar(value: Any) -> Scalar:
     """A launch argument as C sees it."""
     if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
         return Scalar(_NUMBERS[value.dtype.name], value.item())
-    if isinstance(value, bool | int) and -(2**31) <= value < 2**31:
+    if isinstance(value, bool | int) and value in integers("int32"):
         return Scalar("i", int(value))
     if isinstance(value, float):
         return Scalar("f", value)

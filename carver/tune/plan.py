@@ -247,7 +247,7 @@ class Plan:
         """What a kernel that does not describe its arrays was called with, in a line."""
         if self.described or self.python:
             return ""
-        said = ", ".join(f"{v.name} {v.dtype}{list(v.given.shape)}{' (output)' * (i in self.outputs)}"
+        said = ", ".join(f"{v.name} {v.dtype}{list(getattr(v.given, 'shape', ()))}{' (output)' * (i in self.outputs)}"
                          for i, v in enumerate(self.inputs.values))  # fmt: skip
         return f"it was called with {said}; if it takes others, describe them with Kernel(params=...)\n"
 
