@@ -97,6 +97,21 @@ READS = {
     "@Made\ndef kernel(x): return x + VALUE\ndef f(n): return kernel",
     "a cached function": "import functools\n@functools.lru_cache\ndef g(x): return x + VALUE\ndef f(n): return g(n)",
     "a class": "class Shape:\n def area(self): return VALUE\ndef f(n): return Shape().area()",
+    "what a method calls": "def g(): return VALUE\nclass Shape:\n def area(self): return g()\ndef f(n): return Shape()",
+    "a base class": "class Base:\n SIDE = VALUE\nclass Shape(Base):\n pass\ndef f(n): return Shape.SIDE",
+    "a number of a class": "SIDE = VALUE\nclass Shape:\n SIDE = SIDE\n LOCK = object()\ndef f(n): return Shape.SIDE",
+    **{f"what a {how} calls": f"import functools\ndef g(): return VALUE\nclass Shape:\n @{how}\n def area(self):"
+       "  return g()\ndef f(n): return Shape" for how in ("property", "functools.cached_property", "classmethod")},
+    "a method of a member": "import enum\ndef g(): return VALUE\nclass Way(enum.Enum):\n ONE = 1\n"
+    " def area(self): return g()\nway = Way.ONE\ndef f(n): return way.area()",
+    "a method of a record": "from dataclasses import dataclass, field\ndef g(): return VALUE\n@dataclass\n"
+    "class Shape:\n side: list = field(default_factory=list)\n def area(self): return g()\n"
+    "shape = Shape()\ndef f(n): return shape.area()",
+    "the class of a wrapper": "class Made:\n def __init__(self, fn): self.fn = fn\n def __call__(self): return VALUE\n"
+    "@Made\ndef kernel(x): return x\ndef f(n): return kernel",
+    "an import of an import": "def f(n):\n import between\n return between.g(n)",
+    "a name taken of an import": "def f(n):\n from between import g\n return g(n)",
+    "a module of a package": "def f(n):\n from package import inner\n return inner.g(n)",
 }
 
 
@@ -107,6 +122,10 @@ def test_what_a_function_reads_is_part_of_it(what: str, tmp_path: Path, monkeypa
         home.mkdir()
         (home / "user.py").write_text(READS[what].replace("VALUE", str(value)))
         (home / "other.py").write_text(f"def g(x): return x + {value}\n")
+        (home / "between.py").write_text("import json\nfrom other import g\n")
+        (home / "package").mkdir()
+        (home / "package" / "inner.py").write_text("from . import deep\n")
+        (home / "package" / "deep.py").write_text(f"from other import g\nVALUE = {value}\n")
         with monkeypatch.context() as patch:
             patch.syspath_prepend(home)
             for name in ("user", "other"):
@@ -117,6 +136,19 @@ def test_what_a_function_reads_is_part_of_it(what: str, tmp_path: Path, monkeypa
         return found
 
     assert key("one", 1) == key("same", 1) != key("edited", 2)
+
+
+def test_the_order_of_a_set_is_no_part_of_a_key(tmp_path: Path) -> None:
+    """What is met first is written out; hashes of text, so the order of a set, differ from process to process."""
+    (tmp_path / "user.py").write_text(
+        "import enum\nclass Way(enum.Enum):\n A = 1\n B = 2\n C = 3\nways = {*Way}\ndef f(): return ways\n"
+        "from carver.tune.keys import plain\nimport json\nprint(json.dumps(plain(f)))"
+    )
+    said = {
+        subprocess.run([sys.executable, tmp_path / "user.py"], env={**os.environ, "PYTHONHASHSEED": seed},
+                       capture_output=True, check=True).stdout for seed in "1234"
+    }  # fmt: skip
+    assert len(said) == 1
 
 
 def test_what_is_installed_is_known_by_its_name() -> None:

@@ -14,12 +14,13 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from difflib import unified_diff
 from enum import Enum
-from functools import lru_cache, partial
-from importlib.util import find_spec
+from functools import cached_property, lru_cache, partial
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,16 @@ def plain(value: Any) -> Any:
 
 
 class _Walk:
-    """One value and all that it refers to; a function that is met again is named by when it was met first."""
+    """One value and all that it refers to; code that is met again is named by when it was met first."""
 
     def __init__(self) -> None:
         self._above: list[int] = []
-        self._functions: dict[int, int] = {}
+        self._met: dict[int, int] = {}
+
+    def _apart(self) -> _Walk:
+        other = _Walk()
+        other._above, other._met = [*self._above], {**self._met}
+        return other
 
     def plain(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -74,12 +80,14 @@ class _Walk:
             return {str(k): plain(v) for k, v in value.items()}
         if isinstance(value, list | tuple | range):
             return [plain(v) for v in value]
-        if isinstance(value, Set):
-            return sorted((plain(v) for v in value), key=repr)
+        if isinstance(value, Set):  # in an order that depends on no hash, since what comes first is written out
+            return [plain(v) for v in sorted(value, key=lambda v: repr(self._apart().plain(v)))]
         if isinstance(value, Path):
             return ["file", _file(value) if value.is_file() else str(value)]
-        if isinstance(value, np.generic | Enum):
-            return [type(value).__name__, plain(value.item() if isinstance(value, np.generic) else value.value)]
+        if isinstance(value, np.generic):
+            return [type(value).__name__, plain(value.item())]
+        if isinstance(value, Enum):
+            return [plain(type(value)), plain(value.value)]
         if isinstance(value, np.ndarray):
             return ["array", str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
         if isinstance(value, Hint):
@@ -93,7 +101,7 @@ class _Walk:
         return self._code(value)
 
     def _code(self, value: Any) -> Any:
-        """Functions and what wraps them by source and all that they read; what is installed by its name."""
+        """Functions, classes and what wraps them by source and all that they read; what is installed by its name."""
         plain = self.plain
         if isinstance(value, partial):
             return ["partial", plain(value.func), plain(value.args), plain(value.keywords)]
@@ -101,28 +109,46 @@ class _Walk:
             return ["method", plain(value.__func__), plain(value.__self__)]
         module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        if isinstance(value, types.ModuleType | type):
-            return ["name", module, name, "" if _is_installed(module) else _source(value)]
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, types.ModuleType):
+            return ["name", module, plain(_modules([module]))]
+        if isinstance(value, types.FunctionType | type):
             if _is_installed(module) and "<" not in str(name):
                 return ["name", module, name]
-            return self.function(value)
+            if id(value) in self._met:
+                return ["again", self._met[id(value)]]
+            self._met[id(value)] = len(self._met)
+            return self._class(value) if isinstance(value, type) else self._function(value)
+        if isinstance(value, property | cached_property):
+            parts = [value.func] if isinstance(value, cached_property) else [value.fget, value.fset, value.fdel]
+            return ["property", *map(plain, parts)]
         if is_dataclass(value):
-            return [type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
+            return [plain(type(value)), {f.name: plain(getattr(value, f.name)) for f in fields(value)}]
         if type(value).__name__ == "constexpr":  # of Triton
             return ["constexpr", plain(value.value)]
         inner = getattr(value, "fn", None) or getattr(value, "__wrapped__", None)  # of Triton, carver.jit, functools
         if callable(inner):
-            return ["wrapped", type(value).__name__, plain(inner)]
+            return ["wrapped", plain(type(value)), plain(inner)]
         if isinstance(value, types.BuiltinFunctionType) or (callable(value) and name and _is_installed(module)):
             return ["name", module, name]
         raise Unstable(f"a {type(value).__name__} has no identity that outlives this process")
 
-    def function(self, fn: types.FunctionType) -> Any:
+    def _class(self, cls: type) -> Any:
+        """Source, base classes, and attributes, which inherit and compute what the source only names."""
+        text, held = _source(cls), {}
+        for name, value in sorted(vars(cls).items()):
+            code = getattr(value, "__code__", None)
+            if (name.startswith("__") and code is None) or (text and code and code.co_filename.startswith("<")):
+                continue  # Python's own notes, and methods that a decorator generates from the text
+            try:
+                held[name] = self._part(f"{cls.__name__} has {name!r}", value)
+            except Unstable:
+                if code is not None or isinstance(value, property | cached_property | classmethod | staticmethod):
+                    raise
+                held[name] = type(value).__name__
+        return ["class", cls.__qualname__, text, [self.plain(base) for base in cls.__bases__], held]
+
+    def _function(self, fn: types.FunctionType) -> Any:
         """Source (bytecode where there is none), defaults, closure values, and the globals that it reads."""
-        if id(fn) in self._functions:
-            return ["again", self._functions[id(fn)]]
-        self._functions[id(fn)] = len(self._functions)
         text = None if fn.__name__ == "<lambda>" else _source(fn)  # a line may hold several of them
         closure = {}
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
@@ -146,10 +172,12 @@ def _globals(fn: types.FunctionType) -> dict[str, Any]:
     """What a function and those inside it read of its module: by name, and of modules by what is taken from them."""
     found: dict[str, Any] = {}
     for code in _codes(fn.__code__):
-        instructions = list(dis.get_instructions(code))
+        instructions = [one for one in dis.get_instructions(code) if one.opname != "EXTENDED_ARG"]
         for place, one in enumerate(instructions):
             if one.opname == "IMPORT_NAME":
-                found[f"import {one.argval}"] = _imported(one.argval, fn.__globals__.get("__package__"))
+                level, names = (before.argval for before in instructions[place - 2 : place])
+                package = fn.__globals__.get("__package__") or ""
+                found[f"import {one.argval}"] = _modules(_absolute(one.argval, level, names or (), package))
             if one.opname not in ("LOAD_GLOBAL", "LOAD_NAME") or one.argval not in fn.__globals__:
                 continue
             name, value = str(one.argval), fn.__globals__[one.argval]
@@ -173,16 +201,59 @@ def _bytecode(code: types.CodeType) -> list[Any]:
     return [code.co_code.hex(), code.co_names, code.co_varnames, consts]
 
 
-def _imported(name: str, package: str | None) -> Any:
-    """The file of a module of the user's that a function imports when it runs; the name of any other."""
-    for each in (f"{package}.{name}".strip("."), name) if package else (name,):
-        try:
-            spec = find_spec(each)
-        except (ImportError, ValueError):
-            continue
-        if spec is not None and spec.origin is not None and not _is_installed(each, spec.origin):
-            return Path(spec.origin)
-    return name
+def _absolute(name: str, level: int, names: Iterable[str], package: str) -> list[str]:
+    """What an import may load: a module, and each name that is taken from it, which may be one too."""
+    above = package.rsplit(".", level - 1)[0] if level else ""
+    module = ".".join(filter(None, (above, name)))
+    return [module, *(f"{module}.{each}" for each in names)]
+
+
+def _modules(names: Iterable[str]) -> dict[str, Path]:
+    """The files of the user's modules among these and of all that those import, by name. None is loaded for that."""
+    found: dict[str, Path] = {}
+    todo = [*names]
+    while todo:
+        for name, path in _files(todo.pop()):
+            if name not in found:
+                found[name] = path
+                package = name if path.stem == "__init__" else name.rpartition(".")[0]
+                for module, level, taken in _imports(path.read_bytes()) if path.suffix == ".py" else ():
+                    todo += _absolute(module, level, taken, package)
+    return found
+
+
+def _files(name: str) -> Iterator[tuple[str, Path]]:
+    """A module of the user's and the packages that it lies in, as far as there are files of them."""
+    module, *rest = name.split(".")
+    if not module or _is_installed(module):
+        return
+    try:
+        spec = find_spec(module)
+    except ValueError:  # a script, and what was loaded from a file: it has none
+        spec = spec_from_file_location(module, getattr(sys.modules[module], "__file__", None))
+    while spec is not None and not _is_installed(module, spec.origin):
+        if spec.has_location and spec.origin:
+            yield module, Path(spec.origin)
+        if not rest or spec.submodule_search_locations is None:
+            return
+        module = f"{module}.{rest.pop(0)}"
+        spec = PathFinder.find_spec(module, spec.submodule_search_locations)
+
+
+@lru_cache(maxsize=1024)
+def _imports(source: bytes) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
+    """Of each import in a source: module, number of leading dots, names that are taken from it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ()
+    found: list[tuple[str, int, tuple[str, ...]]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, 0, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", node.level, tuple(alias.name for alias in node.names)))
+    return tuple(found)
 
 
 def _is_installed(module: str, file: str | None = None) -> bool:
