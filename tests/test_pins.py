@@ -35,7 +35,7 @@ from tests.test_enable_triton import Array, launch, launches  # noqa: E402, F401
 
 pytestmark = pytest.mark.usefixtures("one_pool")
 H100 = carver.load_arch("h100")
-N = 1 << 22
+ROOT, N = Path(__file__).parents[1], 1 << 22
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (256, 1024, 4096) for warps in (1, 4, 8)]
 ARGS = {"x_ptr": carver.Tensor("float16", (N,)), "y_ptr": carver.Tensor("float16", (N,)), "n": N}
 
@@ -128,13 +128,13 @@ def test_a_line_of_a_pin_writes_tensors_as_shapes() -> None:
 def test_a_pin_is_computed_again_from_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments, list, grids, default and margin are those of the entry; nothing else of the first call is asked."""
     pin = pick(default=CONFIGS[-1], margin=0.5)
-    again = pins.again(pins.Pin.from_dict(json.loads(json.dumps(pin.to_dict())), "it"), compiled_kernels.copy, H100)
+    again = pins.again(pins.Pin.from_dict(json.loads(json.dumps(pin.to_dict())), "it"), ROOT, H100)
     assert again.to_dict() == pin.to_dict() and pin.margin == 0.5 and pin.default == CONFIGS[-1]
     half = dataclasses.replace(pin, args={**pin.args, "n": N // 2})
-    assert pins.again(half, compiled_kernels.copy, H100).predicted_ms < pin.predicted_ms
+    assert pins.again(half, ROOT, H100).predicted_ms < pin.predicted_ms
     lacking = [{**each, "grid": None} for each in pin.candidates]
     with pytest.raises(PinsError, match=r"copy: the table has no grid for .*BLOCK"):
-        pins.again(dataclasses.replace(pin, candidates=lacking), compiled_kernels.copy, H100)
+        pins.again(dataclasses.replace(pin, candidates=lacking), ROOT, H100)
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_a_table_says_what_it_holds_and_reads_itself(table: Path) -> None:
     assert [pin.key for pin in found] == [{"n": N // 2}, {"n": N}]
     assert found.text() == table.read_text() and json.loads(table.read_text())["format"] == 1
     assert pins.add(table, H100.name, [pick()]).text() == found.text()
-    assert not any(problem for _, problem in pins.verify(found, lambda _: compiled_kernels.copy))
+    assert not any(problem for _, problem in pins.verify(found, ROOT))
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,31 @@ def test_what_changed_since_is_named(table: Path, monkeypatch: pytest.MonkeyPatc
     assert "compiler triton" in pins.stale(pin, compiled_kernels.copy, CONFIGS, H100)
     monkeypatch.delenv("DISABLE_LLVM_OPT")
     monkeypatch.setattr(pins, "__version__", "9.9")
-    (problem, _) = [why for _, why in pins.verify(found, lambda _: compiled_kernels.copy)]
+    (problem, _) = [why for _, why in pins.verify(found, ROOT)]
     assert problem == "the same pick, but stale: carver 0.1.0, then 9.9"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "path"),
+    [(f"{name}.k", "") for name in ("forged", "json", "time", "", "held.forged")] + [("inside.k", "forged.py")],
+)
+def test_a_table_chooses_no_code_from_elsewhere(
+    kernel: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its hashes are anybody's to compute; neither a kernel nor a function among its arguments is loaded."""
+    source = tmp_path / "source"
+    (source / "held").mkdir(parents=True)
+    (source / "inside.py").write_text("k = 1\n")
+    for each in (tmp_path / "forged.py", tmp_path / "held" / "forged.py", tmp_path / "held" / "__init__.py"):
+        each.parent.mkdir(exist_ok=True)
+        each.write_text("raise SystemExit('it runs')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(source)
+    place = {"kernel": {"path": str(tmp_path / path), "module": "forged", "name": "k"}}
+    pin = pins.Pin(kernel, {}, {"B": 1}, "", 1.0, 1, {}, {"x": place}, [{"config": {"B": 1}, "grid": [1]}])
+    forged = Table(H100.name, {pin.place: pin})
+    (problem,) = [why for _, why in pins.verify(forged, source)]
+    assert f"does not lie in {source}" in problem and "it runs" not in problem
 
 
 def test_the_hash_is_of_the_picks_alone() -> None:
@@ -422,7 +445,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0 and "2 in t/h100_sxm.json" in done.output, done.output
     shown = run(main, ["pins", "show", "t"]).output
     assert "pinned_kernels.copied(n=1000, x=float16, y=float16): B=" in shown
-    assert run(main, ["pins", "verify", "t/h100_sxm.json"]).output.endswith("2 of 2 hold\n")
+    assert run(main, ["pins", "verify", "t/h100_sxm.json", "--source", "."]).output.endswith("2 of 2 hold\n")
     assert run(main, ["pins", "merge", "t/h100_sxm.json", "t/h100_sxm.json", "-o", "m.json"]).exit_code == 0
     assert (tmp_path / "m.json").read_text() == (tmp_path / "t" / "h100_sxm.json").read_text()
     assert run(main, ["pins", "diff", "m.json", "t/h100_sxm.json"]).exit_code == 0
@@ -432,7 +455,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no table of pins in" in run(main, ["pins", "show"]).output
     (tmp_path / "pinned_kernels.py").write_text(KERNELS.replace("o < n)", "o < n - 1)"))
     sys.modules.pop("pinned_kernels", None)
-    done = run(main, ["pins", "verify", "t/h100_sxm.json"])
+    done = run(main, ["pins", "verify", "t/h100_sxm.json", "--source", "."])
     assert done.exit_code == 1 and "source" in done.output and "0 of 2 hold" in done.output
 
 

@@ -330,16 +330,16 @@ def _diff(first: Path, second: Path) -> opts.Found:
 
 
 @partial(opts.command, name="verify", group=pins)
-def _verify(table: Path, source: str | None = None, as_json: bool = False) -> opts.Found:
-    """Compute every entry of a table again, with no GPU.
+def _verify(table: Path, source: Path, as_json: bool = False) -> opts.Found:
+    """Compute every entry of a table again, with no GPU. Imports the kernels that the table names from one folder.
 
     Exits with 1 where another configuration would be chosen, or an entry depends on what has changed since.
     """
     from ..ranking.pins import Table, verify
 
-    sys.path.insert(0, str(Path(source or ".").resolve()))
+    sys.path.insert(0, str(source.resolve()))
     rows: list[dict[str, Any]] = []
-    for pin, problem in verify(Table.read(table), progress=sys.stderr.isatty() and not as_json):
+    for pin, problem in verify(Table.read(table), source, progress=sys.stderr.isatty() and not as_json):
         rows.append({"kernel": pin.kernel, "key": pin.key, "config": pin.config, "problem": problem})
         if not as_json:
             click.echo(printable(f"NOT {pin}\n    {problem}" if problem else f"ok  {pin}"))

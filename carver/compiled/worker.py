@@ -157,11 +157,11 @@ def encode(value: Any) -> Any:
     raise ConfigError(f"a constant is a number, a string, a Triton type or function, or a tuple of them, got {kind}")
 
 
-def decode(value: Any) -> Any:
-    """The constant that `encode` wrote."""
+def decode(value: Any, find: Callable[[Mapping[str, str]], Any] = find) -> Any:
+    """The constant that `encode` wrote; `find` loads a function of Triton's from where it lies."""
     match value:
         case {"tuple": parts}:
-            return tuple(decode(v) for v in parts)
+            return tuple(decode(v, find) for v in parts)
         case {"dtype": name}:
             return importlib.import_module("triton.language").dtype(name)
         case {"torch": name}:

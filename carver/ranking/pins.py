@@ -2,7 +2,8 @@
 
 A pin depends on the source of the kernel, its arguments, the list of configurations, the device's descriptor, and on
 the versions of carver and of the compiler: on nothing else, and not on the list's order. A table is one JSON file a
-device, entries in a stable order. It is data: whatever it says, only a configuration of the kernel's list is taken.
+device, entries in a stable order. It is data: whatever it says, only a configuration of the kernel's list is taken, and
+`verify` imports the kernels that it names from one folder alone.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from ..arch.devices import load, to_toml
 from ..base.errors import CarverError, CompileError, ConfigError, nearest
 from ..base.folders import config_folder, lease, publish
 from ..base.given import canonical, check_fields, json_of, number, shown, text_of
+from ..base.modules import files
 from ..base.types import Record
 from ..compiled.binary import Descriptor, Tensor, handed
 from ..compiled.inspect import candidate
 from ..compiled.triton import function_of, plain_config, settings, source_of, version
-from ..compiled.worker import decode, encode
+from ..compiled.worker import decode, encode, find
 from .kernel import rank_kernel
 from .ranking import choose, size
 
@@ -160,14 +162,14 @@ def argument(name: str, value: Any) -> Any:
     return encode(found)
 
 
-def _handed(value: Any) -> Any:
+def _handed(value: Any, find: Callable[[Mapping[str, str]], Any]) -> Any:
     """The argument that `argument` wrote."""
     if isinstance(value, Mapping) and "shape" in value:
         tensor = Tensor(value["dtype"], tuple(value["shape"]), tuple(value["strides"]))
         return Descriptor(tensor, tuple(value["block_shape"])) if "block_shape" in value else tensor
     if isinstance(value, Mapping) and "tuple" in value:
-        return tuple(map(_handed, value["tuple"]))
-    return decode(value)
+        return tuple(_handed(part, find) for part in value["tuple"])
+    return decode(value, find)
 
 
 def _written(value: Any) -> str:
@@ -221,9 +223,18 @@ def _grid(kernel: Any, config: Any, args: Mapping[str, Any], grid: Any, arch: Ar
         return None
 
 
-def again(pin: Pin, kernel: Any, arch: Arch, **bounds: Any) -> Pin:
-    """The pin as it would be chosen now, for the same call, from the same list."""
-    configs = [{name: decode(value) for name, value in each["config"].items()} for each in pin.candidates]
+def again(pin: Pin, source: Path, arch: Arch, **bounds: Any) -> Pin:
+    """The pin as it would be chosen now, for the same call, from the same list, with functions from `source`."""
+    kernel = kernel_of(pin, source)
+
+    def plain(config: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: decode(value, inside) for name, value in config.items()}
+
+    def inside(place: Mapping[str, str]) -> Any:
+        _lies(pin, place["name"], [Path(place["path"])], source)
+        return find(place)
+
+    configs = [plain(each["config"]) for each in pin.candidates]
     grids = {canonical(each["config"]): each["grid"] for each in pin.candidates}
     names = {canonical(sorted(each["config"])): sorted(each["config"]) for each in pin.candidates}
 
@@ -235,17 +246,17 @@ def again(pin: Pin, kernel: Any, arch: Arch, **bounds: Any) -> Pin:
                     return tuple(grids[said])
         raise PinsError(f"{pin.kernel}: the table has no grid for {dict(known)}")
 
-    args = {name: _handed(value) for name, value in pin.args.items()}
-    default = pin.default and {name: decode(value) for name, value in pin.default.items()}
+    args = {name: _handed(value, inside) for name, value in pin.args.items()}
     return pick(
-        kernel, configs, args=args, grid=grid, arch=arch, key=pin.key, values=pin.values, default=default,
-        margin=pin.margin, **bounds,
+        kernel, configs, args=args, grid=grid, arch=arch, key=pin.key, values=pin.values,
+        default=pin.default and plain(pin.default), margin=pin.margin, **bounds,
     )  # fmt: skip
 
 
-def kernel_of(pin: Pin) -> Any:
-    """The kernel of a pin, imported by its module. Raises PinsError."""
+def kernel_of(pin: Pin, source: Path) -> Any:
+    """The kernel of a pin, imported by its module. Raises PinsError, before it loads anything from elsewhere."""
     module, _, name = pin.kernel.rpartition(".")
+    _lies(pin, module, [path for _, path in files(module)], source)
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # a module of the user's may raise anything
@@ -253,6 +264,12 @@ def kernel_of(pin: Pin) -> Any:
     if not hasattr(found, name):
         raise PinsError(f"{pin.kernel}: {module} has no {name!r}; {nearest(name, vars(found))}")
     return getattr(found, name)
+
+
+def _lies(pin: Pin, what: str, paths: Sequence[Path], source: Path) -> None:
+    """Raises PinsError for what does not lie below `source`: a table may come from anybody."""
+    if not paths or not all(path.resolve().is_relative_to(source.resolve()) for path in paths):
+        raise PinsError(f"{pin.kernel}: {shown(what)} does not lie in {source}, and nothing else is imported")
 
 
 # tables
@@ -377,14 +394,15 @@ def stale(pin: Pin, kernel: Any, configs: Iterable[Any], arch: Arch) -> str:
     return "" if now.hash == pin.hash else "; ".join(_moved(pin, now))
 
 
-def verify(
-    table: Table, find: Callable[[Pin], Any] = kernel_of, arch: Arch | None = None, **bounds: Any
-) -> Iterator[tuple[Pin, str]]:
-    """Compute every entry again, with no GPU: each with what is wrong with it, empty where the same comes out."""
+def verify(table: Table, source: Path, arch: Arch | None = None, **bounds: Any) -> Iterator[tuple[Pin, str]]:
+    """Compute every entry again, with no GPU: each with what is wrong with it, empty where the same comes out.
+
+    Kernels are imported from the folder `source`, which `sys.path` has.
+    """
     device = arch or load(table.device)
     for pin in table:
         try:
-            now = again(pin, find(pin), device, **bounds)
+            now = again(pin, source, device, **bounds)
         except CarverError as error:
             yield pin, f"cannot be computed again: {error}"
             continue

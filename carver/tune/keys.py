@@ -19,9 +19,7 @@ from dataclasses import fields, is_dataclass
 from difflib import unified_diff
 from enum import Enum
 from functools import cached_property, lru_cache, partial
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, spec_from_file_location
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, Foreign, nearest
 from ..base.folders import cores_available
 from ..base.given import asked
+from ..base.modules import files
 from ..ops.operator import Template
 from ..ranking.hint import Hint
 from ..ranking.search import SearchSpace
@@ -223,21 +222,8 @@ def _modules(names: Iterable[str]) -> dict[str, Path]:
 
 
 def _files(name: str) -> Iterator[tuple[str, Path]]:
-    """A module of the user's and the packages that it lies in, as far as there are files of them."""
-    module, *rest = name.split(".")
-    if not module or _is_installed(module):
-        return
-    try:
-        spec = find_spec(module)
-    except ValueError:  # a script, and what was loaded from a file: it has none
-        spec = spec_from_file_location(module, getattr(sys.modules[module], "__file__", None))
-    while spec is not None and not _is_installed(module, spec.origin):
-        if spec.has_location and spec.origin:
-            yield module, Path(spec.origin)
-        if not rest or spec.submodule_search_locations is None:
-            return
-        module = f"{module}.{rest.pop(0)}"
-        spec = PathFinder.find_spec(module, spec.submodule_search_locations)
+    """A module of the user's and the packages that it lies in."""
+    return takewhile(lambda one: not _is_installed(one[0], str(one[1])), files(name))
 
 
 @lru_cache(maxsize=1024)
