@@ -561,6 +561,15 @@ def test_key_changes_with_all_that_matters(answer: Source, tmp_path: Path) -> No
         ("#include GIVEN", ('-DGIVEN="given.h"', "-I."), "given.h"),
         ("", ("-include", "{tmp}/kernels/forced.h"), "forced.h"),
         ("", ("-imacros", "{tmp}/kernels/forced.h"), "forced.h"),
+        *(
+            ("#include <away.h>", flags, "away/away.h")
+            for flags in (
+                ("-idirafter", "{tmp}/away"), ("-idirafter{tmp}/away",), ("-iquote{tmp}/none", "-isystem{tmp}/away"),
+                ("-Wp,-I{tmp}/away",), ("-Wp,-isystem,{tmp}/away",), ("-Xpreprocessor", "-I{tmp}/away"),
+                ("--include-directory={tmp}/away",), ("--include-directory-after", "{tmp}/away"),
+            )
+        ),
+        ("", ("-Wp,-include,{tmp}/away/away.h",), "away/away.h"),
     ],
 )
 def test_an_edited_header_is_compiled_anew(
@@ -580,6 +589,18 @@ def test_an_edited_header_is_compiled_anew(
         built = compile_source(source, c_compiler())
         assert not built.cached and ctypes.CDLL(str(built.path)).answer() == value
     assert compile_source(source, c_compiler()).cached
+
+
+def test_an_edited_object_is_linked_anew(answer: Source, tmp_path: Path) -> None:
+    answer.path.write_text("int value(void);\nint answer(void) { return value(); }\n")
+    archive = (f"-L{tmp_path}", "-lvalue")
+    source = replace(answer, flags=(*answer.flags, "-Wl,--whole-archive", *archive, "-Wl,--no-whole-archive"))
+    for value in (1, 2):
+        (tmp_path / "value.c").write_text(f"int value(void) {{ return {value}; }}\n")
+        for made in (["cc", "-fPIC", "-c", "value.c"], ["ar", "rcs", "libvalue.a", "value.o"]):
+            subprocess.run(made, cwd=tmp_path, check=True)
+        for each in (source, replace(answer, flags=(*answer.flags, str(tmp_path / "value.o")))):
+            assert ctypes.CDLL(str(compile_source(each, c_compiler()).path)).answer() == value
 
 
 def test_a_header_that_now_hides_another_is_seen(answer: Source, tmp_path: Path, monkeypatch: Any) -> None:
@@ -751,7 +772,10 @@ def test_a_binary_is_looked_at_again_before_it_is_loaded(answer: Source) -> None
         binary.checked()
 
 
-@pytest.mark.parametrize("flag", ["@flags", "-fplugin=evil.so", "-specs=mine", "-wrapper", "-B/tmp"])
+@pytest.mark.parametrize("flag", [
+    "@flags", "-fplugin=evil.so", "-specs=mine", "-wrapper", "-B/tmp", "--sysroot=/tmp", "-isysroot", "-iprefix",
+    "-iwithprefixbefore", "-Wp,-iprefix,/tmp", "-Xcompiler=-fplugin=evil.so",
+])  # fmt: skip
 def test_flags_that_no_key_covers_are_refused(answer: Source, flag: str) -> None:
     with pytest.raises(KernelError, match="of which the cache would not see a change"):
         compile_source(replace(answer, flags=(*answer.flags, flag)), c_compiler())

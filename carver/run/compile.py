@@ -28,7 +28,7 @@ from ..base.errors import CompileError, CompilerFailed, CompileTimeout, DeviceEr
 from ..base.folders import check_owner, folder, kept, private, scratch, sweep
 from ..base.given import shown
 from ..base.types import Record
-from .render import Source
+from .render import Source, parts_of
 
 KIND = "binary"
 """Of entries of the store."""
@@ -148,7 +148,8 @@ def compile_source(
     with all it started: CompileTimeout. NVRTC, which runs in this process, is waited for. Where the compiler could not
     do its work, for want of memory or disk or because it was killed, it is asked once more; then CompilerFailed.
     """
-    if refused := [flag for flag in source.flags if _UNKNOWN_FILE.match(flag)]:
+    handed = (part for flag in source.flags if not flag.startswith("-Wl,") for part in parts_of(flag))
+    if refused := [flag for flag in (*source.flags, *handed) if _UNKNOWN_FILE.match(flag)]:
         raise KernelError(
             f"the flag {refused[0]!r} names a file that decides what is compiled, and of which the cache would not "
             "see a change: write out what it says"
@@ -182,7 +183,10 @@ def binary_of(body: bytes) -> Binary | None:
         return None
 
 
-_UNKNOWN_FILE = re.compile(r"@|-fplugin|-specs|--specs|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use")
+_UNKNOWN_FILE = re.compile(
+    "@|--?specs|-fplugin|-wrapper|-B|--options-file|-optf|-Xclang|-load|-fprofile-use|--?sysroot|-isysroot|-iprefix"
+    "|-iwithprefix|--include-(?:with-)?prefix|-ivfsoverlay|-include-pch"
+)
 """Flags that make the compiler read or run a file which no key of a binary covers."""
 
 

@@ -36,8 +36,8 @@ CUDA_FLAGS = ("--std=c++17",)
 _FLAGS_FROM = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _FOLDERS_FROM = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 """Environment variables that compilers take flags and include folders from."""
-_FOLDER_FLAG = re.compile(r"(?:-I|-iquote|-isystem|--include-path)=?(.*)")
-_FILE_FLAG = re.compile(r"(?:-include|-imacros|--pre-include)=?(.*)")
+_PATH_FLAG = re.compile(r"-(?:[IL]|iquote|isystem|idirafter|include|imacros)(.+)")
+"""Flags that may have what they name in the same word, with nothing between."""
 _INCLUDED = re.compile(r"^[ \t]*#[ \t]*(?:include(?:_next)?|embed|define[ \t]+\w+)[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -77,9 +77,10 @@ class Source(Record):
         count whether or not a condition leaves them out, and in every folder that has the file: what is too many
         costs a compilation. What the folders lack is the compiler's own, which its version covers.
         """
-        named = [*self._flag_values(_FILE_FLAG)]
+        given = self._paths()
+        named = given + [f"lib{flag[2:]}.a" for flag in self.flags if flag.startswith("-l")]
         named += [text for value in self.defines.values() for text in _INCLUDED.findall(f"#define X {value}")]
-        folders = [*self._flag_values(_FOLDER_FLAG)]
+        folders = [text for text in given if Path(text).is_dir()]
         folders += [f for v in _FOLDERS_FROM for f in os.environ.get(v, "").split(os.pathsep) if f]
         common = (self.path.parent, folder("templates"), *map(Path, folders))
 
@@ -99,12 +100,18 @@ class Source(Record):
                 yield name, path, content
                 todo += [(n, p) for n in _included(content) for p in places(n, path.parent)]
 
-    def _flag_values(self, flag: re.Pattern[str]) -> Iterator[str]:
-        """What follows a flag, in the same word or in the next."""
-        flags = [*self.flags, *(f for v in _FLAGS_FROM for f in shlex.split(os.environ.get(v, "")))]
-        for word, after in zip(flags, (*flags[1:], ""), strict=True):
-            if found := flag.fullmatch(word):
-                yield found[1] or after
+    def _paths(self) -> list[str]:
+        """Whatever in the flags may name a folder or a file, whichever flag it belongs to."""
+        flags = [flag for flag in self.flags if flag not in CPU_FLAGS]  # which name none
+        flags += [f for v in _FLAGS_FROM for f in shlex.split(os.environ.get(v, ""))]
+        words = dict.fromkeys(word for flag in flags for word in (flag, *parts_of(flag)))
+        paths = (found[1] if (found := _PATH_FLAG.fullmatch(word)) else word for word in words)
+        return [path.strip("\"<>") for path in paths if path and path[0] != "-"]
+
+
+def parts_of(flag: str) -> list[str]:
+    """The words that a flag hands on: `-Wp,-I,DIR`, `-Xcompiler=-O2,-IDIR`, `--include-path=DIR`."""
+    return re.split("[,=]", flag)[1:]
 
 
 @lru_cache(maxsize=4096)
