@@ -121,6 +121,8 @@ def test_what_could_do_harm_is_refused(text: str, says: str) -> None:
         ("m % (m - m)", "cannot be computed"),
         ("m * m * m * m", "no number of 64 bits"),
         ("(-m) ** 0.5", "no number of 64 bits"),
+        ("(" * 60 + "3" + "**4)" * 60, "a number of more than 1024 bits"),
+        ("*".join(["(m**4)**4"] * 4), "a number of more than 1024 bits"),
         ("m + kk", "uses 'kk'; did you mean 'k'"),
     ],
 )

@@ -39,6 +39,8 @@ MAX_LENGTH = 4096
 MAX_DEPTH = 64
 """Limit on the nesting of operations."""
 MAX_POWER = 4
+MAX_BITS = 1024
+"""Of an integer on the way to a result, as many as those of the largest float."""
 MAX_INTEGER = 2**53
 """Largest number in an expression; floating point represents every integer up to it."""
 MAX_VALUE = 2**63 - 1
@@ -46,9 +48,28 @@ MAX_VALUE = 2**63 - 1
 
 FUNCTIONS = {"min": 0, "max": 0, "ceil": 2, "pow2": 1, "log2": 1}
 """Number of arguments of each function; 0: any number."""
+
+
+def _times(a: Any, b: Any) -> Any:
+    if type(a) is int and type(b) is int:
+        _check_bits(a.bit_length() + b.bit_length())
+    return a * b
+
+
+def _power(a: Any, b: Any) -> Any:
+    if type(a) is int and type(b) is int:
+        _check_bits(a.bit_length() * b)
+    return a**b
+
+
+def _check_bits(bits: int) -> None:
+    if bits > MAX_BITS:
+        raise OverflowError(f"a number of more than {MAX_BITS} bits")
+
+
 _OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: _times, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg, ast.UAdd: operator.pos,
     ast.Not: np.logical_not, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
