@@ -11,7 +11,7 @@ import pytest
 from cases import answerable, device_for, holds_for_each, offered, template
 
 import carver
-from carver.arch.descriptor import LIMITS, occupancy_limits, resident_blocks
+from carver.arch.descriptor import LIMITS, blocks_that_fit, occupancy_limits, resident_blocks
 from carver.base.errors import NoCandidates
 from carver.calibrate.fitting import samples
 from carver.calibrate.tables import Case
@@ -228,6 +228,18 @@ def test_terms_add_up_and_none_is_negative() -> None:
 
 
 # ---- occupancy, counted with the tables of the CUDA C++ Programming Guide
+
+
+@pytest.mark.parametrize(
+    ("device", "alone", "two"),
+    [("mi300x", 32, 16), ("mi250x", 32, 16), ("mi100", 40, 16), ("rx_vega_64", 40, 16), ("rx_7900_xtx", 64, 32),
+     ("rx_5700_xt", 80, 32), ("h200", 32, 32), ("a100_sxm_80", 32, 32)],
+)  # fmt: skip
+def test_blocks_of_one_wave_take_no_barrier(device: str, alone: int, two: int) -> None:
+    """Of a CU, of a WGP on RDNA: as many as waves, where blocks of two are as many as barriers; on NVIDIA a limit of
+    blocks is one of any blocks."""
+    arch = carver.load_arch(device)
+    assert [blocks_that_fit(arch, warps, 0, 24) for warps in (1, 2)] == [alone, two]
 
 
 @pytest.mark.parametrize(

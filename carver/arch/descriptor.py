@@ -463,18 +463,21 @@ def occupancy_limits(
     """Blocks that an SM, or a pair that shares blocks, could hold by each of LIMITS alone.
 
     Registers are allocated to whole warps in units of `reg_granule`, each scheduler's from its own share of the file;
-    shared memory in units of `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: cuda_occupancy.h.
+    shared memory in units of `smem_granule_bytes` with `smem_reserved_bytes` on top. Source: cuda_occupancy.h. AMD's
+    limit of blocks is of barriers, which a block of one wave has none of: LLVM, AMDGPUBaseInfo, getMaxWorkGroupsPerCU.
     """
     smem = np.ceil((smem_bytes + arch.smem_reserved_bytes) / arch.smem_granule_bytes) * arch.smem_granule_bytes
     kept = np.minimum(registers, arch.max_regs_per_thread)
     per_warp = np.ceil(kept * arch.warp_size / arch.reg_granule) * arch.reg_granule
     warps_fit = np.floor(arch.regs_per_sm / arch.schedulers_per_sm / np.maximum(per_warp, 1.0)) * arch.schedulers_per_sm
     sms = arch.sms_per_block
+    by_threads = np.floor(sms * arch.max_threads_per_sm / (warps * arch.warp_size))
+    unlimited = (np.asarray(warps) <= 1.0) & (arch.vendor == "amd")
     return (
         np.floor(sms * arch.smem_per_sm_bytes / np.maximum(smem, 1.0)),
         np.floor(sms * warps_fit / warps),
-        np.floor(sms * arch.max_threads_per_sm / (warps * arch.warp_size)),
-        np.full(np.shape(warps), float(sms * arch.max_blocks_per_sm)),
+        by_threads,
+        np.where(unlimited, by_threads, float(sms * arch.max_blocks_per_sm)),
     )
 
 
