@@ -85,6 +85,9 @@ def test_a_fault_in_a_table_is_named(tmp_path: Path, group: str, message: str) -
         ("DMMA.884", ("mma", "float64", "float64"), 512),
         ("DMMA.16x8x16", ("mma", "float64", "float64"), 4096),
         ("QMMA.16832.F32.E5M2.E4M3", ("mma", "float8_e5m2", "float32"), 8192),
+        ("HMMA.SP.16832.F32", ("mma", "float16", "float32"), 4096),
+        ("IMMA.SP.16864.S8.S8", ("mma", "int8", "int32"), 8192),
+        ("HGMMA.SP.64x128x32.F32", ("wgmma", "float16", "float32"), 2 * 64 * 128 * 16 / 4),
         ("HGMMA.64x128x16.F32.BF16", ("wgmma", "bfloat16", "float32"), 2 * 64 * 128 * 16 / 4),
         ("HGMMA.64x256x8.F32.TF32", ("wgmma", "tf32", "float32"), 2 * 64 * 256 * 8 / 4),
         ("HGMMA.64x64x16.F16", ("wgmma", "float16", "float16"), 2 * 64 * 64 * 16 / 4),
@@ -117,6 +120,10 @@ def test_matrix_instructions_of_nvidia(opcode: str, kind: tuple[str, str, str], 
         ("v_wmma_f32_16x16x16_f16", ("wmma", "float16", "float32"), 2 * 16**3),
         ("v_wmma_f16_16x16x16_f16", ("wmma", "float16", "float16"), 2 * 16**3),
         ("v_wmma_i32_16x16x16_iu8", ("wmma", "int8", "int32"), 2 * 16**3),
+        ("v_mfma_f64_4x4x4f64", ("mfma", "float64", "float64"), 2 * 4 * 4 * 4 * 4),
+        ("v_mfma_f64_4x4x4_4b_f64", ("mfma", "float64", "float64"), 2 * 4 * 4 * 4 * 4),
+        ("v_smfmac_f32_32x32x16_f16", ("mfma", "float16", "float32"), 2 * 32 * 32 * 8),
+        ("v_swmmac_f32_16x16x32_f16", ("wmma", "float16", "float32"), 2 * 16**3),
     ],
 )
 def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flops: float) -> None:
@@ -130,6 +137,7 @@ def test_matrix_instructions_of_amd(opcode: str, kind: tuple[str, str, str], flo
         ("HGMMA.64x128x16.F32", "R24, R4, gdesc[UR8].tnspB, R24", 128 * 16 * 2 / 4),
         ("HGMMA.64x64x8.F32.TF32", "R24, gdesc[UR8], RZ, !UPT", (64 + 64) * 8 * 4 / 4),
         ("QGMMA.64x64x32.F32.E4M3.E4M3", "R24, gdesc[UR8], R24", (64 + 64) * 32 / 4),
+        ("HGMMA.SP.64x128x32.F32", "R24, gdesc[UR8], R24", (64 / 2 + 128) * 32 * 2 / 4),
         ("HMMA.16816.F32", "R24, R8, R4, R24", 0),
     ],
 )

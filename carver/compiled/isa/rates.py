@@ -239,7 +239,10 @@ BLOCK = re.compile(r"^UTC([HIQO])MMA\b")
 
 @lru_cache(maxsize=1024)
 def sass_matrix(opcode: str) -> tuple[Matrix, float] | None:
-    """Kind of a matrix instruction of a warp or warp group, and its FLOPs per warp; None for other opcodes."""
+    """Kind of a matrix instruction of a warp or warp group, and its FLOPs per warp; None for other opcodes.
+
+    Of a sparse one (`SP`) those that are done, as on AMD: PTX's k counts one zero in two, at twice the dense rate.
+    """
     if found := GROUP.match(opcode):
         kind, share, name = found[1], 4, "wgmma"  # four warps share one
         m, n, k = map(int, found.groups()[1:])
@@ -253,7 +256,7 @@ def sass_matrix(opcode: str) -> tuple[Matrix, float] | None:
     dtype = next((SASS_TYPES[part] for part in parts if part in SASS_TYPES), dtype)
     if ("F16" in parts and kind in "HQ") or (kind == "Q" and "SF" in parts):
         accumulate = "float16"  # with scales GeForce has the rate that it has without them for such sums only
-    return Matrix(name, dtype, accumulate), 2.0 * m * n * k / share
+    return Matrix(name, dtype, accumulate), (1.0 if "SP" in parts else 2.0) * m * n * k / share
 
 
 BITS = {"H": 16, "I": 8, "Q": 8, "B": 1}
@@ -268,7 +271,7 @@ def sass_shared_bytes(opcode: str, operands: str) -> float:
     if not found:
         return 0.0
     m, n, k = map(int, found.groups()[1:])
-    rows = n if re.match(r"R\w+, R\d+", operands) else m + n
+    rows = n if re.match(r"R\w+, R\d+", operands) else n + (m / 2 if ".SP." in opcode else m)
     return rows * k * (32 if ".TF32" in opcode else BITS[found[1]]) / 8 / 4
 
 
@@ -313,8 +316,8 @@ GCN = re.compile(
     r"^v_(mfma|smfmac|wmma|swmmac)(?:_scale)?_(?P<sums>\w+?)_(\d+)x(\d+)x(\d+)_?(?:(?P<blocks>\d+)b_)?(?P<type>[a-z]+\d+(?:f6f4)?(?:_1k)?)"
 )
 BLOCKS = {"32x32x4f16": 2, "32x32x4bf16_1k": 2, "32x32x2bf16": 2, "32x32x1f32": 2, "32x32x4i8": 2, "16x16x4f16": 4,
-          "16x16x4bf16_1k": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4}  # fmt: skip
-"""Independent matrix products per instruction, which gfx90a's spelling does not state; 4x4 instructions make 16. Those
+          "16x16x4bf16_1k": 4, "16x16x2bf16": 4, "16x16x1f32": 4, "16x16x4i8": 4, "4x4x4f64": 4}  # fmt: skip
+"""Independent matrix products per instruction, which gfx90a's spelling does not state; other 4x4 ones make 16. Those
 of bfloat16 that are twice as deep, as its others are, end in `_1k` (CDNA 2 ISA, MFMA)."""
 NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
 """Both factors of 6 or 4 bits, which are multiplied at one rate: in half the passes of 8 bits (CDNA 4 ISA, MFMA)."""
@@ -322,7 +325,11 @@ NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
 
 @lru_cache(maxsize=1024)
 def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
-    """Kind of an AMD matrix instruction, and its FLOPs per wave; None for other opcodes."""
+    """Kind of an AMD matrix instruction, and its FLOPs per wave; None for other opcodes.
+
+    Of a sparse one those that are done: its k counts the zeros of the first factor, one in two, which take no pass
+    (LLVM, SISchedule: V_SMFMAC of 32x32x16 has the eight passes of V_MFMA of 32x32x8).
+    """
     found = GCN.match(opcode)
     if not found:
         return None
@@ -333,7 +340,8 @@ def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
     if found["type"] == "f8f6f4":
         dtype = "float4_e2m1" if NARROW.search(operands) else "float8_e5m2" if "cbsz:1" in operands else dtype
     name = "wmma" if "wmma" in found[1] else "mfma"
-    return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), 2.0 * m * n * k * blocks
+    done = (1.0 if found[1] in ("smfmac", "swmmac") else 2.0) * m * n * k * blocks
+    return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), done
 
 
 class Access(NamedTuple):
