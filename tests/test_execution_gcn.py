@@ -305,6 +305,38 @@ def test_atomics_of_a_wave_are_on_the_sectors_of_all_of_its_lanes(arch: Any) -> 
         ("v_pk_mul_f32", "v[0:1], s[2:3], v[4:5] op_sel_hi:[0,1]",
          {"s2": 0x40000000, "s3": 0, "v4": 0x3F800000, "v5": 0x40400000}, {"v0": 0x40000000, "v1": 0x40C00000}),
         ("v_writelane_b32", "v9, s3, 5", {"s3": 7}, {"v9@5": 7}),
+        ("s_lshl2_add_u32", "s0, s1, s2", {"s1": 3, "s2": 4}, {"s0": 16, "scc": False}),
+        ("s_lshl2_add_u32", "s0, s1, s2", {"s1": 0x60000000, "s2": 0x80000000}, {"s0": 0, "scc": True}),
+        ("s_min_i32", "s0, s1, s2", {"s1": 5, "s2": 5}, {"s0": 5, "scc": False}),
+        ("s_max_i32", "s0, s1, s2", {"s1": 5, "s2": 5}, {"s0": 5, "scc": True}),
+        ("s_cmov_b32", "s0, s1", {"s0": 1, "s1": 2, "scc": True}, {"s0": 2}),
+        ("s_cmovk_i32", "s0, 0xff80", {"s0": 1, "scc": True}, {"s0": 0xFFFFFF80}),
+        ("s_bitset1_b32", "s0, s1", {"s0": 1, "s1": 36}, {"s0": 0x11}),
+        ("s_bitset0_b64", "s[0:1], 33", {"s0": 5, "s1": 7}, {"s0": 5, "s1": 5}),
+        ("s_pack_lh_b32_b16", "s0, s1, s2", {"s1": 0x12345678, "s2": 0x9ABC0000}, {"s0": 0x9ABC5678}),
+        ("s_pack_hh_b32_b16", "s0, s1, s2", {"s1": 0x12345678, "s2": 0x9ABC0000}, {"s0": 0x9ABC1234}),
+        ("s_pack_hl_b32_b16", "s0, s1, s2", {"s1": 0x12345678, "s2": 0x9ABC}, {"s0": 0x9ABC1234}),
+        ("s_quadmask_b32", "s0, s1", {"s1": 0x80000102}, {"s0": 0b10000101, "scc": True}),
+        ("s_wqm_b64", "s[0:1], s[2:3]", {"s2": 0x20, "s3": 0x80000000}, {"s0": 0xF0, "s1": 0xF0000000, "scc": True}),
+        ("v_bitop3_b32", "v0, v1, v2, v3 bitop3:0xec", {"v1": 0xF0, "v2": 0xCC, "v3": 0xAA}, {"v0": 0xEC}),
+        ("v_bitop3_b32", "v0, v1, v2, -1 bitop3:0x6c", {"v1": 0b1100, "v2": 0b1010}, {"v0": 0b0110}),
+        ("v_sad_u32", "v0, v1, v2, v3", {"v1": 3, "v2": 10, "v3": 1}, {"v0": 8}),
+        ("v_cvt_pk_u16_u32", "v0, v1, v2", {"v1": 0x12345, "v2": 7}, {"v0": 0x7FFFF}),
+        ("v_cvt_pk_i16_i32", "v0, v1, v2", {"v1": -70000, "v2": 7}, {"v0": 0x78000}),
+        ("v_cvt_flr_i32_f32", "v0, v1", {"v1": 0xC0600000}, {"v0": 0xFFFFFFFC}),
+        ("v_cvt_rpi_i32_f32", "v0, v1", {"v1": 0xC0600000}, {"v0": 0xFFFFFFFD}),
+        ("v_cvt_nearest_i32_f32", "v0, v1", {"v1": 0x40600000}, {"v0": 4}),
+        ("v_mad_legacy_u16", "v0, v1, v2, v3", {"v1": 0x30002, "v2": 5, "v3": 1}, {"v0": 11}),
+        ("v_ashr_pk_i8_i32", "v0, v1, v2, 4", {"v1": -16, "v2": 0x7FFF}, {"v0": 0x7FFF}),
+        ("v_ashr_pk_u8_i32", "v0, v1, v2, 4", {"v1": -16, "v2": 0x7FF}, {"v0": 0x7F00}),
+        *(
+            (f"v_cmp_{how}_f32", "vcc, v1, v2", {"v1": a, "v2": 0x3F800000}, {"vcc_lo": holds})
+            for how, of_nan, of_two in (
+                ("nlt", True, True), ("nle", True, True), ("ngt", True, False), ("nge", True, False),
+                ("lg", False, True), ("nlg", True, False), ("neq", True, True), ("lt", False, False),
+            )
+            for a, holds in ((0x7FC00000, of_nan), (0x40000000, of_two))
+        ),
     ],
 )
 def test_instructions(opcode: str, operands: str, given: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -480,6 +512,19 @@ def test_registers_on_the_stack_are_told_apart_by_the_scalar_that_was_just_set()
     stored = decode(code[3], 32, set())
     assert stored.writes == {"stack 136"} == {name for name in decode(code[4], 32, set()).reads if "stack" in name}
     assert code[6].opcode == "scratch_load_b32"  # at a place that is not known
+
+
+@pytest.mark.parametrize("written", [
+    ("v_readlane_b32", "s5, v40, 3"), ("v_readfirstlane_b32", "s5, v2"), ("v_cmp_lt_i32", "s[4:5], v1, v2"),
+    ("v_add_co_u32", "v0, s[4:5], v1, v2"), ("v_mad_u64_u32", "v[0:1], s[4:5], v2, v3, v[4:5]"),
+    ("v_div_scale_f32", "v0, s[4:5], v1, v2, v3"), ("s_load_dword", "s5, s[0:1], 0x0"),
+])  # fmt: skip
+def test_a_scalar_that_any_instruction_writes_is_no_constant_any_more(written: tuple[str, str]) -> None:
+    held, read = ("s_movk_i32", "s5, 0x80"), ("v_add_u32", "v3, s5, v2")
+    load = ("scratch_load_b32.spill", "v4, off, s5")
+    for lines, operands in (((held, written, load), "v4, off, s5"), ((held, read, load), "v4, off, off offset:128")):
+        *_, loaded = placed([Instruction(i, "", *line) for i, line in enumerate(lines)])
+        assert loaded.operands == operands
 
 
 BANKS = """

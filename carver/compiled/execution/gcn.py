@@ -15,18 +15,32 @@ import numpy as np
 
 from ..isa.amd import rare
 from ..isa.code import Code, Instruction
-from .gcn_arithmetic import ACCUMULATES, CARRIES, KEEPS_SCC, UPWARDS, computed, function, made, parsed, poison
+from .gcn_arithmetic import (
+    ACCUMULATES,
+    CARRIES,
+    KEEPS_SCC,
+    TWO,
+    UPWARDS,
+    by_truth,
+    computed,
+    function,
+    made,
+    parsed,
+    poison,
+)  # fmt: skip
 from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, memory, put, put_mask, registers
 from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "neq": np.not_equal, "nlt": np.greater_equal, "nle": np.greater, "ngt": np.less_equal,
-    "nge": np.less, "class": lambda x, kinds: kinds >> float_class(x) & 1 > 0,
+    "eq": np.equal, "ne": np.not_equal, "lg": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal, "neq": np.not_equal, "nlg": lambda a, b: ~((a < b) | (a > b)),
+    "nlt": lambda a, b: ~(a < b), "nle": lambda a, b: ~(a <= b), "ngt": lambda a, b: ~(a > b),
+    "nge": lambda a, b: ~(a >= b), "class": lambda x, kinds: kinds >> float_class(x) & 1 > 0,
     "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)), "u": lambda a, b: np.isnan(a) | np.isnan(b),
 }  # fmt: skip
-NOTED = {"eq": "EQ", "ne": "NE", "lg": "NE", "neq": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "nlt": "GE",
-         "nle": "GT", "ngt": "LE", "nge": "LT", "class": "", "o": "", "u": ""}  # fmt: skip
+"""Of NaN all fail but those that begin with n, which are the others' opposites, and u."""
+NOTED = {"eq": "EQ", "ne": "NE", "lg": "NE", "neq": "NE", "nlg": "EQ", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE",
+         "nlt": "GE", "nle": "GT", "ngt": "LE", "nge": "LT", "class": "", "o": "", "u": ""}  # fmt: skip
 BOOLS: dict[str, Callable[..., Array]] = {
     "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "andn2": lambda a, b: a & ~b,
     "and_not1": lambda a, b: a & ~b, "orn2": lambda a, b: a | ~b, "or_not1": lambda a, b: a | ~b,
@@ -68,8 +82,8 @@ def placed(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
         first, *rest = (part.strip() for part in each.operands.split(","))
         if each.opcode in ("s_mov_b32", "s_movk_i32") and WHOLE.match(rest[0]):
             held[first] = int(rest[0], 0)
-        elif each.opcode.startswith("s_"):
-            for name in registers(first):
+        else:
+            for name in (*registers(first), *(registers(rest[0]) if TWO.match(each.opcode) else ())):
                 held.pop(name, None)
         if each.opcode.endswith(".spill") and (found := re.search(r", (s\d+)(?= |$)", each.operands)):
             if found[1] in held:
@@ -354,6 +368,8 @@ def chosen(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     which = o.scalar("scc", True)
     sources = [*o.parts[1:3], *([o.parts[0]] if found[1] != "cselect" else [])]
     as_mask = [o.mask(token) for token in sources]
+    if found[1] == "cmovk":
+        sources = [str(_short(sources[0])), *sources[1:]]
     first, second = (o.get(token, kind) for token in sources[:2])
     of_masks = wide == (o.wave == 64)
     tokens = [name for token in sources for name in registers(token)]
@@ -549,6 +565,8 @@ def arithmetic(each: Instruction, o: Operands) -> Op:
     """Vector instructions of one result."""
     stem, types = parsed(each.opcode)
     compute = function(each.opcode, stem, types)
+    if stem == "bitop3":
+        compute = by_truth(int(o.modifier("bitop3") or "0", 0))
     names = registers(o.parts[0]) if o.parts else []
     odd = any(mod.startswith(ODD) for mod in o.mods) or any("(" in part for part in o.parts)
     if compute is None or not names or odd:

@@ -24,6 +24,8 @@ def parsed(opcode: str) -> tuple[str, list[str]]:
     """The stem of an opcode and its types: v_mad_u64_u32 is "mad" of u64 and u32."""
     if opcode.startswith("v_cvt_f32_ubyte"):
         return opcode[2:], ["f32", "b32"]
+    if found := re.match(r"s_(pack_\w\w)_b32_b16$|v_(cvt_pk_[ui]16)_([ui]32)$", opcode):  # halves of whole words
+        return found[1] or found[2], ["b32", found[3] or "b32"]
     found = TYPES.match(opcode.replace("v_s_", "v_"))
     return (re.sub("_(co|num)$", "", found[1]), found[2][1:].split("_")) if found else (opcode[2:], [])
 
@@ -85,6 +87,33 @@ def _permuted(a: Array, b: Array, selector: Array) -> Array:
     return out
 
 
+def by_truth(table: int) -> Callable[..., Array]:
+    """Bit by bit what a table says of three: its bit 4 a + 2 b + c (CDNA 4 ISA, V_BITOP3_B32)."""
+
+    def found(a: Array, b: Array, c: Array) -> Array:
+        terms = [(a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
+                 for at in range(8) if table >> at & 1]  # fmt: skip
+        return np.bitwise_or.reduce(np.broadcast_arrays(np.zeros_like(a), *terms))
+
+    return found
+
+
+def _quads(x: Array) -> Array:
+    """The lowest bit of each four, if any of them is set."""
+    return (x | x >> 1 | x >> 2 | x >> 3) & 0x1111_1111_1111_1111
+
+
+def _quadmask(x: Array) -> Array:
+    out: Array = sum((_quads(x) >> 4 * place & 1) << place for place in range(16))
+    return out
+
+
+def _packed(a: Array, b: Array, low: int, high: int, bits: int) -> Array:
+    """Two numbers side by side, each held within the range of its part."""
+    part = (1 << bits) - 1
+    return np.clip(a, low, high) & part | (np.clip(b, low, high) & part) << bits
+
+
 def _median(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
@@ -141,8 +170,16 @@ def function(opcode: str, stem: str, types: list[str]) -> Callable[..., Any] | N
             return _leading(kind)
         case "flbit_i32" | "clz_i32":
             return _leading(kind)
-        case "cvt":
-            return _converted(types)
+        case "cvt" | "cvt_flr" | "cvt_floor" | "cvt_rpi" | "cvt_nearest":
+            return _converted(types, ROUNDS.get(stem, np.trunc))
+        case "sad" if kind == "u32":
+            return lambda a, b, c: np.abs(a - b) + c
+        case "ashr_pk":
+            low, high = (-128, 127) if types[0] == "i8" else (0, 255)
+            return lambda a, b, by: _packed(a >> (by & 31), b >> (by & 31), low, high, 8)
+        case "bitset0" | "bitset1":
+            bit = int(stem[-1])
+            return lambda at, x: x & ~np.left_shift(1, at & most) | np.left_shift(bit, at & most)
         case "bcnt0":
             return lambda x: size(kind) - _ones(x & WORD if size(kind) == 32 else x)
     if found := re.fullmatch(r"lshl(\d)_add", stem):
@@ -154,13 +191,19 @@ def function(opcode: str, stem: str, types: list[str]) -> Callable[..., Any] | N
     return None
 
 
-def _converted(types: list[str]) -> Callable[..., Any] | None:
+ROUNDS: dict[str, Callable[[Array], Array]] = {
+    "cvt_flr": np.floor, "cvt_floor": np.floor, "cvt_rpi": lambda x: np.floor(x + 0.5),
+    "cvt_nearest": lambda x: np.floor(x + 0.5),
+}  # fmt: skip
+
+
+def _converted(types: list[str], rounded: Callable[[Array], Array]) -> Callable[..., Any] | None:
     to, of = types[0], types[-1]
     if to[0] == "f" and of[0] in "uif":
         return lambda x: x.astype(np.float64)
     if to in ("u32", "i32") and of[0] == "f":
         low, high = (0.0, 2.0**32 - 1) if to[0] == "u" else (-(2.0**31), 2.0**31 - 1)
-        return lambda x: np.clip(np.nan_to_num(np.trunc(x)), low, high).astype(np.int64)
+        return lambda x: np.clip(np.nan_to_num(rounded(x)), low, high).astype(np.int64)
     return None
 
 
@@ -175,7 +218,7 @@ SIMPLE: dict[str, Callable[..., Array]] = {
     "subrev": lambda a, b: b - a, "subrev_nc": lambda a, b: b - a, "addk": lambda a, b: a + b,
     "mul": lambda a, b: a * b, "mul_lo": lambda a, b: a * b, "mulk": lambda a, b: a * b,
     "mul_hi": lambda a, b: a * b >> 32,
-    "mad": lambda a, b, c: a * b + c, "add3": lambda a, b, c: a + b + c,
+    "mad": lambda a, b, c: a * b + c, "mad_legacy": lambda a, b, c: a * b + c, "add3": lambda a, b, c: a + b + c,
     "lshl_add": lambda a, b, c: (a << (b & 31)) + c, "add_lshl": lambda a, b, c: a + b << (c & 31),
     "lshl_or": lambda a, b, c: a << (b & 31) | c, "and_or": lambda a, b, c: a & b | c, "or3": lambda a, b, c: a | b | c,
     "xad": lambda a, b, c: (a ^ b) + c, "xor3": lambda a, b, c: a ^ b ^ c,
@@ -191,7 +234,11 @@ SIMPLE: dict[str, Callable[..., Array]] = {
     "absdiff": lambda a, b: np.abs(a - b), "perm": _permuted,
     "alignbit": lambda a, b, by: (a << 32 | b & WORD) >> (by & 31),
     "alignbyte": lambda a, b, by: (a << 32 | b & WORD) >> 8 * (by & 3),
-    "pack_ll": lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16,
+    "pack_ll": lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16, "pack_lh": lambda a, b: a & 0xFFFF | b >> 16 << 16,
+    "pack_hh": lambda a, b: a >> 16 | b >> 16 << 16, "pack_hl": lambda a, b: a >> 16 | (b & 0xFFFF) << 16,
+    "cvt_pk_u16": lambda a, b: _packed(a, b, 0, 0xFFFF, 16),
+    "cvt_pk_i16": lambda a, b: _packed(a, b, -0x8000, 0x7FFF, 16),
+    "quadmask": _quadmask, "wqm": lambda x: _quads(x) * 15,
 }  # fmt: skip
 """Of integers."""
 FLOAT: dict[str, Callable[..., Array]] = {
@@ -210,19 +257,21 @@ FLOAT: dict[str, Callable[..., Array]] = {
     "div_scale": lambda a, b, c: a, "div_fmas": lambda a, b, c: a * b + c, "div_fixup": lambda q, b, a: a / b,
 }  # fmt: skip
 """Of floating-point numbers, in float64."""
-ACCUMULATES = ("fmac", "mac")
-"""What these write is their third operand too."""
+ACCUMULATES = ("fmac", "mac", "bitset0", "bitset1")
+"""What these write is their last operand too."""
 KEEPS_SCC = ("mov", "movk", "mul", "mul_lo", "mul_hi", "brev", "ff1", "ff1_i32", "ctz", "ctz_i32", "flbit", "flbit_i32",
-             "clz", "clz_i32", "cls", "sext", "bfm", "pack_ll", "cvt", "mulk", "add_nc", "sub_nc")  # fmt: skip
+             "clz", "clz_i32", "cls", "sext", "bfm", "pack_ll", "pack_lh", "pack_hh", "pack_hl", "cvt", "mulk",
+             "add_nc", "sub_nc", "bitset0", "bitset1")  # fmt: skip
 """Scalar instructions that leave the condition as it is."""
 UPWARDS = ("mov", "add", "add_nc", "sub", "sub_nc", "mul", "mad", "lshl", "lshlrev", "lshl_add", "not")
 """The low word of their results depends on low words alone."""
 MASKED = ("and", "or", "xor", "xnor", "nand", "nor", "andn2", "orn2", "and_not1", "or_not1", "bfi", "and_or", "or3",
-          "lshl_or", "xad", "xor3", "bfe", "perm", "alignbit", "alignbyte", "abs", "sext", "pack_ll", "bfm",
-          "absdiff")  # fmt: skip
+          "lshl_or", "xad", "xor3", "bfe", "perm", "alignbit", "alignbyte", "abs", "sext", "pack_ll", "pack_lh",
+          "pack_hh", "pack_hl", "bfm", "absdiff", "bitop3", "bitset0", "bitset1", "quadmask", "wqm")  # fmt: skip
 """Bits of any place of their operands may be lost."""
 STILL = ("bcnt0", "bcnt1", "bcnt", "ff1", "ffbl", "ctz", "ff1_i32", "ctz_i32", "flbit", "ffbh", "clz", "cls",
-         "flbit_i32", "clz_i32", "brev", "bfrev", "med3", "min3", "max3", "maxmin", "minmax", "cvt")  # fmt: skip
+         "flbit_i32", "clz_i32", "brev", "bfrev", "med3", "min3", "max3", "maxmin", "minmax", "cvt", "sad",
+         "ashr_pk")  # fmt: skip
 """Their results do not move evenly when their operands do."""
 
 
@@ -257,6 +306,8 @@ def doubts(stem: str, kind: str, values: list[Array], out: Array, wide: bool) ->
 
 MATRIX = re.compile(r"v_(mfma|smfmac|wmma|swmmac|dot\d)")
 CARRIES = re.compile(r"(?:s|v(?=\w*_co_))_(add|sub)(c|b)?(rev)?(?:_co)?(_ci)?_u32")
+TWO = re.compile(rf"v_(div_scale|mad_(co_)?[ui]64)_|(?=v){CARRIES.pattern}")
+"""Vector instructions whose second operand is written too: a mask."""
 
 
 def made(each: Instruction, o: Operands, run: Any, writes: Sequence[str], *, masked: bool = True, **more: Any) -> Op:
@@ -304,8 +355,12 @@ def computed(
         out = kept(value, types[0] if types else "b32")
     put(thread, names, out, known)
     if sets:
-        if stem in ("min", "max"):
-            thread.set("scc", Column(np.atleast_1d(value == bits[0]), known))
+        if stem in ("min", "max"):  # whether the first is chosen, which of two equal ones "max" does
+            first = value == bits[0] if stem == "max" else bits[0] < bits[1]
+            thread.set("scc", Column(np.atleast_1d(first), known))
+        elif stem.startswith("lshl") and stem.endswith("_add"):
+            thread.note(each.address, "GE", Column(value, known), Column(np.array([WORD + 1])))
+            thread.set("scc", Column(value > WORD, known))
         elif types and types[-1] == "i32" and stem in ("add", "sub", "addk"):
             thread.set("scc", Column(np.atleast_1d(value != (value & WORD ^ 1 << 31) - (1 << 31)), known))
         else:
