@@ -128,10 +128,15 @@ def goes_on(access: Access) -> bool:
     if not steps or np.isnan([c for c, _ in steps]).any():
         return False
     (step, n), *rows = steps
+    return any(c == step * n for c, _ in rows) or passed_to_next(access, step * n)
+
+
+def passed_to_next(access: Access, length: float) -> bool:
+    """Whether the next program's tiles most often begin where rows of such a length end."""
     order = np.argsort(access.program, kind="stable")
     next_ = np.diff(access.program[order]) == 1
-    along = np.diff(access.start[order])[next_] == step * n
-    return any(c == step * n for c, _ in rows) or bool(len(along) and along.mean() >= 0.5)
+    along = np.diff(access.start[order])[next_] == length
+    return bool(len(along) and along.mean() >= 0.5)
 
 
 def passed_on(access: Access, others: Sequence[Access], dealt: Sequence[Sequence[int]], behind: float) -> float:

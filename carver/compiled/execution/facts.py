@@ -15,7 +15,7 @@ from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_byte
 from ...base.errors import CompileError
 from ..atomics import SAMPLED
 from ..binary import Binary
-from ..dealt import Lines
+from ..dealt import Lines, passed_to_next
 from ..facts import AccessFacts, Facts, LoopFacts, beyond, footprints, on_sm, unevenness
 from ..footprint import Touched
 from ..isa import sass
@@ -31,7 +31,7 @@ from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .maps import placed, sized
-from .overlaps import overlaps, stretches, uncovered
+from .overlaps import neighbours, overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role, waited, waits_met
 from .run import Drawn, Run
@@ -413,7 +413,8 @@ class Execution:
         asking[-1] = waits_met(once[-1][1], shares[-1])
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
-        shift, joined = overlaps(alike), stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
+        shift = overlaps(alike, neighbours(self.wide.block_ids, self.launch.grid[0]))
+        joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
         new = uncovered([(tile, lies) for tile, lies in alike if tile.index not in shift])
         scale, _ = self.shares()
         lines = self._lines()
@@ -470,7 +471,8 @@ class Execution:
                 filled=beside if tile.kind == "store" else tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lost,
                 touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
-                size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
+                size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0, 
+                goes_on=exact and passed_to_next(accesses[-1], tile.run_bytes),
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]

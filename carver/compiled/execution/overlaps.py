@@ -20,11 +20,20 @@ COVERED, BESIDE, FEW = 0.75, 64, 64
 are."""
 
 
-def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
-    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these cover them but for a
-    small part, in the same block or in others, as the neighbours of a stencil do. They count as the earlier ones."""
+def neighbours(blocks: Array, width: int) -> Array:
+    """Which of some blocks, of which the first go on one after another, count as neighbours: about BESIDE of one row of
+    a grid so wide, or of as many rows as follow each other."""
+    along = np.flatnonzero(np.diff(blocks, append=-1) != 1)[0] + 1
+    columns = max(BESIDE * width // max(int(along), width), 1)
+    return (np.arange(len(blocks)) < along) & ((blocks - blocks[0]) % width < columns)
+
+
+def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[int, int]:
+    """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these, or others that count
+    as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do. They
+    count as the earlier ones. `near`: by slot, whether a block is one of the neighbours that are looked at."""
     out: dict[int, int] = {}
-    kept: defaultdict[Any, list[tuple[Walks, Any, int | None]]] = defaultdict(list)
+    kept: defaultdict[Any, list[tuple[Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
     first: dict[Any, tuple[Array, Array, Array]] = {}
     met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
     for tile, lies in found:
@@ -32,7 +41,7 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
             continue
         form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
-        start = lies.start[lies.slot < BESIDE]
+        start = lies.start[near[lies.slot]]
         there, units, mine = first.get(form, (start, tile.units, None))
         move, left = divmod(start - there, tile.unit_bytes)
         alike = len(move) and not left.any() and (move == move[0]).all() and np.array_equal(units, tile.units)
@@ -43,21 +52,28 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]]) -> dict[int, int]:
         else:
             mine = mine + at
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-        for lain, theirs, other in kept[form] if mine.size else ():
-            if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
-                continue
-            between = None if at is None or other is None else at - other
-            if between is None or between not in met[form]:
-                met[form][between] = covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED
-            if met[form][between]:
+
+        for lain, group in kept[form] if mine.size else ():
+            if any(_covers(theirs, mine, few, None if None in (at, other) else at - other, met[form])
+                   for theirs, other in reversed(group)):  # fmt: skip
                 apart = lies.start - lain.start
                 most = int(np.median(apart))
                 if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
                     out[tile.index] = most
+                    group.append((mine, at))
                 break
         else:
-            kept[form].append((lies, mine, at))
+            kept[form].append((lies, [(mine, at)]))
     return out
+
+
+def _covers(theirs: Any, mine: Any, few: Any, between: int | None, met: dict[int | None, bool]) -> bool:
+    """Whether places cover most of others. `met`: what is known of those that lie `between` apart."""
+    if mine[0] > theirs[-1] or theirs[0] > mine[-1]:
+        return False
+    if between is None or between not in met:
+        met[between] = covered(theirs, few) > COVERED / 2 and covered(theirs, mine) > COVERED
+    return met[between]
 
 
 def uncovered(found: Sequence[tuple[Tile, Walks]]) -> dict[int, float]:
