@@ -268,9 +268,10 @@ class Differences:
         count, first = (self.lost, self._firsts["lost"]) if self.lost else (self.wrong, self._firsts["wrong"])
         got, right, most = (host(x[first : first + 1])[0] for x in (self._got, self._right, self._allowed))
         kind = "wrong" if not self.lost else "never written" if np.isfinite(got) else "not finite"
+        got, right = (str(x) if isinstance(x, np.integer) else f"{x:g}" for x in (got, right))
         where = [int(i) for i in np.unravel_index(first, self._shape)]
         of = f"{kind} at {count} of {self.size} elements ({100 * count / self.size:.3g} %), first at {where}"
-        return f"{of}: {got:g} where {right:g} is right within {most:.2g}"
+        return f"{of}: {got} where {right} is right within {most:.2g}"
 
 
 def _float64(x: Any) -> Any:

@@ -93,19 +93,20 @@ def _module(path: str, sha256: str, ordinal: int) -> Any:
 
 
 @lru_cache(maxsize=256)
-def encoded(tensor: TensorMap, base: int) -> bytes:
+def encoded(tensor: TensorMap, base: int, ordinal: int) -> bytes:
     """The kernel parameter for a tensor map whose `base` lies at this address."""
     rank, wide = len(tensor.sizes), _MAP_TYPES[tensor.dtype]
     item_bytes = dtypes.BYTES[tensor.dtype]
     strides = [tensor.row_bytes * prod(tensor.sizes[1:axis]) for axis in range(1, rank)]
     room = ctypes.create_string_buffer(_MAP_BYTES + _MAP_ALIGN_BYTES)
     at = -(-ctypes.addressof(room) // _MAP_ALIGN_BYTES) * _MAP_ALIGN_BYTES
-    code = _library().cuTensorMapEncodeTiled(
-        ctypes.c_void_p(at), wide, rank, ctypes.c_void_p(base + tensor.start_bytes),
-        (ctypes.c_uint64 * rank)(*tensor.sizes), (ctypes.c_uint64 * (rank - 1))(*strides),
-        (ctypes.c_uint32 * rank)(*tensor.box), (ctypes.c_uint32 * rank)(*[1] * rank),
-        0, SWIZZLES[tensor.box[0] * item_bytes], _L2_PROMOTION_128_BYTES, 0,
-    )  # fmt: skip
+    with _current(ordinal):
+        code = _library().cuTensorMapEncodeTiled(
+            ctypes.c_void_p(at), wide, rank, ctypes.c_void_p(base + tensor.start_bytes),
+            (ctypes.c_uint64 * rank)(*tensor.sizes), (ctypes.c_uint64 * (rank - 1))(*strides),
+            (ctypes.c_uint32 * rank)(*tensor.box), (ctypes.c_uint32 * rank)(*[1] * rank),
+            0, SWIZZLES[tensor.box[0] * item_bytes], _L2_PROMOTION_128_BYTES, 0,
+        )  # fmt: skip
     _checked(code, f"a tensor map of {tensor}")
     return ctypes.string_at(at, _MAP_BYTES)
 
@@ -175,7 +176,7 @@ def launcher(binary: Binary, program: Program, names: Sequence[str], ordinal: in
         for slot, value in zip(here.given, values):  # noqa: B905 (the caller has counted; this is the hot path)
             slot.value = value
         for tensor, base, room in here.maps:
-            room.raw = encoded(tensor, base.value)
+            room.raw = encoded(tensor, base.value, ordinal)
         if (on := streams.get(stream)) is None:
             on = streams.setdefault(stream, ctypes.c_void_p(stream))
         for function, gx, gy, gz, bx, by, bz, smem, pointers in here.calls:
