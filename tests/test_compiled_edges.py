@@ -625,6 +625,15 @@ def test_sectors_are_read_that_stores_anywhere_fill_in_part(run: int, also: tupl
     assert not sectors or found["read_bytes"] == found["written_bytes"] == pytest.approx(32 * sectors * 32, rel=1e-3)
 
 
+def test_passes_that_are_looked_at_stand_for_as_many_as_there_are() -> None:
+    """Of 20 rows that 512 programs read in turn, at places of a table of 4 GiB: the first, the last, and one for 18."""
+    row = tiles(np.random.default_rng(1).permutation(2**21)[: 3 * 512] * 512, (64,), (1,))
+    times, told = np.tile([1.0, 18.0, 1.0], 512), np.zeros(3 * 512)
+    walks = replace(row, program=np.repeat(np.arange(512.0), 3), times=times, beside=told)
+    loads = Footprint(Trace((512, 1, 1), 512, ((0, 512),), accesses=[walks]), ("load",), {"x": 2.0**32})
+    assert loads.distinct["x"] == pytest.approx(20 * 512 * 256, rel=0.01)
+
+
 def test_an_sm_finds_again_what_its_programs_read_of_their_own_rows() -> None:
     """As trees read the features of a program's rows: 64 numbers at a time, 400 times, in 8 KiB of a tensor of 1 MiB
     that are the program's own. Anywhere in all of it each would touch 555 KiB."""

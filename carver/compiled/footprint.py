@@ -84,11 +84,11 @@ class _Walks:
         lost = self.anywhere
         count = int(group.max(initial=0)) + 1
         out = self._known_bytes(group, count)
-        if (sampled := ~lost & (self.times > 1.0)).any():
+        if (known := ~lost & (self.times.max(initial=1.0) > 1.0)).any():
             of_each = self.place.max() + 1
             apart = self._known_bytes(group * of_each + self.place, count * of_each).reshape(count, -1).sum(1)
-            every = np.bincount(group[sampled], minlength=count)
-            times_each = np.bincount(group[sampled], self.times[sampled], count) / np.maximum(every, 1)
+            every = np.bincount(group[known], minlength=count)
+            times_each = np.bincount(group[known], self.times[known], count) / np.maximum(every, 1)
             out = of_more(apart, out, of_each, np.maximum(times_each, 1.0))
         if lost.any():
             asked = times * self.tile_bytes * self.lost_by(group, count)
