@@ -10,6 +10,13 @@ def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
 
 
+@triton.jit
+def spread(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """To all of y the one number of x."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.full((BLOCK,), 0, tl.float32) + tl.load(x_ptr), mask=i < n)
+
+
 class Forwarding:
     """As packages wrap a kernel to keep what they launched: all but that is the kernel's."""
 

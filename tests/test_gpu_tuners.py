@@ -121,10 +121,10 @@ def test_one_element_as_many_is_read_and_what_is_expected_is_right() -> None:
     n = 1 << 20
     x, y = torch.randn(1, device="cuda").expand(n), torch.zeros(n, device="cuda")
     given = {"args": {"x_ptr": x, "y_ptr": y, "n": n}, "grid": (n // 512,)}
-    ranking: Any = carver.rank_kernel(compiled_kernels.copy, [{"BLOCK": 512}, {"BLOCK": 256}], arch="cuda", **given)
+    ranking: Any = carver.rank_kernel(compiled_kernels.spread, [{"BLOCK": 512}, {"BLOCK": 256}], arch="cuda", **given)
     for expected, outcomes in ((x, {"ok": 1, "wrong_result": 1}), (y, {"wrong_result": 2})):
         report = ranking.benchmark_kernel(
-            compiled_kernels.copy, expected={"y_ptr": expected}, rounds=1, progress=False, **given
+            compiled_kernels.spread, expected={"y_ptr": expected}, rounds=1, progress=False, **given
         )
         assert report.outcomes == outcomes and not y.any()
 
