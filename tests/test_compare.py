@@ -129,6 +129,9 @@ def test_a_source_and_its_headers_are_compared_with_a_revision(repository: Path)
     found = CliRunner().invoke(main, [*words, "--where", "BLOCK < 1024", "--quiet", "--json"])
     assert found.exit_code == 0, found.stderr
     assert len(json.loads(found.stdout)["search"]["steps"]) == 4
+    words = ["explain", "kernel", "scale.cu:scale", "--args", "args.toml", "--arch", "h100", "-D", "BLOCK=256"]
+    told = CliRunner().invoke(main, words)
+    assert told.stdout.splitlines()[1] == "BLOCK=256", told.stderr
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -264,6 +264,8 @@ def test_the_launch_is_that_of_the_kernel_itself() -> None:
     assert h.launch.grid == (132, 1, 1) and h.cluster == (2, 1, 1)
     assert h.launch.threads == 384 and h.num_warps == 8  # four warps more that copy
     assert h.details["occupancy"] == 12 / 64 and "1 block of 12 warps" in str(h.explain())
+    for device, core in (("rx_7900_xtx", "each 2 CUs;"), ("mi300x", "each CU;"), ("h100", "each SM;")):
+        assert core in str(carver.MatmulTemplate(512, 512, 512).with_arch(device).recommend_hints(1)[0].explain())
     op = carver.MatmulTemplate(256, 256, 4096, trans_B=True).with_arch("h200")
     small = op.rank([{"kernel": "tma", **h.config}], backend="cuda")[0]
     assert small.launch.grid == (2, 1, 1)  # one cluster has both tiles

@@ -152,7 +152,7 @@ class Arch(Record):
     def __repr__(self) -> str:
         rate = self.flops_per_s("float16") / 1e12
         return (
-            f"Arch({self.name}: {self.title}, {self.isa}, {self.sm_count} SMs, {rate:.4g} TFLOP/s float16, "
+            f"Arch({self.name}: {self.title}, {self.isa}, {self.sm_count} {self.sm_name}s, {rate:.4g} TFLOP/s float16, "
             f"{self.dram_bytes_per_s / 1e9:.4g} GB/s, L2 {self.l2_bytes / 1e6:.4g} MB)"
         )
 
@@ -209,6 +209,11 @@ class Arch(Record):
         times as long as 80 on an RX 6900 XT with 80 of them, since a pair's last block has both.
         """
         return 2 if self.vendor == "amd" and self.warp_size == 32 else 1
+
+    @property
+    def sm_name(self) -> str:
+        """What the vendor calls an SM."""
+        return "core" if self.kind == "cpu" or self.vendor == "apple" else "CU" if self.vendor == "amd" else "SM"
 
     @property
     def matrix_on_vector(self) -> bool:

@@ -457,9 +457,9 @@ def _rank_any_kernel(
     if given is not None and call.tuned:
         raise ConfigError(f"-D {min(call.tuned)} has several values, and a list is given, too: give one of the two")
     given = call.tuned or given
-    if given is None and source.rpartition(":")[0].endswith(SOURCES):
-        given = [{}]  # macros have one value each
     how = {**call.how, "profile": profile, "compile": share(compile), "launch": not no_launch}
+    if given is None and source.rpartition(":")[0].endswith(SOURCES):
+        given, how["constants"] = [how["constants"]], {}  # macros have one value each: titles name them
     found = opts.devices_of(arch)
     if len(found) > 1:
         if profile is not None or explain is not None:

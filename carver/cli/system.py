@@ -82,12 +82,12 @@ def _lines(arch: Arch) -> Iterator[str]:
         if section != "cpu" or arch.kind == "cpu"
     }
     sections["vector"] = [
-        (dtype, f"{rate:g} FLOP/clk/SM, {arch.vector_flops_per_s(dtype) / 1e12:.4g} TFLOP/s")
+        (dtype, f"{rate:g} FLOP/clk/{arch.sm_name}, {arch.vector_flops_per_s(dtype) / 1e12:.4g} TFLOP/s")
         for dtype, rate in arch.vector
     ]
     sections["matrix"] = [
         (f"{row.dtype}, sums {row.accumulate}",
-         f"{row.instruction} {'x'.join(map(str, row.shape))}, {row.flops_per_clk_per_sm:g} FLOP/clk/SM, "
+         f"{row.instruction} {'x'.join(map(str, row.shape))}, {row.flops_per_clk_per_sm:g} FLOP/clk/{arch.sm_name}, "
          f"{row.flops_per_clk_per_sm * arch.sm_count * arch.matrix_clock_hz / 1e12:.4g} TFLOP/s")
         for row in arch.matrix
     ]  # fmt: skip

@@ -463,10 +463,10 @@ def explained(h: Hint, facts: Facts) -> Iterator[str]:
     yield "The main loop, if each of these alone had to be waited for"
     for what, ms in h.loop_ms.items():
         yield f"  {ms:9.4f} ms  {what}"
-    core = "a CU" if h.arch.vendor == "amd" else "an SM"
     if h.band_ms is not None:
         yield f"{h.band_ms[0]:.4g} to {h.band_ms[1]:.4g} ms holds four times of five: {h.calibrated}"
-    yield f"{facts.programs:,} programs, {h.details['blocks_per_sm']:g} {core}, {h.details['waves']:.2f} waves"
+    held = f"{h.details['blocks_per_sm']:g} on each {h.arch.sm_name}"
+    yield f"{facts.programs:,} programs, {held}, {h.details['waves']:.2f} waves"
     moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
     yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"
     yield str(facts)

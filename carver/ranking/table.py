@@ -399,7 +399,7 @@ class Explanation(Record):
         if h.num_warps is not None:
             limits = ", ".join(f"{name} {count}" for name, count in self.limits.items())
             warps = -(-h.launch.threads // arch.warp_size)
-            sms = "SM" if arch.sms_per_block == 1 else f"{arch.sms_per_block} SMs"
+            sms = arch.sm_name if arch.sms_per_block == 1 else f"{arch.sms_per_block} {arch.sm_name}s"
             yield (
                 "occupancy",
                 f"{d['occupancy']:.0%}: {several(d['blocks_per_sm'] * arch.sms_per_block, 'block')} of "
