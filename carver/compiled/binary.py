@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from ..base.dtypes import ARRAY_BYTES
 from ..base.errors import ConfigError, nearest
 from ..base.given import MOST_BYTES, content, index, shown, takes, whole
-from ..base.types import FrozenDict
+from ..base.types import FrozenDict, Record
 
 TRITON_TYPE = {
     "float64": "fp64", "float32": "fp32", "tf32": "fp32", "float16": "fp16", "bfloat16": "bf16",
@@ -43,8 +43,7 @@ def extents(name: str, given: Any) -> Iterator[int]:
     return (whole(f"each number of {name}", n, ConfigError, -(2**62), 2**62) for n in numbers)
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Record):
     """A tensor argument of a kernel: element type, shape, and strides in elements (row-major by default).
 
     The type is a name, Triton's ("fp16") or PyTorch's ("float16"), or a dtype of a library.
@@ -101,8 +100,7 @@ class Tensor:
 
 Tensor.__init__ = takes(ConfigError, besides=".")(Tensor.__init__)  # type: ignore[method-assign]
 
-@dataclass(frozen=True)
-class Descriptor:
+class Descriptor(Record):
     """A tensor descriptor made on the host: a tensor, and the block that one access moves. `layout`: Gluon's, of the
     block in shared memory."""
 
@@ -220,8 +218,7 @@ _SWIZZLES = 3
 """Codes of a tensor map's swizzle: none, 32, 64 and 128 bytes."""
 
 
-@dataclass(frozen=True)
-class TensorMap:
+class TensorMap(Record):
     """A tensor map that a kernel takes by value, with the numbers of `cuTensorMapEncodeTiled`.
 
     All sequences begin with the axis that lies contiguous in memory. `strides_bytes` has one number less than `dims`:
@@ -259,8 +256,7 @@ class TensorMap:
         whole("swizzle", self.swizzle, ConfigError, 0, _SWIZZLES)
 
 
-@dataclass(frozen=True)
-class Struct:
+class Struct(Record):
     """A struct that a kernel takes by value: its bytes, and the tensors whose addresses stand in it, by offset."""
 
     data: bytes
@@ -318,8 +314,7 @@ def passed(value: Any) -> Any:
     raise ConfigError(f"a number that is passed has at most 64 bits, got {shown(value)}")
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Record):
     """Machine code, and how one of its kernels is launched.
 
     - `code`: a cubin, or for AMD a code object, clang's bundle of several or assembly, as bytes or the path of a file.

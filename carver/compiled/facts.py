@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from heapq import heapify, heapreplace
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_bytes
 from ..base.table import several
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .atomics import WORD_BYTES, met, tries
 from .dealt import dealt_to, goes_on, idle_elements, lines, passed_on
 from .footprint import Footprint, Touched
@@ -61,8 +61,7 @@ def added(spans: Sequence[tuple[float, Span]]) -> Span:
     return Span(**{name: of(name) for name in SUMMED})
 
 
-@dataclass(frozen=True)
-class LoopFacts:
+class LoopFacts(Record):
     """One loop of the machine code."""
 
     name: str
@@ -76,8 +75,7 @@ class LoopFacts:
     """Its line of the source, as "kernels.py:12"; empty where that is not known."""
 
 
-@dataclass(frozen=True)
-class AccessFacts:
+class AccessFacts(Record):
     """What one load or store of the program moves."""
 
     kind: str
@@ -139,8 +137,7 @@ class AccessFacts:
     """The next program's tile begins where rows of this one's end, or rows follow one another."""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Record):
     """Everything that is known of one configuration of a kernel on one device, without running it."""
 
     grid: tuple[int, int, int]

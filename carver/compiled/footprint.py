@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .rectangles import Rectangles, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
@@ -30,8 +30,7 @@ UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
 
-@dataclass(frozen=True)
-class _Walks:
+class _Walks(Record):
     """Walks over tiles of one geometry of one argument."""
 
     tile_bytes: float
@@ -200,8 +199,7 @@ class Waves(NamedTuple):
         return sum(self.by_argument.values())
 
 
-@dataclass(frozen=True)
-class Footprint:
+class Footprint(Record):
     """Loads, or stores, of all programs that were evaluated."""
 
     trace: Trace
@@ -448,8 +446,7 @@ class Footprint:
         return Waves(total, sum(total.values()) / (count * self.scale), count * self.scale, length)
 
 
-@dataclass(frozen=True)
-class Touched:
+class Touched(Record):
     """What the programs of a trace read and write."""
 
     loads: Footprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes, typed, whole
+from ..base.types import Record
 from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
@@ -39,8 +40,7 @@ PERIOD, FAR = 1024, 1 << 16
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Record):
     """One configuration, bound to the kernel's parameters."""
 
     config: Mapping[str, Any]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from ..arch.descriptor import Arch
+from ..base.types import Record
 from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, arguments, atomic_sectors, behind, conflicts, partial_lines, through_l1
 from .isa.code import Code, Loop
@@ -30,8 +31,7 @@ SPARE = 8
 Rates = Mapping[Matrix, float]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Record):
     """One pass of one warp through some code. Keys of `matrix`: instruction, element type and type of the sums; keys of
     `bytes`: kind and memory ("load global", "store shared"); keys of `accesses`: those and bytes of a lane."""
 
@@ -104,8 +104,7 @@ ALIKE = {each.name for each in fields(Span)} & {each.name for each in fields(rat
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class MachineLoop:
+class MachineLoop(Record):
     """One loop of the machine code."""
 
     parent: int
@@ -118,8 +117,7 @@ class MachineLoop:
     """Code of an innermost loop that a branch may pass by, and that neither multiplies nor loads for other code."""
 
 
-@dataclass(frozen=True)
-class Aside:
+class Aside(Record):
     """Code that a branch may pass by: what is left of a loop that was unrolled, say. In innermost loops only what
     `match.unfused` takes out of them."""
 
@@ -130,8 +128,7 @@ class Aside:
     span: Span
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """The code of one kernel. `loops`: outer ones before those inside them, in the order of the code."""
 
     registers: int

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .machine import Aside, Machine, MachineLoop, Span
 from .stretches import covers
 from .trace import Access, LoopTrace, Trace
@@ -25,8 +25,7 @@ MOVES = {"load": ("load global", "copy global"), "store": ("store global",), "at
 """What the machine has for the program's accesses through pointers."""
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(Record):
     """How often the machine's code runs in each program that was evaluated."""
 
     whose: list[int]

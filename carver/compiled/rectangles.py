@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 
 SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
 """Shares of a set that another has."""
@@ -24,8 +23,7 @@ class Part(NamedTuple):
     width: float
 
 
-@dataclass(frozen=True)
-class Rectangles:
+class Rectangles(Record):
     """What walks touch, in memory as rows of `pitch` elements. One row if there is no pitch."""
 
     walk: Any

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..base.types import FloatArray
+from ..base.types import FloatArray, Record
 from .rectangles import Part, Rectangles, folded, joined
 from .trace import Access, Trace
 from .values import SECTOR_BYTES, Floor, Piece
@@ -304,8 +304,7 @@ def _steps(access: Access) -> Iterator[tuple[float, int]]:
             yield max(abs(piece.step), 1.0), _distinct_along(min(n, piece.length), c, piece)
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(Record):
     """Elements of a tile that lie one after another, or apart by less than a sector."""
 
     run_bytes: float

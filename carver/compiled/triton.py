@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from ..base.children import lacked
 from ..base.errors import CompileError, CompilerFailed, ConfigError, DeviceError, nearest
 from ..base.folders import private, scratch
 from ..base.given import index, shown, whole
+from ..base.types import Record
 from .binary import TRITON_TYPE, Descriptor, Tensor, by_part, changeable, leaves
 from .dealt import dealt_of
 
@@ -33,8 +34,7 @@ CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override
 """Options that a `triton.Config` holds beside its constants."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """What Triton compiles for: ("cuda", 90, 32) or ("hip", "gfx942", 64), and what a block and a thread may have."""
 
     backend: str
@@ -68,8 +68,7 @@ VENDORS = Target("cuda", 90, 32), Target("hip", "gfx942", 64)
 """One target of each compiler."""
 
 
-@dataclass(frozen=True)
-class Specialised:
+class Specialised(Record):
     """What Triton compiles: types of the arguments, constants, what is known of the others, and options."""
 
     signature: Mapping[str, Any]
@@ -86,8 +85,7 @@ class Specialised:
         return dict(leaf for name, kind in self.signature.items() for leaf in leaves(name, kind))
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Record):
     """What came out: IR before layouts, machine code, and what Triton says about it."""
 
     ttir: str

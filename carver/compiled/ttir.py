@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from ..base.errors import KernelError
+from ..base.types import Record
 
 _LOC = re.compile(r'\s*\bloc\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*"|\([^()]*\))*\))*\))*\)')
 _DEFINED = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
@@ -47,8 +48,7 @@ class Op:
         return frozenset(name.partition(".")[2] for name in named if not name.endswith(".return"))
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Record):
     """Operations in a row; control leaves it after the last. The first block of a region has the label ""."""
 
     label: str
@@ -59,8 +59,7 @@ class Block:
 Region = tuple[Block, ...]
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Record):
     """A function of the module; of one without a body the source is elsewhere."""
 
     name: str

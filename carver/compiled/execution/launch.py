@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import CompileError, ConfigError
+from ...base.types import Record
 from ..binary import Binary, Struct, Tensor, TensorMap
 from ..isa import amd, sass
 from ..isa.amd import Header, assembly, header
@@ -44,8 +45,7 @@ STACK_AT, PARAMETERS_AT = {False: 0x28, True: 0x37C}, {False: (0x198, 0x118), Tr
 Sizes = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record):
     """One tensor of a launch."""
 
     name: str

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...arch.descriptor import Arch
+from ...base.types import Record
 from ..isa import rates
 from ..isa.code import Code, Loop
 from ..machine import LATENCIES_CLK, MULTIPLIES, USUAL_LATENCY, Span, priced_by, read_span, unit_rates
@@ -32,8 +33,7 @@ IN_STEP = 4.0
 two blocks miss two fifths, four two thirds, eight seven in eight. Source: the same."""
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(Record):
     """Warps that run the same code.
 
     loops: by the number of the loop: passes of a warp, and one pass of a lone one

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 
 import numpy as np
 
+from ...base.types import Record
 from ..binary import TensorMap
 from ..isa.banks import BEHIND, LINE_BYTES, in_part
 from ..isa.code import Code
@@ -38,8 +39,7 @@ that have 1 to 32 in a row take 0.04 ms up to four, which are 16 sectors, and 0.
 (`words_in_a_row.jsonl` in tests/data/h200)."""
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """What a block moves by one instruction.
 
     kind: "load", "store" or "atomic"; path: "pointer", "descriptor", or "bulk" for runs of bytes that an engine copies
@@ -352,8 +352,7 @@ def _distinct(address: Array, width: int) -> float:
     return float(width + np.minimum(address[1:] - address[:-1], width).sum())
 
 
-@dataclass(frozen=True)
-class Walks:
+class Walks(Record):
     """Where the tiles of one instruction lie in each block that was run: columns as `trace.Access` has, in bytes."""
 
     slot: Array

@@ -18,11 +18,11 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.children import finished
 from ...base.errors import CompileError, CompilerFailed, DeviceError
+from ...base.types import Record
 from .code import MEMORY, Code, Instruction, Resources, Step, Waits, graph, loops, optional, usual
 
 USER = (
@@ -36,8 +36,7 @@ UNPACKED = re.compile(r"gfx(9(?!0a|4|5)|10)")
 """Targets that start with the three places of a thread in three registers; others have them in one."""
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(Record):
     """`kind` as metadata say it: global_buffer, by_value, hidden_block_count_x."""
 
     offset: int
@@ -50,8 +49,7 @@ class Argument:
         return self.kind.startswith("hidden_")
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(Record):
     """A kernel's descriptor and the metadata of its arguments.
 
     user: the first scalar register that holds each of `USER`
