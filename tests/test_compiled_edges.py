@@ -14,10 +14,10 @@ import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
 from carver.compiled.dealt import dealt_of, dealt_to, goes_on, idle_elements, lines, passed_on
+from carver.compiled.execution.warp import arguments, atomic_sectors, through_l1
 from carver.compiled.facts import AccessFacts, footprints
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.inspect import apart
-from carver.compiled.isa.banks import arguments, atomic_sectors, through_l1
 from carver.compiled.isa.rates import width_bytes
 from carver.compiled.program import evaluate
 from carver.compiled.rectangles import of_more

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carver.compiled.isa.banks import atomic_sectors, behind, conflicts, partial_lines
+from carver.compiled.execution.warp import atomic_sectors, conflicts, partial_lines
+from carver.compiled.isa.banks import behind
 from carver.compiled.isa.code import Instruction
 
 TID = ("S2R", "R0, SR_TID.X")
@@ -105,6 +106,21 @@ def test_an_address_may_come_from_the_stack() -> None:
         ("LDL", "R7, [R1+0x18]"), ("LDS", "R9, [R7]"),
     )  # fmt: skip
     assert conflicts(lines) == {6: 2.0}
+
+
+def test_what_an_array_of_local_memory_holds_is_not_known() -> None:
+    """R5 had an address whose lanes meet eight at a time."""
+    lines = code(TID, ("IMAD.SHL.U32", "R5, R0, 0x20, RZ"), ("LDL", "R5, [R7]"), ("LDS", "R9, [R5]"))
+    assert not conflicts(lines) and conflicts([*lines[:2], lines[3]]) == {2: 8.0}
+
+
+def test_quotients_by_a_number_of_the_code_are_known() -> None:
+    """By five, as a product's upper word: seven words for all lanes, each wanted by five or two."""
+    lines = code(
+        TID, ("IMAD.HI", "R1, R0, 0x66666667, RZ"), ("SHF.R.U32.HI", "R2, RZ, 0x1f, R1"),
+        ("LEA.HI.SX32", "R2, R1, R2, 0x1f"), ("IMAD.SHL.U32", "R3, R2, 0x80, RZ"), ("LDS", "R9, [R3]"),
+    )  # fmt: skip
+    assert conflicts(lines) == {5: 7.0}
 
 
 COPY = ("LDGSTS.E", "[R20], desc[UR6][R4.64]")

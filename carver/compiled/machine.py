@@ -10,8 +10,9 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import Record
+from .execution.warp import arguments, atomic_sectors, conflicts, partial_lines, through_l1
 from .isa import amd, chain, rates, sass
-from .isa.banks import STORES, arguments, atomic_sectors, behind, conflicts, partial_lines, through_l1
+from .isa.banks import STORES, behind
 from .isa.code import Code, Loop
 from .isa.rates import Matrix, width_bytes
 from .isa.rates import rate as rate_of
