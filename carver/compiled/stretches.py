@@ -84,9 +84,7 @@ def _rectangles(
     joint = np.where(times > n, times, 1.0)  # steps that make one row
     lost = whole * joint * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
     if n * len(walk) > MOST_PARTS:
-        if not pitch:
-            return _sampled(parts, left, lost, walk, sector, planes)
-        return _sampled_rows(parts, top, left, walk, sector, kept * planes)
+        return _sampled(parts, top, left, lost, walk, sector, (kept if pitch else 1.0) * planes, not pitch)
     at = {"top": top, "left": left, "height": 0.0 * top, "width": 0.0 * top}
     columns = {name: np.repeat(at[name], n) + np.tile([getattr(p, name) for p in parts], len(walk)) for name in at}
     if whole:
@@ -116,32 +114,20 @@ def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
 
 
 def _sampled(
-    parts: Sequence[Part], left: FloatArray, lost: FloatArray, walk: Any, sector: float, planes: float
-) -> Rectangles:
-    """Of one row of memory, those that begin in one of so many pages, which stand for all; each `lost` so much."""
-    every, chosen, lows, widths = math.ceil(len(parts) * len(walk) / MOST_PARTS), [], [], []
-    for part in parts:
-        page = ((left + part.left) // SAMPLED_ELEMENTS).astype(np.int64)
-        [here] = np.nonzero((page * MIXER >> 16) % every == 0)
-        chosen.append(here)
-        lows.append(left[here] + part.left)
-        widths.append(np.maximum(part.width - lost[here], 0.0))
-    which, low, width = (np.concatenate(each) for each in (chosen, lows, widths))
-    flat = np.zeros(len(low))
-    return Rectangles(walk[which], flat, low, flat + 1.0, width, sector, every * planes)
-
-
-def _sampled_rows(
-    parts: Sequence[Part], top: FloatArray, left: FloatArray, walk: Any, sector: float, kept: float
-) -> Rectangles:
-    """Of many rows of memory one of so many, which stand for all."""
+    parts: Sequence[Part], top: FloatArray, left: FloatArray, lost: FloatArray, walk: Any, sector: float, kept: float,
+    pages: bool,
+) -> Rectangles:  # fmt: skip
+    """Of rows of memory one of so many, which stand for all; of a single one those rectangles that begin in one of so
+    many `pages`. Each has `lost` so much of its width."""
     every, columns = math.ceil(sum(part.height for part in parts) * len(walk) / MOST_PARTS), []
     for part in parts:
         rows = (top + part.top)[:, None] + np.arange(part.height)
-        here, along = np.nonzero((rows.astype(np.int64) * MIXER >> 16) % every == 0)
-        columns.append((walk[here], rows[here, along], left[here] + part.left, np.full(len(here), part.width)))
-    which, low, first, width = map(np.concatenate, zip(*columns, strict=True))
-    return Rectangles(which, low, first, np.ones(len(which)), width, sector, kept * every)
+        chosen = (left + part.left)[:, None] // SAMPLED_ELEMENTS if pages else rows
+        here, along = np.nonzero((chosen.astype(np.int64) * MIXER >> 16) % every == 0)
+        width = np.maximum(part.width - lost[here], 0.0)
+        columns.append((walk[here], rows[here, along], left[here] + part.left, width))
+    which, low, first, wide = map(np.concatenate, zip(*columns, strict=True))
+    return Rectangles(which, low, first, np.ones(len(which)), wide, sector, kept * every)
 
 
 def _covered(access: Access) -> Access:
