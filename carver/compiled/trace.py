@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from . import ttir
+from .isa.code import reachable
 from .sectors import GOLDEN, Sectors
 from .ttir import Block, Function, Op
 from .turns import READS, Turn
@@ -418,11 +420,7 @@ def waits(op: Op) -> bool:
         carried = [*zip(after.args, last.operands[1:], strict=False)]
         carried += zip(op.operands[0::2], again.operands, strict=False) if again.name == "scf.yield" else []
         links = {**feeds, **({name: {given} for name, given in carried} if around else {})}
-        found, left = set[str](), set(names)
-        while left:
-            found |= left
-            left = {source for name in left for source in links.get(name, ())} - found
-        return found
+        return reachable(defaultdict(set, links), names)
 
     addressed = behind((name for each in reads for name in each.operands), False)
     tested = behind(last.operands[:1], True)
@@ -477,7 +475,7 @@ def steps(body: Block, names: list[str], iv: str, wanted: Collection[str] = ()) 
 def wanted_by(ops: Iterable[Op]) -> set[str]:
     """Names that addresses, masks, bounds and conditions of a body depend on."""
     wanted: set[str] = set()
-    feeds: dict[str, set[str]] = {}
+    feeds = defaultdict[str, set[str]](set)
     stack = list(ops)
     while stack:
         op = stack.pop()
@@ -489,19 +487,18 @@ def wanted_by(ops: Iterable[Op]) -> set[str]:
                 if last is not None and last.name in ("scf.yield", "scf.condition"):
                     passed = last.operands[1:] if last.name == "scf.condition" else last.operands
                     for n, result in enumerate(op.results):
-                        feeds.setdefault(result, set()).update(passed[n : n + 1])
+                        feeds[result].update(passed[n : n + 1])
                     for arg, value in zip(_carried_names(op), passed, strict=False):
-                        feeds.setdefault(arg, set()).add(value)
+                        feeds[arg].add(value)
         match name:
             case "for":
                 wanted.update(op.operands[1:4])
                 for arg, init in zip(op.operands[4::2], op.operands[5::2], strict=True):
-                    feeds.setdefault(arg, set()).add(init)
+                    feeds[arg].add(init)
             case "while":
-                for arg, init in zip(op.operands[0::2], op.operands[1::2], strict=True):
-                    feeds.setdefault(arg, set()).add(init)
-                for arg, init in zip(op.regions[1][0].args, op.operands[1::2], strict=False):
-                    feeds.setdefault(arg, set()).add(init)
+                for args in (op.operands[0::2], op.regions[1][0].args):
+                    for arg, init in zip(args, op.operands[1::2], strict=False):
+                        feeds[arg].add(init)
             case "if" | "condition":
                 wanted.update(op.operands[:1])
             case "br" | "cond_br" | "return":
@@ -516,14 +513,8 @@ def wanted_by(ops: Iterable[Op]) -> set[str]:
                 continue
             case _:
                 for result in op.results:
-                    feeds.setdefault(result, set()).update(op.operands)
-    todo = list(wanted)
-    while todo:
-        for name in feeds.get(todo.pop(), ()):
-            if name not in wanted:
-                wanted.add(name)
-                todo.append(name)
-    return wanted
+                    feeds[result].update(op.operands)
+    return reachable(feeds, wanted)
 
 
 def _carried_names(op: Op) -> Sequence[str]:

@@ -246,8 +246,6 @@ def slots(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> O
 
 def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> Op:
     width = width_bytes(each.opcode)
-    if found := re.search(r"\.F(16|32)x(2|4|8)\b", each.opcode):
-        width = int(found[1]) // 8 * int(found[2])
     words = max(1, width // 4)
     brackets = [found[2] for found in ADDRESS.finditer(each.operands)]
     written = () if kind in NO_REGISTER else poisoned(each)

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from ..isa.code import components
+from ..isa.code import components, reachable
 from .lanes import Op
 
 ENDS = ("branch", "exit", "call", "return", "indirect", "turns")
@@ -305,13 +305,9 @@ class Program:
         for n, op in enumerate(last):
             if op.kind == "return":
                 out[n] = []
+        within = [() if op.kind == "return" else to for op, to in zip(last, self.after, strict=True)]
         for first in set(entry.values()):
-            body, work = {first}, [first]
-            while work:
-                n = work.pop()
-                found = set(self.after[n]) - body if last[n].kind != "return" else ()
-                body.update(found)
-                work += found
+            body = reachable(within, [first])
             written = 0
             for i in (i for n in body for i in self.ranges[n]):
                 written |= self._masks[3][i]

@@ -27,6 +27,7 @@ from ..isa.banks import (
 )
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
+from ..isa.sass import registers
 from .lanes import FALSE, WORD, ZERO, Array, Column, Op, Value, number, signed
 from .operands import FLOATING, GLOBAL, LOCAL, SHARED, Operands, address, poisoned
 from .sass import decode
@@ -47,10 +48,6 @@ PLACES = frozenset({"SR_TID.X", "SR_LANEID"})
 STRIDE = number(513 * LINE_BYTES)
 """One that keeps rows apart."""
 REGISTERS = re.compile(r"\bU?R\d+\b")
-FIRST = re.compile(r"(U?R|P)(\d+)")
-BESIDE = re.compile(r"P\d, (R\d+),")
-"""A register that is written beside a predicate."""
-PREDICATES = frozenset(f"P{n}" for n in range(7))
 TOKENS = Operands(Instruction(0, "", "", ""))
 """Getters of operands by their text."""
 Given = Mapping[int, int]
@@ -253,8 +250,8 @@ def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> l
             found.append(i)
             places = {BANKED: [shared_place], COPIES: [shared_place, global_place]}.get(kinds, [global_place])
             needed.update(name for place in places for name in REGISTERS.findall(place(each)))
-        if kind not in LOCAL and not _may_write(each, needed):
-            continue
+        if kind not in (*LOCAL, "R2P") and needed.isdisjoint(registers(each.opcode, each.operands)[1]):
+            continue  # most do not take part, of which no more need be known
         op = _done(each)
         if needed.isdisjoint(op.writes):
             continue
@@ -269,14 +266,3 @@ def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> l
 def _conditional(branch: Instruction) -> bool:
     """Whether it may fall through. A predicate of the whole warp is an operand, before the target."""
     return bool(branch.predicate) or "," in branch.operands
-
-
-def _may_write(each: Instruction, needed: set[str]) -> bool:
-    """A quick test: an instruction writes at most four registers, counted from the first that it names."""
-    named = FIRST.match(each.operands)
-    if beside := BESIDE.match(each.operands):
-        return beside[1] in needed or not needed.isdisjoint(PREDICATES)
-    if named is None or named[1] == "P":
-        return (named is not None or each.mnemonic == "R2P") and not needed.isdisjoint(PREDICATES)
-    first = int(named[2])
-    return any(f"{named[1]}{first + n}" in needed for n in range(4))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Waits = tuple[tuple[frozenset[str], int], ...]
 """What an AMD wait instruction waits for: sets of counters, each set with the number of its operations that may stay
@@ -191,10 +191,10 @@ def usual(
 
 
 def reachable(
-    after: Sequence[Iterable[int]] | Mapping[int, Iterable[int]], starts: Iterable[int], among: Set[int] | None = None
-) -> set[int]:
+    after: Sequence[Iterable[Any]] | Mapping[Any, Iterable[Any]], starts: Iterable[Any], among: Set[Any] | None = None
+) -> set[Any]:
     """From some nodes, these among them; without going through those that are not `among` so many."""
-    seen: set[int] = set()
+    seen: set[Any] = set()
     stack = list(starts)
     while stack:
         n = stack.pop()
