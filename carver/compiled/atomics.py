@@ -17,7 +17,7 @@ from .stretches import LANES, Stretch, scattered
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
 
-SAMPLED, RUN_BYTES, APART, WORD_BYTES = 2048, 512, 64, 4
+SAMPLED, RUN_BYTES, PIECE_SPACING, WORD_BYTES = 2048, 512, 64, 4
 """Places of atomics that say how they meet; bytes that one slice of L2 has in a row; elements from one piece of places
 that were loaded to the next, at least a sector."""
 EVEN = 0.999
@@ -197,7 +197,7 @@ def _lanes_at(access: Access, dealt: Sequence[Sequence[int]] = (), widest: int =
     for c, n, piece in zip(access.coef, access.shape, access.pieces, strict=True):
         along: Any = np.arange(min(n, LANES))
         cut = piece is not None and math.isnan(c)
-        lies = along % piece.length * piece.step + along // piece.length * APART if piece and cut else c * along
+        lies = along % piece.length * piece.step + along // piece.length * PIECE_SPACING if piece and cut else c * along
         steps += [(abs(float(lies[1])), lies)] if n > 1 else []
     at: Any = np.zeros(1)
     for _, along in sorted(steps, key=lambda each: each[0], reverse=True):

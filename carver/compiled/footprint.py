@@ -23,7 +23,7 @@ ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 MOST_PARTS = 16
 """Iterations of an inner loop that each are walks of their own."""
-FOLLOWING, APART, POINTS, STEP = 8, 4, 12, 0.05
+FOLLOWING, SPREAD, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
 UNKNOWN = 1024.0
@@ -399,7 +399,7 @@ class Footprint(Record):
             place = np.arange(end - begin)
             group[begin:end] = group[:begin].max(initial=-1) + 1 + place // (sms * FOLLOWING) * sms + place % sms
         if group.max() + 1 > count / 2:  # too few: those far apart say what an SM's have in common
-            group = program % (count // min(APART, count))
+            group = program % (count // min(SPREAD, count))
         parts = count / (group.max() + 1)
         many = np.geomspace(1.0, max(all_ / sms, 1.0 + STEP), POINTS)
         many = np.concatenate([many, many * (1.0 + STEP), [min(resident, max(all_ / sms, 1.0))]])

@@ -35,7 +35,7 @@ from .triton import (
 )
 from .worker import Forks, request
 
-PERIOD, FAR = 1024, 1 << 16
+PERIOD, SPACING = 1024, 1 << 16
 """Elements after which banks and sectors are the same, eight numbers to a word at most; what keeps rows apart."""
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
 
@@ -90,7 +90,7 @@ def apart(value: Any) -> int | None:
     if not hasattr(value, "__index__"):
         return None
     number = int(value)
-    return number if -PERIOD < number < PERIOD else FAR + number % PERIOD
+    return number if -PERIOD < number < PERIOD else SPACING + number % PERIOD
 
 
 def unlaunchable(each: Candidate, arch: Arch) -> str:

@@ -90,7 +90,7 @@ MOST_BOUND = 2**62
 MOST_STEPS, MOST_PASSES = 20_000, 500_000
 """Iterations of a loop whose counters are not affine, one by one; of all programs, where its elements tell its end."""
 
-APART = 2**34
+TENSOR_SPACING = 2**34
 """Elements between the tensors whose addresses a table holds: each entry is taken to be a tensor of its own."""
 
 _SAME = {"extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "extf", "truncf"}
@@ -466,7 +466,7 @@ class _Evaluator:
                 told = self.loaded(given[0], out.shape)
                 return told if name != "load" or len(given) < 3 else where(given[1], told, given[2], out.shape)
             case "int_to_ptr" if not rank and (table := frame.number(f"{op.operands[0]} from")) and table.source:
-                return Value(np.asarray(table.base) * APART, source=f"{table.source}[]")
+                return Value(np.asarray(table.base) * TENSOR_SPACING, source=f"{table.source}[]")
             case "make_tensor_descriptor":
                 n = (len(given) - 1) // 2
                 return Described(given[0], tuple(given[1 : 1 + n]), tuple(given[1 + n : 1 + 2 * n]))

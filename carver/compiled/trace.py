@@ -74,14 +74,14 @@ def sampled(
     starts = np.linspace(0, count - run, RUNS).astype(np.int64)
     if inside:
         starts = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS) - run // 2
-    if inside > run and in_step(starts, inside):
+    if inside > run and aliased(starts, inside):
         part, within = count / RUNS, 0.25 + (np.arange(RUNS) + 0.5) * GOLDEN % 1.0 / 2.0
         starts = (np.arange(RUNS) * part + within * (part - run)).astype(np.int64)
     ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
     return np.concatenate([np.arange(s, s + run) for s in starts]), ranges
 
 
-def in_step(places: Any, width: int) -> bool:
+def aliased(places: Any, width: int) -> bool:
     """Whether these places of a grid so wide leave out columns of a few, or have few columns for their number."""
     wanted = width if width <= len(places) else len(places) / 2
     return len({*(places % width).tolist()}) < wanted

@@ -35,9 +35,9 @@ MANY = 128
 FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
 """Up to this many candidates are priced without bounds: bounding them would take as long. The first is the extension's;
 the others are for many problems and for one in Python, where the number of operations counts more than that of rows."""
-ONCE = 10_000
+UNTRACED = 10_000
 """Up to this many candidates of the first problem are priced as they are: tracing formulas takes as long as so many."""
-REACH, FAR = 1.1, 1.15
+REACH, REACH_IN_PYTHON = 1.1, 1.15
 """The first pass prices candidates whose lower bound is within this factor of the least bound. The second is Python's,
 where another pass takes as long as hundreds of rows."""
 
@@ -219,7 +219,7 @@ class Catalogue:
         every = [size_scope(problem) for problem in problems]
         if len(every) == 1 and not self._asked:
             self._asked = True  # a process may ask once: then tracing would take longer than all else
-            if len(self.tables.allowed(every)[0]) <= ONCE:
+            if len(self.tables.allowed(every)[0]) <= UNTRACED:
                 [one] = self._search(problems, every, topk, self._apart)
                 return [Answer(self, problems[0], *one)]
         found = [each for sizes in every if (each := self._at_once(sizes, topk))]
@@ -315,9 +315,9 @@ def _alike(table: Fixed) -> Hashable:
 
 def _reach(bound: FloatArray, topk: int) -> float:
     """The least bound that there is times a factor, such that `topk` are below."""
-    reach = FAR * float(bound.min() or bound[bound > 0].min(initial=np.inf))
+    reach = REACH_IN_PYTHON * float(bound.min() or bound[bound > 0].min(initial=np.inf))
     while np.count_nonzero(bound <= reach) < topk:
-        reach *= FAR
+        reach *= REACH_IN_PYTHON
     return reach
 
 

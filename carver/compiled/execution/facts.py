@@ -25,7 +25,7 @@ from ..isa.rates import width_bytes
 from ..machine import LATENCIES_CLK, Span
 from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched, filled_in_part, fresh, reached
-from ..trace import Access, LoopTrace, Trace, in_step, sampled
+from ..trace import Access, LoopTrace, Trace, aliased, sampled
 from ..turns import in_turn
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
@@ -117,7 +117,7 @@ class Execution:
         detailed = max(MEETING, -(-SAMPLED // threads)) if meet else DETAILED
         sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=launch.grid[0])  # they are among the many below
         at = np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2]
-        if in_step(sample[at], launch.grid[0]):
+        if aliased(sample[at], launch.grid[0]):
             sample = sample[np.argsort(sample % launch.grid[0], kind="stable")]  # evenly along x
         places = np.unique(sample[at])
         self.even = self._evenly(code)

@@ -76,7 +76,7 @@ class Reader:
         multiplying = sorted({int(self.block_of[i]) for i, role in enumerate(groups) if role in MULTIPLIES})
         self.products = passes[multiplying].sum(axis=0)
         """Passes of each warp through code that multiplies matrices."""
-        self.in_step = {i for i, role in enumerate(groups) if role == "barrier"}
+        self.barriers = {i for i, role in enumerate(groups) if role == "barrier"}
         self.turns = max(float((self.products > 0).sum()) / self.table.schedulers - 1.0, 0.0)
         self._filled = _filled(run)
         self._turns = {n for n, each in enumerate(run.blocks) if each.last is not None and each.last.kind == "turns"}
@@ -136,7 +136,7 @@ class Reader:
         slots = len({place for event in waits for place in _places(event)})
         # groups of warps take turns on the tensor cores, and a buffer is free when all of them are done with it
         others = self.turns * span.tensor_clk
-        in_step = not self.in_step.isdisjoint(indices)
+        synchronised = not self.barriers.isdisjoint(indices)
 
         def fed(clk: Sequence[float]) -> tuple[float, ...]:
             # with one buffer the model adds what the others take, with several what is said here is the whole time
@@ -145,7 +145,7 @@ class Reader:
                 (per_pass * latency + clk[0] + others) / slots - w
                 for latency, w in zip(LATENCIES_CLK, whole, strict=True)
             ]
-            own = (c if in_step else c - others for c in clk)
+            own = (c if synchronised else c - others for c in clk)
             return tuple(max(c, span.tensor_clk, r) for c, r in zip(own, ring, strict=True))
 
         return replace(span, alone_clk=fed(span.alone_clk), cached_clk=fed(span.cached_clk))

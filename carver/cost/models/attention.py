@@ -133,8 +133,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     per_scheduler = warps / arch.schedulers_per_sm
     filled = np.minimum(per_scheduler, arch.sms_per_block)
     of_warp = (products_clk + soft_clk) / per_scheduler
-    in_step = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP) / filled
-    chain_clk = np.where(per_scheduler > arch.sms_per_block, np.maximum(in_step, of_warp), of_warp)
+    in_lockstep = joined(products_clk, soft_clk, LOCKSTEP_OVERLAP) / filled
+    chain_clk = np.where(per_scheduler > arch.sms_per_block, np.maximum(in_lockstep, of_warp), of_warp)
     chain_clk = chain_clk + sum(way.products) * np.where(kind >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     chain_clk = chain_clk + np.where(wn > 1, 2 * EXCHANGE_CLK, 0.0) + np.where(p_bytes > 0, EXCHANGE_CLK, 0.0)
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)

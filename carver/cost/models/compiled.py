@@ -23,7 +23,7 @@ from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 from .l1 import LINE_BYTES, SECTOR_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
-from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, far
+from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -100,7 +100,7 @@ DRAM_BYTES, PAGE_S, LEAST_PAGE_BYTES = 64, 13.3e-12, 45
 at least, where nothing is measured. Sources: sectors that are read at random on an H100, of 3.35 TB/s, take 3.4 times
 as long as their bytes in a row, whether a table has 64, 134 or 268 MB, and atomics on them twice that (`edges.jsonl.gz`
 in `tests/data/h100`); 2 million of 256 MB on an H200, of 4.8 TB/s, 4.0 times (`first_touches.jsonl`)."""
-ONCE = 4.5
+LOOPLESS_OVERLAP = 4.5
 """Exponent that joins the times of pipes of code without loops, whose warps load, compute and store in turn: what
 several of these take adds up more than where loads run ahead. Source: stencils and gathers on an H100
 (`edges.jsonl.gz`, tests/data/h100), 4 to 5 alike."""
@@ -126,7 +126,7 @@ as the rest of the step shrinks. Source: 235 times of Inductor's matmuls on an A
 block that had an SM to itself took 0.82 of the predicted time where K is above 2,000, and now 0.99."""
 TOGETHER = 0.6
 """Factor on `l2_merge`, the share of what neighbouring SMs have in common that is merged on its way to L2, where these
-are `in_step`; elsewhere nothing is. Source: by an H200's counters of 289 launches L2 is asked for 0.95 to 1.00 of what
+are `lockstep`; elsewhere nothing is. Source: by an H200's counters of 289 launches L2 is asked for 0.95 to 1.00 of what
 SMs get in stencils and gathers, and 0.5 to 0.9 in products (`languages*.jsonl.gz` in tests/data)."""
 MOST_ALONG = 65_535
 """Programs of a grid along its second and third axis. Source: CUDA C++ Programming Guide, technical specifications."""
@@ -327,9 +327,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     near = np.minimum(fact("near_bytes") / np.maximum(asked, 1.0), 1.0)
     loads *= missed_l1
     together = k["l2_merge"] * TOGETHER * (1.0 - near)
-    asked_l2 = loads * [_requests(f, arch, k, alike if in_step(f, s) else 0.0)
+    asked_l2 = loads * [_requests(f, arch, k, alike if lockstep(f, s) else 0.0)
                         for f, s, alike in zip(candidates, shapes, together, strict=True)]
-    passed, missed = far(arch), np.minimum(beyond_l2 / (grid * steps), loads)
+    passed, missed = cross_partition(arch), np.minimum(beyond_l2 / (grid * steps), loads)
     crossed = missed * (1.0 - 0.5 ** (loads / np.maximum(missed, 1.0))) if passed > 1.0 else 0.0
     products = each("tensor_clk") / k["math_efficiency"] + each("between_clk")
     math = np.linalg.norm([products, each("pipes_clk")], 8, axis=0)
@@ -372,7 +372,7 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     return replace(
         work, apart_clk=apart, barrier_wait_clk=waits, alone_overlap=k["pipeline_overlap"] / beside,
         l2_bytes=work.l2_bytes + atomics - late + returned + np.maximum(filling, 0.0),
-        once_overlap=np.array([0.0 if f.loops else ONCE for f in candidates]),
+        once_overlap=np.array([0.0 if f.loops else LOOPLESS_OVERLAP for f in candidates]),
         dram_overlap=np.array([PASS_OVERLAP if f.loops or f.dot_flops else 1.0 for f in candidates]),
         in_turn_s=fact("in_turn") * TURN_CLK / arch.clock_hz,
         handed_on_s=fact("handed_on") * HANDED_CLK / arch.clock_hz,
@@ -554,7 +554,7 @@ def _requests(f: Facts, arch: Arch, k: Mapping[str, float], merged: float) -> fl
     return moved / asked if asked else 1.0
 
 
-def in_step(f: Facts, shape: Shape) -> bool:
+def lockstep(f: Facts, shape: Shape) -> bool:
     """Whether SMs come to the same loads at one time: since these run ahead of their use, or are TMA's, or since
     barriers in a loop keep programs in step."""
     ahead = shape.total.bytes.get("copy global", 0.0) or any(loop.span.prefetched for loop in f.loops)

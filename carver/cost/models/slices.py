@@ -15,7 +15,7 @@ ATOMIC_CLK, LOOKUP_CLK = 1.25, 1.15
 words of it they are on; and in which it looks up one request. Sources: one operation a clock on one address (NVIDIA's
 Kepler GK110 whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at
 most 0.81 requests a clock and slice by an H200's counters of 323 launches."""
-FAR = 1.5
+CROSS_PARTITION = 1.5
 """Sectors that slices of an L2 of two halves work on for each that is stored or added to: half of them belong to the
 other half, which gets them passed on. What is read from beyond L2 crosses as often, but once for all SMs of a half.
 Source: an H200's counters of 323 launches, 1.50 sectors for each that is stored or that an atomic works on."""
@@ -36,9 +36,9 @@ what this says); where there are more runs, they meet in the same slices. Those 
 there, and 0.40 to 0.23 on an H200 (`atomics.jsonl`), where they lay in other places."""
 
 
-def far(arch: Arch) -> float:
+def cross_partition(arch: Arch) -> float:
     """Factor on the sectors that are stored or added to in L2."""
-    return FAR if arch.l2_copies > 1 else 1.0
+    return CROSS_PARTITION if arch.l2_copies > 1 else 1.0
 
 
 def atomic_sectors(f: Facts, total: Span, moved: Mapping[str, float], arch: Arch) -> float:
@@ -72,6 +72,6 @@ def atomic_bytes(f: Facts, arch: Arch, rate: float, slices: float) -> float:
         lanes = min(f.resident * arch.sm_count, f.programs) * f.warps * arch.warp_size
         words = max(f.atomic_bytes / WORD_BYTES, 1.0)
         tried = max(lanes / words, 1.0)
-        taken = ATOMIC_CLK * tried * (1 / (runs + SWAP_SLICES) + far(arch) / slices)
+        taken = ATOMIC_CLK * tried * (1 / (runs + SWAP_SLICES) + cross_partition(arch) / slices)
         return max(taken + LOOKUP_CLK / slices, SWAP_CLK / words) * rate  # what is swapped was loaded
-    return max(ATOMIC_CLK * (1 / runs + far(arch) / slices), chain) * rate
+    return max(ATOMIC_CLK * (1 / runs + cross_partition(arch) / slices), chain) * rate
