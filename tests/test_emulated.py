@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ import carver
 from carver.base.folders import folder
 from carver.kernels.declaration import kernel_named
 from carver.kernels.space import given_space
+from carver.ops.matmul import ACTIVATIONS
 from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
 from carver.run.buffers import decode, encode
 from carver.run.render import Program, concrete
@@ -164,3 +166,28 @@ def test_a_single_short_row(tmp_path: Path, op: str) -> None:
     problem = ReductionTemplate(op, (1, 9), in_dtype="float32").problem
     assert "whole vectors of a thread" in given_space(problem, H200, rows, [config])[1][0]
     check(tmp_path, "rows", op, "float32", config, [(1, 12)])
+
+
+SMOOTH = """
+#include "common/epilogue.cuh"
+void emulated::fault(const char *) {}
+extern "C" double of_double(double x) { return carver::finish<carver::Element<CARVER_F64>>(x, nullptr, 0); }
+extern "C" float of_float(float x) { return carver::finish<carver::Element<CARVER_F32>>(x, nullptr, 0); }
+"""
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_activations_of_doubles_are_computed_in_double(tmp_path: Path, activation: str) -> None:
+    """As the kernels for CPUs compute them, and nothing that they are tested against: sums beyond float among them."""
+    (tmp_path / "smooth.cpp").write_text(SMOOTH)
+    macro = f"-DEPILOGUE_ACTIVATION={ACTIVATIONS[activation]}"
+    includes = [f"-I{EMULATED}", f"-I{folder('templates')}"]
+    command = ["g++", "-std=c++17", "-w", "-fPIC", "-shared", *includes, macro, "smooth.cpp", "-o", "smooth.so"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    library = ctypes.CDLL(str(tmp_path / "smooth.so"))
+    for name, kind, close in (("of_double", ctypes.c_double, 1e-15), ("of_float", ctypes.c_float, 1e-6)):
+        function = getattr(library, name)
+        function.restype, function.argtypes = kind, [kind]
+        for x in (-5.25, -0.3, 0.0, 1 / 3, 2.7, *([1e39] if kind is ctypes.c_double else [])):
+            smooth = {"gelu": 0.5 * x * (1 + math.erf(x / math.sqrt(2))), "silu": x / (1 + math.exp(-x))}
+            assert function(x) == pytest.approx(smooth.get(activation, max(x, 0.0)), close, close * abs(x))

@@ -230,8 +230,26 @@ __device__ __forceinline__ void store_aligned(T *pointer, const Vector<T, N> &va
     }
 }
 
-__device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays
-__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.f + erff(x * 0.70710678f)); }
-__device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
+// Of a double in double, of anything else in float.
+template <typename T> using Activated = decltype(T() * 1.f);
+
+template <typename T> __device__ __forceinline__ Activated<T> relu(T x) {
+    const Activated<T> value = static_cast<Activated<T>>(x);
+    return value < 0 ? 0 : value;  // NaN stays
+}
+template <typename T> __device__ __forceinline__ Activated<T> gelu(T x) {
+    const Activated<T> value = static_cast<Activated<T>>(x);
+    if constexpr (sizeof(value) == sizeof(double))
+        return 0.5 * value * (1. + erf(value * 0.70710678118654752440));
+    else
+        return 0.5f * value * (1.f + erff(value * 0.70710678f));
+}
+template <typename T> __device__ __forceinline__ Activated<T> silu(T x) {
+    const Activated<T> value = static_cast<Activated<T>>(x);
+    if constexpr (sizeof(value) == sizeof(double))
+        return value / (1. + exp(-value));
+    else
+        return value / (1.f + __expf(-value));
+}
 
 }  // namespace carver
