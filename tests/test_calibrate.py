@@ -293,6 +293,18 @@ def processor() -> Microbenchmarks:
     return every_part(Cpu(CpuDevice(), most_bytes=1 << 26, effort=0.1))
 
 
+def test_some_of_the_cores_say_what_all_have_of_their_own_and_nothing_of_what_they_share() -> None:
+    """A descriptor of 32 cores on which 4 may run had an eighth of its L2's bandwidth after a reading that agreed."""
+    device = CpuDevice(threads=1)
+    device.arch = device.arch.replace(sm_count=32)
+    bench = Cpu(device, most_bytes=1 << 26)
+    bench.run = lambda _, *args, **__: args[2] * args[3] / 1e9  # type: ignore[method-assign]
+    bench.counted = lambda make, least: (least, [make(least)])  # type: ignore[method-assign]
+    found = {each.name: each.value for each in bench.bandwidth()}
+    assert found == pytest.approx({"l1_bytes_per_s": 32e9, "l2_bytes_per_s": 32e9})
+    assert "1 of 32 cores may run" in bench.left_out[0]
+
+
 def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
     expected = {"clock_hz", "vector.float32", "launch_s", "block_dispatch_clk", "l1_bytes_per_s", "l2_bytes_per_s",
                 "dram_read_bytes_per_s", "dram_write_bytes_per_s", "l2_latency_s", "dram_latency_s"}  # fmt: skip

@@ -388,6 +388,17 @@ def test_cpu_by_its_files(tmp_path: Path) -> None:
     assert found.vector_flops_per_s("float32") == 2 * 4.5e9 * 32
 
 
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("max 100000", 2), ("800000 100000", 2), ("150000 100000", 1), ("50000 100000", 1)]
+)
+def test_a_quota_leaves_as_many_cores_and_their_caches(tmp_path: Path, quota: str, cores: int) -> None:
+    """Kernels run on so many threads, wherever they are; L3 is there for whichever."""
+    root = tree(x86(tmp_path), {"sys/fs/cgroup/cpu.max": f"{quota}\n"})
+    found = dict(detect.cpu(root)[0].fields)
+    assert (found["sm_count"], found["l2_partitions"], found["l2_bytes"]) == (cores, cores, cores << 20)
+    assert found["l3_bytes"] == 32 << 20
+
+
 @pytest.mark.parametrize("cores", [1, 2, 16, 64])
 def test_memory_bandwidth_of_a_part_of_a_server(cores: int) -> None:
     base = load("cpu_avx512")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..base.errors import ArchError, DeviceError
+from ..base.folders import quota_cores
 from ..base.types import Record
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -222,10 +223,11 @@ def _linux_cpu(root: Path) -> Detected:
     used = [block for block in blocks if int(block.get("processor", -1)) in allowed] or blocks
     flags = set((used[0].get("flags") or used[0].get("features") or "").split())
     isa = _isa(flags, listed.get("Architecture") or platform.machine())
-    cores = {(block.get("physical id", "0"), block.get("core id", block.get("processor"))) for block in used}
+    places = {(block.get("physical id", "0"), block.get("core id", block.get("processor"))) for block in used}
+    cores = min(len(places), quota_cores(root))
     sysfs = root / "sys/devices/system/cpu"
-    said: dict[str, int | float | None] = {"sm_count": len(cores), "clock_hz": _clock_hz(sysfs, used[0], listed)}
-    said |= _caches(sysfs, {int(block["processor"]) for block in used if "processor" in block}, len(cores))
+    said: dict[str, int | float | None] = {"sm_count": cores, "clock_hz": _clock_hz(sysfs, used[0], listed)}
+    said |= _caches(sysfs, {int(block["processor"]) for block in used if "processor" in block}, cores)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", text_at(root / "proc/meminfo"), re.MULTILINE)
     said["dram_bytes"] = int(memory[1]) * 1024 if memory else None
     name = used[0].get("model name") or listed.get("Model name") or f"{platform.machine()} CPU"
@@ -257,7 +259,7 @@ def _clock_hz(sysfs: Path, block: dict[str, str], listed: dict[str, str]) -> flo
 
 
 def _caches(sysfs: Path, processors: set[int], cores: int) -> dict[str, int | float | None]:
-    """Data cache of a core, and every distinct L2 and L3 that the usable cores reach. [bytes]"""
+    """Data cache of a core, and every distinct L2 and L3 that so many cores at once reach. [bytes]"""
     distinct: dict[tuple[int, str], int] = {}
     for number in processors:
         for index in (sysfs / f"cpu{number}/cache").glob("index*"):
@@ -269,13 +271,13 @@ def _caches(sysfs: Path, processors: set[int], cores: int) -> dict[str, int | fl
     if not distinct:
         return {}
     l1 = next((size for (level, _), size in distinct.items() if level == 1), None)
-    level_2 = [size for (level, _), size in distinct.items() if level == 2]
+    level_2 = [size for (level, _), size in distinct.items() if level == 2][:cores]
     return {
         "l1_bytes": l1,
         "smem_per_sm_bytes": l1,
         "smem_per_block_bytes": l1,
         "l2_bytes": sum(level_2) or None,
-        "l2_partitions": min(len(level_2), cores) or None,
+        "l2_partitions": len(level_2) or None,
         "l3_bytes": sum(size for (level, _), size in distinct.items() if level == 3),
     }
 

@@ -30,14 +30,19 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def quota_cores(root: Path = Path("/")) -> int:
+    """Cores that a container may keep busy, whichever they are; as many as there are without a quota."""
+    try:
+        quota, period = (root / "sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return sys.maxsize
+    return max(1, int(quota) // int(period)) if quota.isdigit() else sys.maxsize
+
+
 def cores_available() -> int:
     """Number of cores that this process may use: those of its affinity, or fewer where its container has a quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except (OSError, ValueError):
-        return cores
-    return min(cores, max(1, int(quota) // int(period))) if quota.isdigit() else cores
+    return min(cores, quota_cores())
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]

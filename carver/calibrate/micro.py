@@ -196,22 +196,25 @@ class Cpu(Launcher):
         yield reading("block_dispatch_clk", "handing a core one task", "clk", per)
 
     def bandwidth(self) -> Iterator[Reading]:
+        """Of caches that each core has its own of, that of all cores; what they share is read by all or not at all."""
         a, threads = self.arch, self.threads
-        private = a.l2_bytes // a.l2_partitions
-        largest = self.beyond // threads
-        levels = [
+        private, part, largest = a.l2_bytes // a.l2_partitions, a.l3_bytes // 2 // threads, self.beyond // threads
+        own = [
             ("read", "l1_bytes_per_s", "L1, reading half of it", a.l1_bytes // 2, None),
-            ("read", "l2_bytes_per_s", "L2, reading half of it", private // 2, a.l2_bytes_per_s * threads / a.sm_count),
+            ("read", "l2_bytes_per_s", "L2, reading half of it", private // 2, a.l2_bytes_per_s),
         ]
-        if a.l3_bytes and (part := a.l3_bytes // 2 // threads) > private:
-            levels.append(("read", "l3_bytes_per_s", "L3, reading half of it", part, a.l3_bytes_per_s))
-        levels += [
+        shared = [
+            ("read", "l3_bytes_per_s", "L3, reading half of it", part, a.l3_bytes_per_s),
             ("read", "dram_read_bytes_per_s", "DRAM, reading", largest, a.dram_bytes_per_s),
             ("write", "dram_write_bytes_per_s", "DRAM, writing (fetched before it is written)", largest, None),
-        ]
-        buffer = self.device.empty((max(size for *_, size, _ in levels) * threads,), "int8")
+        ][part <= private :]
+        if threads < a.sm_count:
+            self.left_out.append(f"L3 and DRAM: {threads} of {a.sm_count} cores may run at once")
+            shared = []
+        levels = [(*level, a.sm_count) for level in own] + [(*level, threads) for level in shared]
+        buffer = self.device.empty((max(size for *_, size, _, _ in levels) * threads,), "int8")
         self.device.fill(buffer, 0)
-        for entry, name, what, size, said in levels:
+        for entry, name, what, size, said, readers in levels:
             each = max(size, 4096) & -1024
             if each * threads > buffer.size_bytes:
                 self.left_out.append(f"{what}: it would take more than {self.most_bytes:,} bytes")
@@ -220,7 +223,7 @@ class Cpu(Launcher):
             if name == "dram_read_bytes_per_s" and each * threads < 2 * (a.l2_bytes + a.l3_bytes):
                 note = "partly from cache: the array is less than twice the caches"
             passes, took = self.counted(partial(self.run, entry, "data", "out", each, data=buffer.pointer), 1)
-            samples = [each * passes * threads / t for t in took]
+            samples = [each * passes * readers / t for t in took]
             yield reading(name, what, "B/s", samples, said, note)
 
     def latency(self) -> Iterator[Reading]:
