@@ -22,6 +22,15 @@ def _a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
+@pytest.mark.parametrize("topk", [1, 400, 4000, 4096])
+@pytest.mark.parametrize("skew", [0.0, 20.0, 100.0])
+def test_shares_of_a_steep_routing_add_up(topk: int, skew: float) -> None:
+    """Weights of the last are below the smallest float: shares of what was left were 0 / 0, for ever."""
+    shares = carver.Routing(64, 4096, topk, skew).shares
+    assert shares.sum() == pytest.approx(topk) and shares.min() >= 0.0 and shares.max() <= 1.0
+    assert (np.diff(shares) <= 0).all()
+
+
 @pytest.mark.parametrize(("tokens", "experts", "topk", "skew"), [(64, 8, 2, 0.0), (300, 16, 4, 1.0), (5, 32, 3, 0.5)])
 def test_tiles_of_a_routing_are_those_of_drawn_tokens(tokens: int, experts: int, topk: int, skew: float) -> None:
     routing = carver.Routing(tokens, experts, topk, skew)

@@ -58,14 +58,15 @@ class Routing(Record):
     @cached_property
     def shares(self) -> FloatArray:
         """The chance that a token reaches each expert; they add up to `topk`."""
-        weights = np.arange(1, self.experts + 1, dtype=np.float64) ** -float(self.skew)
+        ranks = np.arange(1, self.experts + 1, dtype=np.float64)
         chances = np.zeros(self.experts)
-        while True:  # what an expert would get beyond every token goes to the others
-            free = chances < 1.0
-            chances[free] = weights[free] / weights[free].sum() * (self.topk - np.count_nonzero(~free))
+        while (free := chances < 1.0).any():  # what an expert would get beyond every token goes to the others
+            weights = (ranks[free] / ranks[free][0]) ** -float(self.skew)  # the first is 1, however small the others
+            chances[free] = weights / weights.sum() * (self.topk - np.count_nonzero(~free))
             if (chances <= 1.0).all():
-                return chances
+                break
             chances = np.minimum(chances, 1.0)
+        return chances
 
     @cached_property
     def _more(self) -> tuple[FloatArray, FloatArray]:
