@@ -11,8 +11,9 @@ from ..arch.descriptor import Arch
 from ..base.types import FloatArray, Record
 from .tile import Tile
 
-SLICE_BYTES_PER_CLK = 64.0
-"""Rate of one slice of L2. A line lives in one slice, so a single hot line cannot be read faster."""
+SLICE_WIDTH_BYTES = 64.0
+"""Width of a slice of L2. A line lives in one slice, so a single hot line cannot be read faster. Only its product with
+`hot_steps`, which was fitted beside it, counts; what a slice achieves is another number (`models.compiled`)."""
 
 ALONE = 2.5
 """Extra cost of an asynchronous copy of 16 bytes that is not merged with its neighbours, over its cost when merged."""
@@ -75,7 +76,7 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
     split_a = split_waste(t, run_a, t.row_align_a, t.copy_a_bytes)
     split_b = split_waste(t, run_b, t.row_align_b, t.copy_b_bytes)
     l2_per_clk = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    spread = SLICE_BYTES_PER_CLK * k["hot_steps"] / l2_per_clk
+    spread = SLICE_WIDTH_BYTES * k["hot_steps"] / l2_per_clk
     hot_a = np.minimum(1.0, spread * np.maximum(t.m * depth * t.a_bytes / arch.line_bytes, 1.0))
     hot_b = np.minimum(1.0, spread * np.maximum(t.n * depth * t.b_bytes / arch.line_bytes, 1.0))
     together = np.minimum(arch.l2_merge_sms, t.grid_m * t.grid_n)
