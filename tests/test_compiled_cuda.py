@@ -50,6 +50,39 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
 
 
+TURNED = """extern "C" __global__ void turned(const float* x, float* y) {
+  extern __shared__ float row[];
+  for (int i = threadIdx.x; i < ROW; i += 128) row[i] = x[blockIdx.x * ROW + i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < ROW; i += 128) y[blockIdx.x * ROW + i] = row[ROW - 1 - i];
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["a100", "h100"])
+def test_shared_memory_of_the_launch_follows_the_tile_and_is_not_exceeded(arch: str, tmp_path: Path) -> None:
+    """A row of floats lies in what the launch adds, to its last byte, wherever on a device a block's own begins."""
+    n, rows = 1 << 20, {"ROW": [1024, 4096]}
+    x = carver.Tensor("float32", (n,))
+    how = {"configs": rows, "args": {"x": x, "y": x}, "grid": lambda c: n // c["ROW"], "block": 128, "arch": arch}
+    ranking = carver.rank_kernel(carver.Kernel(TURNED, "turned", shared_bytes=lambda c: 4 * c["ROW"]), **how)
+    assert {hint.launch.smem_bytes for hint in ranking} == {4096, 16384}
+    ranking = carver.rank_kernel(carver.Kernel(TURNED, "turned", shared_bytes=4096), **how)
+    assert [hint.config["ROW"] for hint in ranking] == [1024]
+    assert ranking.reasons[1].startswith("it reaches byte 16,384 of shared memory, of which a block has 4,096: say by")
+    (tmp_path / "turned.cu").write_text(TURNED)
+    (tmp_path / "turned.toml").write_text(f"""grid = ["{n} // ROW"]
+        block = 128
+        shared_bytes = "4 * ROW"
+        args = {{x = {{dtype = "float32", shape = [{n}]}}, y = {{dtype = "float32", shape = [{n}]}}}}
+        [configs]
+        ROW = [1024, 4096]""")
+    asked = ["rank", "kernel", f"{tmp_path / 'turned.cu'}:turned", "--args", f"{tmp_path / 'turned.toml'}"]
+    said = CliRunner().invoke(main, [*asked, "--arch", arch])
+    assert said.exit_code == 0 and "2 of 2 configurations" in said.output, said.output
+
+
 @pytest.mark.slow
 def test_macros_may_have_names_of_the_headers_that_nvcc_includes_itself() -> None:
     """`depth` and `n` are members and parameters there; a tuner's sources have such names after these headers."""

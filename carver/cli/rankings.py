@@ -196,7 +196,9 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
 
         defined = macros_of(macros)
         how["constants"] = {**how["constants"], **{name: one for name, (one, *more) in defined.items() if not more}}
-        return Read(Kernel(Path(file), entry), how, {name: v for name, v in defined.items() if len(v) > 1})
+        added = _sizes("shared_bytes", given.get("shared_bytes") or [0])
+        kernel = Kernel(Path(file), entry, shared_bytes=lambda known: added(known)[0])
+        return Read(kernel, how, {name: v for name, v in defined.items() if len(v) > 1})
     if macros:
         raise ConfigError("-D is of a source, FILE.cu:NAME or FILE.hip:NAME; [constants] has what is not tuned")
     from ..compiled.binary import Binary
@@ -261,7 +263,7 @@ def _arguments(path: Path) -> dict[str, Any]:
             f"argument {text!r} is {shown(tables['args'][text])}: a tensor is {{dtype = 'float16', shape = [4096]}} in "
             "a file; what a kernel takes as text stands under [constants]"
         )
-    sizes = {name: read.get(name) for name in ("grid", "block")}
+    sizes = {name: read.get(name) for name in ("grid", "block", "shared_bytes")}
     return {
         **{name: size if size is None or isinstance(size, list) else [size] for name, size in sizes.items()},
         "args": {name: _argument(name, value) for name, value in tables["args"].items()},
@@ -274,7 +276,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise ConfigError(f"{path} cannot be read twice, as --args is: give a file")
     read: Mapping[str, Any] = toml_of(text_of(path, ConfigError), path, ConfigError)
-    _check_keys(path, read, "grid", "block", "args", "constants", "values", "configs")
+    _check_keys(path, read, "grid", "block", "shared_bytes", "args", "constants", "values", "configs")
     return read
 
 

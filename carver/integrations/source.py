@@ -10,6 +10,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch, blocks_that_fit
 from ..base.errors import CompileError, ConfigError
+from ..base.given import whole
 from ..base.store import unpack
 from ..base.table import several
 from ..base.types import Record
@@ -17,6 +18,7 @@ from ..compiled.binary import Binary, Tensor, passed
 from ..compiled.facts import code_lines
 from ..compiled.isa.sass import kernels
 from ..compiled.machine import Machine, read_machines, unit_rates
+from ..compiled.triton import called
 from ..run.compile import compile_source, cuda_compiler, for_amd, hip_compiler
 from ..run.render import Source
 from ..run.spec import HintKernel, Kernel, dim3
@@ -54,11 +56,14 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     if isinstance(args, Mapping):
         args = ordered(args, text, kernel.entry)
+    added = given.shared_bytes
+    if callable(added):
+        added = called("shared_bytes", added, {**(args if isinstance(args, Mapping) else {}), **given.defines})
     names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
     return Binary(
         code, symbol(code, kernel.entry, unset(text, written.defines)), tuple(map(passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
-        dim3("block", kernel.block if block is None else block), kernel.shared_bytes, names=names,
+        dim3("block", kernel.block if block is None else block), added, names=names,
     )  # fmt: skip
 
 
@@ -178,7 +183,7 @@ def functions(kernel: Kernel | HintKernel, arch: Arch) -> tuple[CodeFacts, ...]:
         program = kernel.program((), arch)
         calls = {call.entry: (prod(call.threads), call.dynamic_smem_bytes) for call in program.calls}
         return _read(program.source, calls, arch)
-    calls = {kernel.entry: (prod(dim3("block", kernel.block)), int(kernel.shared_bytes))}
+    calls = {kernel.entry: (prod(dim3("block", kernel.block)), whole("shared_bytes", kernel.shared_bytes, ConfigError))}
     return _read(kernel.compiled_from(arch), calls, arch)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base import dtypes
 from ..base.errors import ConfigError, KernelError, RunError
-from ..base.given import fits, in_words, index, shown
+from ..base.given import fits, in_words, index, shown, whole
 from ..base.store import unpack
 from ..base.types import Record
 from ..kernels import expr
@@ -204,7 +204,8 @@ class Kernel(Record):
     """One concrete kernel of your own: source, macros and launch.
 
     - `source`: a file (`.c` runs on the CPU, anything else is CUDA), its text, or a Triton function.
-    - `grid` and `block` are counts.
+    - `grid` and `block` are counts. `shared_bytes` is what the launch adds to the kernel's own shared memory: to rank,
+      a function of arguments and configuration, too.
     - `scalars` follow the arguments of `params` in the call. A Python int is passed as a C `int`, a float as a `float`,
       a NumPy scalar as its own type. In `grid` and `scalars`, a string is an expression of the symbolic sizes of
       `params`, such as "ceil(n, 128)"; "int64(n)" passes a scalar in 64 bits.
@@ -217,7 +218,7 @@ class Kernel(Record):
     entry: str = ""
     grid: Any = 1
     block: Dim3 = 1
-    shared_bytes: int = 0
+    shared_bytes: int | Callable[..., Any] = 0
     defines: Mapping[str, Any] = field(default_factory=dict)
     scalars: Sequence[Any] = ()
     params: Sequence[Param | Sequence[Any]] | None = None
@@ -259,16 +260,16 @@ class Kernel(Record):
 
     def program(self, params: Sequence[Param], arch: Arch) -> Program:
         """What the device layer compiles and launches, for these arrays."""
-        block = dim3("block", self.block)
+        block, added = dim3("block", self.block), whole("shared_bytes", self.shared_bytes, ConfigError)
         if self.kind == "cuda":
             for what, asked, most in (
                 ("threads a block", prod(block), arch.max_threads_per_block),
-                ("bytes of shared memory", int(self.shared_bytes), arch.smem_per_block_bytes),
+                ("bytes of shared memory", added, arch.smem_per_block_bytes),
             ):
                 if asked > most:
                     raise ConfigError(f"{self.entry} asks for {asked} {what}; {arch.title} has {most}")
         sizes = self.sizes(params)
-        return self.launch.program(self.compiled_from(arch), self.entry, block, int(self.shared_bytes), params, sizes)
+        return self.launch.program(self.compiled_from(arch), self.entry, block, added, params, sizes)
 
     def sizes(self, params: Sequence[Param]) -> dict[str, int]:
         """What the symbolic sizes of `params` are for arguments in numbers."""
@@ -376,8 +377,7 @@ def described(place: int, given: Any) -> Param:
 def dim3(what: str, value: Any) -> tuple[int, int, int]:
     """A launch extent as three counts."""
     sizes = tuple(value) if isinstance(value, Iterable) else (value,)
-    whole = all((number := index(n)) is not None and number > 0 for n in sizes)
-    if not 1 <= len(sizes) <= 3 or not whole:
+    if not 1 <= len(sizes) <= 3 or not all((number := index(n)) is not None and number > 0 for n in sizes):
         raise ConfigError(f"{what} must be one to three whole numbers above 0, got {value!r}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z

@@ -33,7 +33,7 @@ from .leaps import Event
 from .maps import placed, sized
 from .overlaps import neighbours, overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
-from .roles import Reader, Role, waited, waits_met
+from .roles import Reader, Role, check_shared, waited, waits_met
 from .run import Drawn, Run
 from .sass import decoded
 from .tiles import (
@@ -154,6 +154,7 @@ class Execution:
 
     @uncollected()
     def facts(self) -> Facts:
+        check_shared(self.detail, self.shared_bytes)
         scale, most = self.shares()
         passes = self.detail.passes.mean(axis=1) * scale[:, None]
         held = self.code.resources

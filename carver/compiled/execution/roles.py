@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...arch.descriptor import Arch
+from ...base.errors import CompileError
 from ...base.types import Record
 from ..isa import rates
 from ..isa.code import Code, Loop
@@ -19,6 +20,7 @@ from .lanes import Array
 from .leaps import Event
 from .operands import CONSTANT
 from .run import IN_BLOCK, Run
+from .tiles import spread
 
 OFTEN = 0.5
 """Code of a loop that runs in fewer of its passes adds to what is asked of pipes, not to the time of a lone warp."""
@@ -28,6 +30,9 @@ TABLE_BYTES, TABLE_LINE_BYTES, TABLE_CLK = 2040, 64, 25.0
 the launch's arguments, its line, and clocks of the SM that each then takes. Source: 2 KiB, 64 bytes (arXiv 1804.06826);
 sums of delays on an H100, points in polygons and potentials of atoms (`languages_sixth.jsonl.gz` and `_eighth` in
 tests/data/h200) take 20 to 39 clocks for each read of a table of 2,048 bytes and more, 7.4 for all else at 384."""
+HOPPER, DRIVERS_BYTES = 90, 1024
+"""Of shared memory before a block's own, from which on addresses count since compute capability 9.0, as those in cubins
+of nvcc 13 for sm_90 and sm_100 do; for sm_80 and AMD they begin at 0."""
 IN_STEP = 4.0
 """Blocks of an SM whose warps, in step as they began, find part of what others just read of such a table: of all reads,
 two blocks miss two fifths, four two thirds, eight seven in eight. Source: the same."""
@@ -221,6 +226,18 @@ def _walked(code: Code, run: Run) -> Iterator[int]:
             if line not in seen:
                 yield i
             seen.add(line)
+
+
+def check_shared(run: Run, held_bytes: int) -> None:
+    """Raises CompileError where a thread is known to reach beyond the shared memory of its block."""
+    last, first = 0, DRIVERS_BYTES if run.launch.sm >= HOPPER else 0
+    for event in run.log if not run.assumed else ():
+        if event.kind == "shared" and len(address := spread(event)[1]):
+            width = run.program.ops[run.program.index[event.where]].width_bytes
+            last = max(last, int((address & IN_BLOCK).max()) + width - first)
+    if last > held_bytes:
+        raise CompileError(f"it reaches byte {last:,} of shared memory, of which a block has {held_bytes:,}: say by "
+                           "shared_bytes= what its launch adds")  # fmt: skip
 
 
 def _places(event: Event) -> set[int]:
