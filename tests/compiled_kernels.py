@@ -466,6 +466,13 @@ def picked(at_ptr, x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def paged(at_ptr, x_ptr, y_ptr, PAGE: tl.constexpr):
+    """A page of a cache, of which a table tells the place."""
+    i, c = tl.program_id(0), tl.arange(0, PAGE)
+    tl.store(y_ptr + i * PAGE + c, tl.load(x_ptr + tl.load(at_ptr + i) * PAGE + c))
+
+
+@triton.jit
 def sum_segments(x_ptr, first_ptr, y_ptr, D, BLOCK: tl.constexpr, BD: tl.constexpr):
     """Sums of rows that begin where a list says."""
     s, d = tl.program_id(0), tl.program_id(1) * BD + tl.arange(0, BD)

@@ -50,6 +50,26 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
 
 
+ROWS = """extern "C" __global__ void rows(const float* x, const int* at, float* y) {
+  int own = blockIdx.x * 256 + threadIdx.x;
+  y[own] = x[at[blockIdx.x] * 256 + threadIdx.x];
+}
+"""
+
+
+@pytest.mark.slow
+def test_rows_by_a_table_that_is_not_given_are_said_until_it_is() -> None:
+    """What is kept of the launch without the table is not taken for the one with it."""
+    n = 1 << 14
+    x, at = carver.Tensor("float32", (n, 256)), carver.Tensor("int32", (n,))
+    ask = partial(carver.rank_kernel, carver.Kernel(ROWS, "rows"), [{}], args={"x": x, "at": at, "y": x}, grid=n,
+                  block=256, arch="h100")  # fmt: skip
+    untold, told, one = ask(), ask(values={"at": np.arange(n)[::-1]}), ask(values={"at": 7})
+    assert untold.notes[0].startswith("not given: at, by which") and not told.notes
+    assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == n * (2048 + 4)
+    assert one[0].details["compulsory_bytes"] < n * 1100
+
+
 TURNED = """extern "C" __global__ void turned(const float* x, float* y) {
   extern __shared__ float row[];
   for (int i = threadIdx.x; i < ROW; i += 128) row[i] = x[blockIdx.x * ROW + i];

@@ -310,6 +310,22 @@ def test_a_configuration_that_leaves_work_out_is_said_to_do_less() -> None:
     assert not ranked(lambda c: ((1 << 16) // c["BLOCK"],)).notes
 
 
+def test_a_table_that_is_not_given_is_said_and_its_pages_are_read_once() -> None:
+    """As many pages as the cache has: no fewer bytes are read than it holds, as with a table that is given."""
+    pages, page = 4096, 2048
+
+    def ranked(**given: Any) -> carver.Ranking:
+        args = {"at_ptr": carver.Tensor("int32", (pages,)), "x_ptr": half(pages * page), "y_ptr": half(pages * page)}
+        return carver.rank_kernel(kernels.paged, [{"PAGE": page}], args=args, grid=(pages,), arch=H100, **given)
+
+    untold, told = ranked(), ranked(values={"at_ptr": np.random.default_rng(0).permutation(pages)})
+    [note] = untold.notes
+    assert note.startswith("not given: at_ptr, by which places are chosen") and note in untold.explain(0)
+    assert not told.notes and "not given" not in told.explain(0)
+    assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == 4 * pages * (page + 1)
+    assert untold[0].details["dram_bytes"] >= 4 * pages * page
+
+
 def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:
     args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
     with pytest.raises(ConfigError, match=r"got 'k\.py:copy': FILE:NAME is for a shell"):

@@ -9,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -196,8 +197,9 @@ def kernel_of(text: str, path: Path | None, macros: Sequence[str] = (), needs: b
 
         defined = macros_of(macros)
         how["constants"] = {**how["constants"], **{name: one for name, (one, *more) in defined.items() if not more}}
-        added = _sizes("shared_bytes", given.get("shared_bytes") or [0])
-        kernel = Kernel(Path(file), entry, shared_bytes=lambda known: added(known)[0])
+        kernel = Kernel(Path(file), entry)
+        if said := given.get("shared_bytes"):
+            kernel = replace(kernel, shared_bytes=lambda known: _sizes("shared_bytes", said)(known)[0])
         return Read(kernel, how, {name: v for name, v in defined.items() if len(v) > 1})
     if macros:
         raise ConfigError("-D is of a source, FILE.cu:NAME or FILE.hip:NAME; [constants] has what is not tuned")

@@ -216,6 +216,8 @@ class Facts(Record):
     """Loops that no program enters."""
     alike: tuple[str, ...] = ()
     """Tensors for all of which one number stands, from which addresses are computed: indices, tables of pages."""
+    untold: tuple[str, ...] = ()
+    """Tensors that choose places and of which nothing says what they hold: it counts as drawn at random."""
     beyond: tuple[tuple[str, float, float], ...] = ()
     """Arguments of which more is touched than they have: the name, the last byte that the first elements of tiles are
     known to touch, or the first where it lies before the tensor, and the bytes of the tensor."""
@@ -330,6 +332,7 @@ def gathered(
                        for a in trace.accesses),
         unevenness=uneven, crowding=crowded, dot_flops=dots,
         assumed=trace.assumed, idle=idle_loops(trace.loops), alike=tuple(sorted(trace.alike)),
+        untold=tuple(sorted(trace.untold)),
         step_bytes=max(steps.values(), default=0.0),
         in_turn=locked, handed_on=handed_on,
         **footprints(touched, arch, resident, parts, dealt),
@@ -453,6 +456,15 @@ def _stride_bytes(access: Access, at_once: float) -> float:
     return float(np.abs(walks).mean()) * access.item_bytes * at_once if len(walks) else math.nan
 
 
+def drawn(untold: Sequence[str]) -> Iterator[str]:
+    """What is assumed of tensors that choose places."""
+    if untold:
+        yield (
+            f"not given: {', '.join(untold)}, by which places are chosen and which count as drawn at random; "
+            f"values={{{untold[0]!r}: ...}} says what one holds"
+        )
+
+
 def _lines(facts: Facts) -> Iterator[str]:
     spills = f", {facts.spill_bytes} bytes per thread spilled" if facts.spill_bytes else ""
     tensor = f", {facts.tensor_columns} columns of tensor memory" if facts.tensor_columns else ""
@@ -476,6 +488,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         yield f"{facts.handed_on:,.0f} programs go on one after another, as each waits for what another one stores"
     if facts.assumed:
         yield TAKEN
+    yield from drawn(facts.untold)
     yield from (f"the {name} never runs" for name in facts.idle)
     yield from facts.notes
     alike: dict[tuple[str, str, str, float], list[float]] = {}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray, Record
-from .rectangles import Rectangles, of_more
+from .rectangles import Rectangles, changes, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
@@ -26,6 +26,10 @@ MOST_PARTS = 16
 FOLLOWING, SPREAD, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
+ONCE = 1.1
+"""Rows and pages at places that are loaded are read once each where these are no more bytes than the tensor has, but
+for the ends of rows that masks cut: a page of a cache belongs to one sequence, and of few rows that are drawn the same
+one rarely comes twice. No fewer bytes are then read than the shapes say."""
 UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
@@ -139,11 +143,11 @@ class _Walks(Record):
         tiles: FloatArray = np.zeros(count)
         group = group.astype(np.min_scalar_type(count))  # of two bytes it is sorted in a quarter of the time
         own, (place,) = _grouped(group, *self._still)
-        tiles += np.bincount(own[_changes(own, place)], minlength=count)
+        tiles += np.bincount(own[changes(own, place)], minlength=count)
         own, (line, low, high) = _grouped(group, *self._moving)
         if not len(own):
             return tiles
-        new = _changes(own, line)
+        new = changes(own, line)
         apart = np.cumsum(new) * float(high.max() + 1.0)
         reached = np.maximum.accumulate(high + apart)
         before = np.concatenate([[-np.inf], reached[:-1]])
@@ -168,7 +172,7 @@ class _Walks(Record):
         along = (start - across) / stride
         order = np.lexsort((along, across, stride))
         stride, across, along = stride[order], across[order], along[order]
-        line = np.cumsum(_changes(stride, across))
+        line = np.cumsum(changes(stride, across))
         low = along - along.min(initial=0.0)
         return which[order], line, low, low + count[order]
 
@@ -262,9 +266,12 @@ class Footprint(Record):
         which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])[here if together is None else ...]
         walks = np.stack((start, np.nan_to_num(stride), count, round_, loop, which))  # one program's share in `fetched`
         same = told(accesses, self.trace, walks, program, beside) if lost.all() and len(lost) else None
-        return _Walks(
+        found = _Walks(
             size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
             first.placed.reach_bytes, self._in_lines(accesses, size), scattered(first, told=True), same)  # fmt: skip
+        rows = lost.all() and first.kind == "load" and Stretch.of(first, SECTOR_BYTES).run_bytes >= SECTOR_BYTES
+        asked = found.tile_bytes * found.lost_by(np.zeros(len(start), np.int64), 1).sum() * self.scale if rows else 0.0
+        return replace(found, size_bytes=math.inf) if 0.0 < asked <= ONCE * size_bytes else found
 
     def _in_lines(self, accesses: Sequence[Access], tile_bytes: float) -> float:
         """Of a walk whose steps are shorter than a line, whole lines are read in the end; accesses that mostly begin in
@@ -576,7 +583,7 @@ def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: F
         return float(kept[0])
     order = np.lexsort((-kept, count, stride, start))
     start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
-    first = _changes(start, stride, count)
+    first = changes(start, stride, count)
     return float(np.average(kept[first], weights=count[first]))
 
 
@@ -585,10 +592,3 @@ def _grouped(group: Any, which: Any, *columns: Any) -> tuple[Any, list[Any]]:
     own = group[which]
     order = np.argsort(own, kind="stable")
     return own[order], [column[order] for column in columns]
-
-
-def _changes(*columns: Any) -> Any:
-    """Whether a row differs from the one before it."""
-    found = np.ones(len(columns[0]), bool)
-    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return found

@@ -63,6 +63,7 @@ from .ttir import Block, Function, Op, Region
 from .turns import Turn, waits_of
 from .values import (
     BINARY,
+    DRAWN,
     NOWHERE,
     PRODUCTS,
     SECTOR_BYTES,
@@ -112,8 +113,9 @@ def evaluate(
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))
     bind(top, entry := ttir.entry(functions), args)
     evaluator.function(top, entry.body)
-    evaluator.trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
-    return evaluator.trace
+    trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
+    trace.untold = {name for each in trace.accesses for name in each.loads} - {*values} - PRODUCTS - DRAWN
+    return trace
 
 
 class _Evaluator:

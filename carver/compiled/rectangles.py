@@ -121,3 +121,10 @@ def of_more(apart: FloatArray, together: FloatArray, parts: int, times: Any) -> 
     share = np.interp(-found, -shares, SHARE)
     grown: FloatArray = apart / (parts * share) * -np.expm1(parts * times * np.log1p(-share))
     return np.where(found < shares[0], grown, together * times)
+
+
+def changes(*columns: Any) -> Any:
+    """Whether a row differs from the one before it."""
+    found = np.ones(len(columns[0]), bool)
+    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return found

@@ -320,6 +320,8 @@ class Trace:
     alike: set[str] = field(default_factory=set)
     """Tensors for all of which one number stands, from which addresses are computed."""
     turns: list[Turn] = field(default_factory=list)
+    untold: Collection[str] = ()
+    """Tensors that choose places, of which nothing says what they hold."""
 
     @property
     def working(self) -> FloatArray:
@@ -518,9 +520,7 @@ def wanted_by(ops: Iterable[Op]) -> set[str]:
 
 
 def _carried_names(op: Op) -> Sequence[str]:
-    if op.name == "scf.for":
-        return op.operands[4::2]
-    return op.operands[0::2] if op.name == "scf.while" else ()
+    return {"scf.for": op.operands[4::2], "scf.while": op.operands[0::2]}.get(op.name, ())
 
 
 def straight(body: Block, names: list[str], wanted: Collection[str]) -> bool:

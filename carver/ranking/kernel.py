@@ -19,7 +19,7 @@ from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..compiled.binary import Descriptor, Tensor, check_values, handed, leaves
-from ..compiled.facts import Facts
+from ..compiled.facts import Facts, drawn
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
 from ..compiled.triton import autotuned, called, function_of, plain_config
@@ -409,7 +409,9 @@ def rank_facts(
     constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
     work, estimate = price_compiled(every, arch, constants)
     kinds, order = tuple(configs[row] for row in first), np.argsort(estimate.seconds, kind="stable").tolist()
-    notes = (*notes, *_beyond(every), *_incomplete([kinds[row] for row in order], [every[row] for row in order]))
+    untold = sorted({name for facts in every for name in facts.untold})
+    less = _incomplete([kinds[row] for row in order], [every[row] for row in order])
+    notes = (*notes, *drawn(untold), *_beyond(every), *less)
     table = Compiled(
         Subject(name, FrozenDict(arguments)), arch, backend, kinds,
         tuple(map(tuple, same)), every, source, constants, work, estimate, notes,

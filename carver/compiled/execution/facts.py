@@ -31,7 +31,7 @@ from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .maps import placed, sized
-from .overlaps import neighbours, overlaps, stretches, uncovered
+from .overlaps import choosing, neighbours, overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role, check_shared, waited, waits_met
 from .run import Drawn, Run
@@ -94,15 +94,16 @@ def execution(
     binary: Binary, arch: Arch, values: Mapping[str, Any] | None = None, code: Code | None = None
 ) -> Execution:
     """A launch that was followed. Raises as `facts_of_binary` does."""
+    values = {} if values is None else values  # not one that is empty, which hears what is looked for
     if arch.vendor == "amd":
-        return Execution(*dispatched(binary, arch.isa, values or {}), arch, binary.shared_bytes)
+        return Execution(*dispatched(binary, arch.isa, values), arch, binary.shared_bytes)
     if arch.vendor != "nvidia":
         raise CompileError(f"machine code is followed for GPUs of NVIDIA and AMD, not for {arch.title}")
     code = code or sass.read(binary.code, binary.entry)
     kernel = sass.kernels(binary.code)[binary.entry]
     if arch.cc and (why := kernel.refuses(arch.cc, math.prod(binary.block))):
         raise CompileError(why)
-    return Execution(code, passing_by(decoded(code)), Launch(binary, kernel, values or {}), arch, binary.shared_bytes)
+    return Execution(code, passing_by(decoded(code)), Launch(binary, kernel, values), arch, binary.shared_bytes)
 
 
 class Execution:
@@ -156,8 +157,7 @@ class Execution:
     def facts(self) -> Facts:
         check_shared(self.detail, self.shared_bytes)
         scale, most = self.shares()
-        passes = self.detail.passes.mean(axis=1) * scale[:, None]
-        held = self.code.resources
+        passes, held = self.detail.passes.mean(axis=1) * scale[:, None], self.code.resources
         warps, registers = passes.shape[1], max(held.registers, 1)
         wide, columns = warps * self.code.warp_size / self.arch.warp_size, self.detail.tensor_columns  # wave64 of RDNA
         fitting = blocks_that_fit(self.arch, wide, self.shared_bytes, registers)
@@ -220,7 +220,7 @@ class Execution:
             loops=tuple(loops), asides=tuple(asides), straight=straight, working=1.0, accesses=tuple(accesses),
             code=self.code.digest, resident=resident, dot_flops=flops, assumed=bool(self.detail.assumed), **near,
             handed_on=in_turn([*turns(self.wide)], slots, self.ranges, self.count / len(self.wide.block_ids))[1],
-            unevenness=uneven, crowding=crowded, notes=tuple(self._notes(reader, roles)),
+            unevenness=uneven, crowding=crowded, notes=(*self._notes(reader, roles),), untold=(*sorted(trace.untold),),
             beyond=beyond(trace, {place.name: (float(n * SPACE), float(place.tensor.extent_bytes))
                                   for n, place in self.launch.places.items()
                                   if min(place.tensor.strides, default=0) >= 0}),
@@ -477,7 +477,8 @@ class Execution:
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
-        return Trace(self.launch.grid, blocks, self.ranges, ran, accesses), told
+        untold = choosing(self.program, self.tiles) - self.launch.told
+        return Trace(self.launch.grid, blocks, self.ranges, ran, accesses, untold=untold), told
 
     def _beside(self, events: Sequence[tuple[Event, Array | None]]) -> Array:
         """By block of the wide run, what is known of the least address of a tile when it is first met: 0 counts for the

@@ -157,9 +157,9 @@ class Launch:
         return address
 
     @property
-    def told(self) -> bool:
-        """Whether the contents of any tensor are known."""
-        return bool(self._contents)
+    def told(self) -> set[str]:
+        """Tensors of which the contents are known."""
+        return {self.places[n].name for n in self._contents}
 
     def map(self, at: int, address: int) -> None:
         """Take the map at an address for one of the tensor at another."""

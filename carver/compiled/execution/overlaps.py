@@ -13,11 +13,19 @@ import numpy as np
 from ..sectors import GOLDEN
 from .lanes import Array, distinct
 from .launch import SPACE
+from .program import Program
 from .tiles import SECTOR_BYTES, Tile, Walks
 
 COVERED, BESIDE, FEW = 0.75, 64, 64
 """Share of what so many neighbours load that those of an earlier load must cover; places that are looked up before all
 are."""
+
+
+def choosing(program: Program, tiles: Sequence[Tile]) -> set[str]:
+    """Tensors on whose contents the addresses of tiles depend that lie anywhere."""
+    loads = {tile.index: tile.place.name for tile in tiles if tile.place is not None and tile.kind == "load"}
+    lost = (tile.index for tile in tiles if tile.anywhere)
+    return {loads[j] for i in lost for j in program.feeding(i) if j in loads and j != i}
 
 
 def neighbours(blocks: Array, width: int) -> Array:

@@ -260,6 +260,10 @@ class Program:
                         queued[m] = True
         return self._found.setdefault(key, (needed, live))
 
+    def feeding(self, i: int) -> set[int]:
+        """The instructions that the address of an access depends on."""
+        return {j for each in self._needed({i: self.ops[i].reads})[0] for j in each}
+
     def loaded(self, asked: Sequence[int]) -> set[int]:
         """Those of some instructions that read what depends on loads."""
         _, bits, reads_of, writes_of = self._masks
