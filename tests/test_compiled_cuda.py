@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from everyday import disassembles
 
 import carver
-from carver.base.errors import ConfigError, NoCandidates
+from carver.base.errors import CarverError, ConfigError, NoCandidates
 from carver.cli.main import main
 from carver.integrations.kernels import evaluated
 from carver.integrations.source import binary, ordered
@@ -68,6 +68,26 @@ def test_rows_by_a_table_that_is_not_given_are_said_until_it_is() -> None:
     assert untold.notes[0].startswith("not given: at, by which") and not told.notes
     assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == n * (2048 + 4)
     assert one[0].details["compulsory_bytes"] < n * 1100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "entry", "says"),
+    [
+        ("template<int BM> __global__ void f(float* y) { y[threadIdx.x] = BM; }", "f<BM>",
+         "parameters of a template have the names of macros, .*: rename BM in one of the two"),
+        ("__global__ void f(float* y) {\n#if OTHER\n y[threadIdx.x] = BM;\n#endif\n}", "f",
+         "f has no load and no store: does an #if leave out"),
+        ("""#include <cooperative_groups.h>
+         __global__ void f(float* y) {
+           for (int k = 0; k < BM; k++) { y[threadIdx.x] += k; cooperative_groups::this_grid().sync(); }
+         }""", "f", r"waits for other blocks, as grid.sync\(\) of cooperative groups does, and is not followed"),
+    ],
+)  # fmt: skip
+def test_what_a_source_cannot_be_ranked_for_is_named(source: str, entry: str, says: str) -> None:
+    args = [carver.Tensor("float32", (256,))]
+    with pytest.raises(CarverError, match=says):
+        carver.rank_kernel(carver.Kernel(source, entry), [{"BM": 64}], args=args, grid=264, block=256, arch="h100")
 
 
 TURNED = """extern "C" __global__ void turned(const float* x, float* y) {

@@ -326,6 +326,27 @@ def test_a_table_that_is_not_given_is_said_and_its_pages_are_read_once() -> None
     assert untold[0].details["dram_bytes"] >= 4 * pages * page
 
 
+def test_what_an_amd_device_converts_is_said_and_its_cores_are_cus() -> None:
+    def ranked(dtype: str) -> carver.Ranking:
+        args = {"x_ptr": carver.Tensor(dtype, (4096,)), "y_ptr": carver.Tensor(dtype, (4096,)), "n": 4096}
+        return carver.rank_kernel(kernels.copy, [{"BLOCK": 256}], args=args, grid=(16,), arch="mi300x")
+
+    [note] = ranked("float8_e4m3fn").notes
+    assert note == "AMD Instinct MI300X converts float8_e4m3 by instructions; its own type is float8_e4m3fnuz"
+    own = ranked("float8_e4m3fnuz")
+    assert not own.notes and " per CU, grid 16" in own.explain(0) and " SM" not in own.explain(0)
+
+
+@pytest.mark.parametrize(
+    ("spelt", "known"),
+    [("float8e4nv", "float8_e4m3"), ("fp8e4nv", "float8_e4m3"), ("float8_e4m3fn", "float8_e4m3"),
+     ("float8e5", "float8_e5m2"), ("half", "float16"), ("torch.half", "float16"), ("double", "float64"),
+     ("float8e4b8", "float8_e4m3fnuz"), ("i64", "int64"), ("tf32", "tf32"), (np.bool_, "bool")],
+)  # fmt: skip
+def test_types_have_the_names_of_triton_and_pytorch_too(spelt: Any, known: str) -> None:
+    assert carver.Tensor(spelt, (4,)).dtype == known
+
+
 def test_what_is_no_kernel_and_what_is_no_grid_is_said() -> None:
     args = {"x_ptr": half(64), "y_ptr": half(64), "n": 64}
     with pytest.raises(ConfigError, match=r"got 'k\.py:copy': FILE:NAME is for a shell"):

@@ -121,6 +121,13 @@ def test_a_hint_of_another_kernel_is_refused() -> None:
         cutlass.configs(op.recommend_hints(1, backend="triton"))
 
 
+def test_a_cluster_that_shares_what_it_loads_is_exported_to_cutlass() -> None:
+    """Of carver's own kernel: two blocks, one below the other, as the first axis of CUTLASS's clusters has them."""
+    hints = carver.MatmulTemplate(8192, 8192, 8192).with_arch("h100").recommend_hints(8, backend="cuda")
+    found = {config["cluster_shape"] for config in cutlass.configs(hints)}
+    assert found == {hint.cluster for hint in hints} and (2, 1, 1) in found
+
+
 @pytest.mark.parametrize(
     ("arch", "schedule"),
     [("h200", "KernelTmaWarpSpecialized"), ("b200", "KernelTmaWarpSpecialized"), ("a100", "MainloopSm80CpAsync")],

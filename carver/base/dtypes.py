@@ -31,9 +31,9 @@ _SPELT = {
     "float64": "f64 fp64 double", "float32": "f32 fp32 float", "float16": "f16 fp16 half", "bfloat16": "bf16",
     "tf32": "tfloat32", "float8_e4m3": "fp8 e4m3 e4m3_float8 fp8e4 float8e4 f8e4m3 fp8_e4m3",
     "float8_e5m2": "e5m2 e5m2_float8 fp8e5 float8e5 f8e5m2 fp8_e5m2",
-    "float8_e4m3fnuz": "e4m3fnuz e4m3fnuz_float8 fp8e4b8 fp8_e4m3fnuz f8e4m3fnuz",
-    "float8_e5m2fnuz": "e5m2fnuz e5m2fnuz_float8 fp8e5b16 fp8_e5m2fnuz f8e5m2fnuz", "int8": "i8", "int32": "i32",
-    "int4": "i4", "uint4": "u4", "float4_e2m1": "fp4 e2m1",
+    "float8_e4m3fnuz": "e4m3fnuz e4m3fnuz_float8 fp8e4b8 float8e4b8 fp8_e4m3fnuz f8e4m3fnuz",
+    "float8_e5m2fnuz": "e5m2fnuz e5m2fnuz_float8 fp8e5b16 float8e5b16 fp8_e5m2fnuz f8e5m2fnuz",
+    "int8": "i8", "int32": "i32", "int4": "i4", "uint4": "u4", "float4_e2m1": "fp4 e2m1",
 }  # fmt: skip
 _ALIASES = {alias: name for name, spellings in _SPELT.items() for alias in spellings.split()}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import field
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base.dtypes import ARRAY_BYTES
-from ..base.errors import ConfigError, nearest
+from ..base.dtypes import ARRAY_BYTES, of_array
+from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import MOST_BYTES, content, index, shown, takes, whole
 from ..base.types import FrozenDict, Record
 
@@ -28,9 +29,7 @@ TRITON_TYPE = {
 }  # fmt: skip
 """carver's element types as Triton writes them in a signature."""
 
-_SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"} | {
-    "float8_e4m3fn": "float8_e4m3", "float8_e5m2fn": "float8_e5m2",
-}  # fmt: skip
+_SPELT = {triton: name for name, triton in TRITON_TYPE.items() if name != "tf32"}
 
 
 def extents(name: str, given: Any) -> Iterator[int]:
@@ -186,7 +185,9 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _dtype(given: Any) -> str:
     name = getattr(given, "__name__", None) or str(given).rpartition(".")[2]
-    name = _SPELT.get(name, name)
+    if name not in TRITON_TYPE:
+        with suppress(ProblemError):
+            name = _SPELT.get(name) or of_array(name)
     if name not in TRITON_TYPE:
         raise ConfigError(f"unknown element type {shown(given)}; known: {', '.join(TRITON_TYPE)}")
     return name

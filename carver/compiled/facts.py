@@ -263,7 +263,7 @@ class Facts(Record):
         return sum(a.program_bytes * a.fetched for a in self.accesses if a.kind in kinds)
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(lines_of(self))
 
 
 def beyond(trace: Trace, extents: Mapping[str, tuple[float, float]]) -> tuple[tuple[str, float, float], ...]:
@@ -465,12 +465,13 @@ def drawn(untold: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _lines(facts: Facts) -> Iterator[str]:
+def lines_of(facts: Facts, core: str = "SM") -> Iterator[str]:
+    """A report of it; `core`: what the device's vendor calls a multiprocessor."""
     spills = f", {facts.spill_bytes} bytes per thread spilled" if facts.spill_bytes else ""
     tensor = f", {facts.tensor_columns} columns of tensor memory" if facts.tensor_columns else ""
     yield f"{facts.shared_bytes:,} bytes of shared memory{tensor}, {facts.registers} registers per thread{spills}"
     grid = " x ".join(map(str, facts.grid))
-    yield f"{several(facts.warps, 'warp')} per block, {several(facts.resident, 'block')} per SM, grid {grid}"
+    yield f"{several(facts.warps, 'warp')} per block, {several(facts.resident, 'block')} per {core}, grid {grid}"
     loops = []
     for loop in facts.loops:
         name = f"loop over {loop.name}" if loop.name else "loop without a counterpart in the program"

@@ -65,7 +65,7 @@ def _config(hint: Hint, pair: bool) -> dict[str, Any]:
         schedule, epilogue = "KernelScheduleAuto", "EpilogueScheduleAuto"
     return {
         "tile_shape": (_rows(hint, pair), block_n, hint.rstep[0]),
-        "cluster_shape": (1 + pair, 1, 1), "stages": hint.pipeline_stage,
+        "cluster_shape": (max(1 + pair, hint.cluster[0]), 1, 1), "stages": hint.pipeline_stage,
         "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": width,
     }  # fmt: skip
 

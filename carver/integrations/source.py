@@ -43,17 +43,21 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
         compiler = cuda_compiler()
     else:
         raise ConfigError(f"{kernel.name} is compiled for GPUs of NVIDIA and AMD, not for {arch.title}")
+    text = written.path.read_text(encoding="utf-8", errors="replace")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     try:
         code = compile_source(source, compiler).checked().read_bytes()
     except CompileError as error:
+        parameters = re.findall(r"\w+", " ".join(re.findall(r"\btemplate\s*<([^>]*)>", text)))
+        if hidden := sorted({*written.defines}.intersection(parameters)):
+            raise CompileError(f"parameters of a template have the names of macros, which are put in their place: "
+                               f"rename {', '.join(hidden)} in one of the two") from error  # fmt: skip
         if f"{arch.isa}'" not in error.log or "invalid target ID" not in error.log:
             raise
         raise CompileError(
             f"{compiler.version} does not know {arch.isa}: install a newer clang (gfx950 and gfx1250 came with 20 and "
             "22), and name it by CARVER_HIP_CLANG, or give carver.Binary what another compiler makes"
         ) from None
-    text = written.path.read_text(encoding="utf-8", errors="replace")
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     if isinstance(args, Mapping):
         args = ordered(args, text, kernel.entry)
     added = given.shared_bytes

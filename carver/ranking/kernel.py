@@ -19,7 +19,7 @@ from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..compiled.binary import Descriptor, Tensor, check_values, handed, leaves
-from ..compiled.facts import Facts, drawn
+from ..compiled.facts import Facts, drawn, lines_of
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
 from ..compiled.triton import autotuned, called, function_of, plain_config
@@ -409,6 +409,9 @@ def rank_facts(
     constants = priors(arch) if launch else {**priors(arch), "launch_s": 0.0}
     work, estimate = price_compiled(every, arch, constants)
     kinds, order = tuple(configs[row] for row in first), np.argsort(estimate.seconds, kind="stable").tolist()
+    for dtype in set(str(arguments.get("kind", "")).split()):
+        if (own := arch.own_float8(dtype)) != dtype:
+            notes = (*notes, f"{arch.title} converts {dtype} by instructions; its own type is {own}")
     untold = sorted({name for facts in every for name in facts.untold})
     less = _incomplete([kinds[row] for row in order], [every[row] for row in order])
     notes = (*notes, *drawn(untold), *_beyond(every), *less)
@@ -471,4 +474,4 @@ def explained(h: Hint, facts: Facts) -> Iterator[str]:
     yield f"{facts.programs:,} programs, {held}, {h.details['waves']:.2f} waves"
     moved, least = h.details["dram_bytes"], h.details["compulsory_bytes"]
     yield f"{moved / 1e6:,.1f} MB of DRAM, {least / 1e6:,.1f} MB of them compulsory"
-    yield str(facts)
+    yield from lines_of(facts, h.arch.sm_name)

@@ -194,7 +194,10 @@ class Leaper:
         found = ends & run.assumed - run.leaves
         if not found:
             at = program.ops[program.ranges[head][0]].address
-            raise CompileError(f"the loop at {at:#x} does not end: nothing that its branches depend on changes")
+            why = "does not end: nothing that its branches depend on changes"
+            if any(op.strong and op.access == "load" for op in program.loop_ops(head)):
+                why = "waits for other blocks, as grid.sync() of cooperative groups does, and is not followed"
+            raise CompileError(f"the loop at {at:#x} {why}")
         run.leaves |= found
 
     def _go(
