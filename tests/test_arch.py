@@ -651,3 +651,10 @@ def test_every_family_is_extended_by_several() -> None:
     heads = [path.read_text().partition("\n[")[0] for path in folder("arch").glob("*.toml")]
     for path in (folder("arch") / "family").glob("*.toml"):
         assert sum(f'"{path.stem}"' in head for head in heads) >= 2, path.stem
+
+
+def test_a_clock_above_the_datasheets_is_said_with_its_roof() -> None:
+    assert load("rtx_5090").provenance == (
+        "datasheet, but for a clock of 2.9 GHz that its matrix units hold, at which its roof is"
+    )
+    assert load("rtx_4090").provenance == "datasheet"

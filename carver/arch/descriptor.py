@@ -248,6 +248,9 @@ class Arch(Record):
         """How the constants are known, in words."""
         fitted = dict(self.fitted)
         words = f"calibrated on {fitted['device']}, {fitted['date']}" if fitted else "datasheet"
+        if not fitted and (held := self.sustained_matrix_clock_hz) != self.matrix_clock_hz:
+            words += f", but for a clock of {held / 1e9:.4g} GHz that its matrix units hold"
+            words += ", at which its roof is" if held > self.matrix_clock_hz else ""
         scaled = re.match(r"scaled from (\w+)", dict(self.source).get("memory.l2_bytes_per_s", ""))
         words = f"estimated from {scaled[1]}" if scaled and not fitted else words
         words = f"{self.stands_for} names no device: {self.title} stands for it; {words}" if self.stands_for else words

@@ -114,8 +114,7 @@ def evaluate(
     bind(top, entry := ttir.entry(functions), args)
     evaluator.function(top, entry.body)
     trace.accesses.extend(joined(parts) for parts in evaluator.parts.values())
-    trace.untold = {name for each in trace.accesses for name in each.loads} - {*values} - PRODUCTS - DRAWN
-    return trace
+    return replace(trace, untold={n for each in trace.accesses for n in each.loads} - {*values} - PRODUCTS - DRAWN)
 
 
 class _Evaluator:
@@ -536,9 +535,8 @@ class _Evaluator:
         self.record(frame, op, kind, "pointer", pointer, pointers.shape, pointers.bits / 8, kept, most, mask)
 
     def described(self, frame: Frame, op: Op, name: str) -> None:
-        kind = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}.get(
-            name, "store"
-        )
+        kinds = {"descriptor_load": "load", "descriptor_gather": "load", "descriptor_reduce": "atomic"}
+        kind = kinds.get(name, "store")
         types = [t for t in ttir.types_of(op.types) if t.shape]
         tile = types[-1]
         descriptor = frame.get(op.operands[0])

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from html import escape
-from math import floor, log10
+from math import floor, log10, prod
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +167,10 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
             lines.append(TAKEN)
         lines += [f"{n:,} rejected: {why}" for why, n in joined(ranking.rejected).items()]
     lines += ranking.notes
+    for h in hints[:1]:
+        if h.arch.kind == "gpu" and 8 * (blocks := prod(h.launch.grid)) <= h.arch.sm_count:
+            cores = several(h.arch.sm_count, h.arch.sm_name)
+            lines.append(f"{several(blocks, 'block')} for {cores}: most of the device has no part in #{h.rank}")
     lines += _bands(hints)
     if isinstance(ranking.subject, Problem):
         lines.append(f"constants of the device: {ranking.arch.provenance}")

@@ -166,9 +166,7 @@ class Execution:
         roles = reader.roles()
         lead, critical = leading(roles)
         count = len(critical)
-        loops: list[LoopFacts] = []
-        asides: list[tuple[float, Span]] = []
-        place: dict[int, int] = {}
+        loops, asides, place = list[LoopFacts](), list[tuple[float, Span]](), dict[int, int]()
         for n, (loop, own) in enumerate(zip(reader.loops, reader.owned, strict=True)):
             if not own:
                 continue
