@@ -23,7 +23,7 @@ from carver.compiled.execution.launch import Launch
 from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.maps import shared_out
 from carver.compiled.execution.overlaps import overlaps, uncovered
-from carver.compiled.execution.program import Program, passing_by
+from carver.compiled.execution.program import ACCESSES, Program, passing_by
 from carver.compiled.execution.roles import waited, waits_met
 from carver.compiled.execution.run import Drawn
 from carver.compiled.execution.sass import decode, decoded
@@ -549,6 +549,22 @@ extern "C" __global__ void each_with_each(const float *x, float *y, int deep, in
         sum += x[i * pitch + row * 32 + threadIdx.x] * x[i * pitch + column * 32 + threadIdx.x];
     y[((blockIdx.y * gridDim.x + blockIdx.x) * 4 + threadIdx.y) * 32 + threadIdx.x] = sum;
 }
+
+#if __CUDA_ARCH__ >= 900
+extern "C" __global__ void turning(const float *x, float *y, int n) {  // a ring of eight buffers
+    __shared__ long long bars[8];
+    float sum = 0;
+    int s = 0, parity = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        asm volatile("{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again;}"
+                     ::"r"((unsigned)__cvta_generic_to_shared(&bars[s])), "r"(parity) : "memory");
+        sum += x[i * 32 + threadIdx.x];
+        if (++s == 8) s = 0, parity ^= 1;
+    }
+    y[threadIdx.x] = sum;
+}
+#endif
 """
 ARCH = {"sm_75": "t4", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 NVCC = shutil.which("nvcc")
@@ -733,6 +749,23 @@ def test_loops_in_loops_leap(cubin: tuple[str, bytes]) -> None:
     facts = of.facts()
     assert facts.read_bytes == pytest.approx(4 * outer * inner * 128)
     assert [round(loop.trips) for loop in facts.loops][-1] == outer * inner
+
+
+def test_two_turns_of_a_ring_are_enough(cubin: tuple[str, bytes]) -> None:
+    if cubin[0] in ("sm_75", "sm_80"):
+        pytest.skip("no waits in hardware")
+    turns = 100
+    passes = 1 + 8 * turns
+    of = executed(cubin, "turning", 1, 32, f32(32 * passes), f32(32), i32(passes))
+    assert most_passes(of) == passes
+    assert moved(of)["load", "arg0"] == 4 * 32 * passes
+    run = [event for event in of.detail.log if event.kind == "global" and not event.walks]
+    assert len(run) <= 1 + 8 * 3 + 1  # two turns, the last one, and the store
+
+
+def test_what_is_needed_of_the_code_is_found_once(cubin: tuple[str, bytes]) -> None:
+    of = executed(cubin, "nested", 1, 128, f32(40 * 128), f32(128), i32(10), i32(4))
+    assert of.wide.blocks is of.program.sliced(ACCESSES)
 
 
 def test_a_condition_on_the_low_bits_of_a_counter_is_not_leapt_over(cubin: tuple[str, bytes]) -> None:

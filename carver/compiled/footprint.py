@@ -508,7 +508,9 @@ class Touched(Record):
         """Bytes that programs load where they have stored before, and that nothing has loaded before that: as a second
         pass over what the first one made, a state that goes through memory from step to step, or scratch space."""
         every = self.reads.trace.accesses
-        back = {id(a) for n, a in enumerate(every) if a.kind == "load" and any(covers(b, a) for b in every[:n])}
+        stores = [(n, a) for n, a in enumerate(every) if a.kind == "store"]
+        loads = [(n, a) for n, a in enumerate(every) if a.kind == "load"]
+        back = {id(a) for n, a in loads if any(m < n and covers(b, a) for m, b in stores)}
         names = {a.argument for a in every if id(a) in back and a.argument}
         left = [a for a in every if a.argument in names and id(a) not in back]
         fresh = Footprint(replace(self.reads.trace, accesses=left), self.reads.kinds, self.reads.sizes).distinct

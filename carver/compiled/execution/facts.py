@@ -253,9 +253,9 @@ class Execution:
         if code.isa.startswith("gfx"):
             return False
         own = BLOCK_OF if math.prod(self.launch.cluster) == 1 else (*BLOCK_OF, "SR_CgaCtaId")
-        index, ops = self.program.index, (op for block in self.program.sliced(()) for op in block.ops)
-        return not any(op.deals or any(name in code.instructions[index[op.address]].operands for name in own)
-                       for op in ops)  # fmt: skip
+        index, ops = self.program.index, [op for block in self.program.sliced(()) for op in block.ops]
+        special = [each for op in ops if "SR_C" in (each := code.instructions[index[op.address]].operands)]
+        return not (any(op.deals for op in ops) or any(name in each for each in special for name in own))
 
     def _conflicts(self, code: Code) -> tuple[dict[int, float], frozenset[int]]:
         """Passes of accesses over the banks of shared memory and L1, which are the same, and over words of constants,

@@ -188,8 +188,9 @@ def applied(function: Callable[..., Any], values: Sequence[Value]) -> tuple[Valu
         if value.known is not None:
             known = value.known if known is None else known & value.known
     found = function(*bits)
-    outs = found if isinstance(found, tuple) else (found,)
-    return tuple(Column(each if each.ndim else np.atleast_1d(each), known) for each in outs)
+    if not isinstance(found, tuple):  # most: a generator would take as long as the sum
+        return (Column(found if found.ndim else np.atleast_1d(found), known),)
+    return tuple(Column(each if each.ndim else np.atleast_1d(each), known) for each in found)
 
 
 def settled(function: Callable[..., Any], values: Sequence[Value]) -> tuple[Value, ...]:

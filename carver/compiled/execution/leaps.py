@@ -1,8 +1,9 @@
 """Go through loops in leaps: passes that are sure to be like the last ones are not run one by one.
 
-At the head of a loop, what its registers hold must have moved by equal steps in three periods of passes, and what was
-recorded in them must agree, step by step. Each comparison, and each result that loses bits of its operands, then says
-for how many passes its outcome goes on in the same way. The least of these is the leap. Loops inside others leap there.
+At the head of a loop, what its registers hold must have moved by equal steps in three periods of passes, or two turns
+of a ring of buffers, and what was recorded in them must agree, step by step. Each comparison, and each result that
+loses bits of its operands, then says for how many passes its outcome goes on in the same way. The least of these is the
+leap. Loops inside others leap there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .program import KEPT, MOVES, Block, Program
 
 PERIODS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Passes after which a loop may repeat: stages of a ring of buffers, say."""
+RING = 4
+"""Buffers of a ring, or more, that agree for sure when two turns of it do: these are eight passes."""
 RING_PASSES = 9
 """Passes of a loop that waits for barriers in memory which are run, so that its whole ring of buffers is seen."""
 PATIENCE, PIECES = 12, 6
@@ -145,10 +148,12 @@ class Leaper:
         for rough in (False, True):
             if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
                 return
+            ring = fiber.block in self._least
             for period in PERIODS:
-                if len(marks) <= 3 * period:
-                    break
-                last = marks[-1 : -3 * period - 2 : -period]
+                turns = 2 if ring and period >= RING else 3
+                if len(marks) <= turns * period:
+                    continue
+                last = marks[-1 : -turns * period - 2 : -period]
                 steps = moved([mark.values for mark in last], [rough and name not in steers for name in names])
                 if steps is None:
                     continue
@@ -162,6 +167,8 @@ class Leaper:
                 times, walked = repeats(spans, self.run.program.steering if rough else None)
                 if times <= 2:  # the last pass is run
                     continue
+                if ring and times * period < PERIODS[-1] and len(marks) <= 2 * PERIODS[-1] + 1:
+                    continue  # as far as it goes until the ring is through once: a turn is the longer way
                 if rough and times <= ENDLESS:
                     piece = self._rough.get(fiber.block) or max(times // PIECES, 3)
                     self._rough[fiber.block] = piece

@@ -50,6 +50,8 @@ class Program:
     def __init__(self, ops: Sequence[Op], mask: str = "") -> None:
         self.ops, self.mask = ops, mask
         self._found: dict[Any, tuple[list[list[int]], list[int]]] = {}
+        self._slices: dict[frozenset[str], list[Block]] = {}
+        self._sets: dict[int, frozenset[str]] = {}
         self.index = {op.address: i for i, op in enumerate(ops)}
         starts = {0} | {self.index[op.target] for op in ops if op.target in self.index}
         starts |= {i + 1 for i, op in enumerate(ops) if op.kind in ENDS and i + 1 < len(ops)}
@@ -165,7 +167,9 @@ class Program:
 
     def sliced(self, kinds: Collection[str]) -> list[Block]:
         """The blocks with the instructions that branches, and accesses of some kinds, depend on."""
-        kinds = {*ENDS, *kinds}
+        kinds = frozenset((*ENDS, *kinds))
+        if kinds in self._slices:
+            return self._slices[kinds]
         roots = {i: op.reads for i, op in enumerate(self.ops) if op.kind in kinds}
         roots |= self._stores(self.keeps)
         needed, live = self._needed(roots)
@@ -178,7 +182,7 @@ class Program:
             ops = tuple(self.ops[i] for i in needed[n] if not ends or i != places[-1])
             asked = (self._named(some) for some in (live[n], steers[n], live[n] & ~read[n]))
             blocks.append(Block(places, ops, last if ends else None, *asked))
-        return blocks
+        return self._slices.setdefault(kinds, blocks)
 
     @cached_property
     def steering(self) -> frozenset[int]:
@@ -291,13 +295,10 @@ class Program:
 
     def _named(self, held: int) -> frozenset[str]:
         """Registers by their bits."""
-        names = self._masks[0]
-        found = []
-        while held:
-            lowest = held & -held
-            found.append(names[lowest.bit_length() - 1])
-            held ^= lowest
-        return frozenset(found)
+        if held not in self._sets:
+            places = enumerate(reversed(bin(held)[2:]))
+            self._sets[held] = frozenset(self._masks[0][place] for place, bit in places if bit == "1")
+        return self._sets[held]
 
     @cached_property
     def _passed_on(self) -> list[list[tuple[int, int]]]:

@@ -277,7 +277,9 @@ class Run:
         ]
 
     def _do(self, op: Op, fiber: Fiber) -> None:
-        if op.kind == "alu" and op.run is not None and not (op.guard or op.within or fiber.under):
+        if op.kind == "alu" and op.run is not None and not (op.guard or op.within):
+            if fiber.under:
+                fiber.rewritten(op)
             fiber.at, fiber.among = op.address, None
             op.run(fiber)
             return

@@ -287,6 +287,7 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
 
         return op("alu", poison, written, named=each.opcode)
     targets, sources, function = found
+    nothing = (None,) * len(targets)
     doubtful, tested = doubts(plain, mods, targets, parts[count:]), plain == "LOP3" and len(targets) > 1
 
     def run(thread: Thread) -> None:
@@ -299,8 +300,8 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
                 thread.note(each.address, how, *(Column(np.atleast_1d(x), known) for x in bits))
         if tested and out and out[0] is not None:
             thread.note(each.address, "NE", out[0], ZERO)
-        for place, name in enumerate(targets):
-            thread.set(name, out[place] if out else None)
+        for name, value in zip(targets, out or nothing, strict=False):
+            thread.set(name, value)
 
     return op("alu", run, targets)
 
