@@ -29,9 +29,9 @@ ROWS = 64
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (512, 1024) for warps in (1, 4)]
 
 
-def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None) -> carver.Ranking:
+def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None, kind: str = "int32") -> carver.Ranking:
     tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
-    args = tensors | {"lengths": carver.Tensor("int32", (ROWS,))}
+    args = tensors | {"lengths": carver.Tensor(kind, (ROWS,))}
     return carver.rank_kernel(
         kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values}, pool=pool
     )
@@ -67,9 +67,14 @@ def test_tensors_hold_numbers(first: Any, held: Any) -> None:
 
 
 @pytest.mark.parametrize("held", [float("nan"), float("inf"), 1e30, -(2**62)])
-def test_loops_have_bounds_that_can_be_counted(first: Any, held: float) -> None:
-    with pytest.raises(ProblemError, match=r"the loop over start \(\S+:\d+\) runs cannot be counted: one of its"):
+def test_tensors_hold_numbers_of_their_kind(held: float) -> None:
+    with pytest.raises(ConfigError, match=r"values\['lengths'\] has \S+, the tensor of int32 has whole numbers from"):
         rank(held)
+
+
+def test_loops_have_bounds_that_can_be_counted() -> None:
+    with pytest.raises(ProblemError, match=r"the loop over start \(\S+:\d+\) runs cannot be counted: one of its"):
+        rank(-(2**62), kind="int64")
 
 
 def test_devices_have_facts_of_their_own(first: Any) -> None:
