@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -277,51 +277,32 @@ def select(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known
     return dst[:1], [o.get(token) for token in src[:3]], lambda a, b, p: np.where(p, a, b)
 
 
-def extend(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    def extended(x: Array, bits: Array) -> Array:
-        bits = np.minimum(bits & 31 if "W" in mods else bits, 32)
-        low = x & (np.left_shift(1, bits) - 1)
-        sign = low >> np.maximum(bits - 1, 0) & 1
-        return low if "U32" in mods else low - (sign << bits) & WORD
-
-    return dst[:1], [o.get(token) for token in src[:2]], extended
+def plain(count: int, function: Callable[..., Any]) -> Callable[..., Known | None]:
+    """Of an instruction with one result, that of so many words; what modifiers say is the function's first argument."""
+    return lambda mods, dst, src, o: (dst[:1], [o.get(token) for token in src[:count]], partial(function, mods))
 
 
-def absolute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    return dst[:1], [o.get(src[0])], lambda x: np.abs(signed(x)) & WORD
+def extended(mods: set[str], x: Array, bits: Array) -> Array:
+    bits = np.minimum(bits & 31 if "W" in mods else bits, 32)
+    low = x & (np.left_shift(1, bits) - 1)
+    sign = low >> np.maximum(bits - 1, 0) & 1
+    return low if "U32" in mods else low - (sign << bits) & WORD
 
 
-def difference(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    def apart(x: Array, y: Array, more: Array) -> Array:
-        return np.abs(x - y if "U32" in mods else signed(x) - signed(y)) + more & WORD
-
-    return dst[:1], [o.get(token) for token in src[:3]], apart
+def difference(mods: set[str], x: Array, y: Array, more: Array) -> Array:
+    return np.abs(x - y if "U32" in mods else signed(x) - signed(y)) + more & WORD
 
 
-def ones(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    return dst[:1], [o.get(src[0])], lambda x: np.bitwise_count(x).astype(np.int64)
-
-
-def leading(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+def leading(mods: set[str], x: Array) -> Array:
     """The place of the highest bit, or of the highest that differs from the sign; all ones where there is none."""
-
-    def found(x: Array) -> Array:
-        x = x if "U32" in mods else np.where(signed(x) < 0, x ^ WORD, x)
-        place = np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1
-        return np.where(x == 0, WORD, 31 - place if "SH" in mods else place)
-
-    return dst[:1], [o.get(src[0])], found
+    x = x if "U32" in mods else np.where(signed(x) < 0, x ^ WORD, x)
+    place = np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1
+    return np.where(x == 0, WORD, 31 - place if "SH" in mods else place)
 
 
-def reversed_bits(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
-    return dst[:1], [o.get(src[0])], lambda x: sum((x >> place & 1) << 31 - place for place in range(32))
-
-
-def mask_of(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
+def mask_of(_: set[str], at: Array, count: Array) -> Array:
     """A run of ones from one place on."""
-    return dst[:1], [o.get(src[0]), o.get(src[1])], lambda at, count: (
-        (np.left_shift(1, np.minimum(count, 32)) - 1) << np.minimum(at, 32) & WORD
-    )  # fmt: skip
+    return (np.left_shift(1, np.minimum(count, 32)) - 1) << np.minimum(at, 32) & WORD
 
 
 def dot(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
@@ -375,9 +356,11 @@ def from_predicates(mods: set[str], dst: list[str], src: list[str], o: Operands)
 ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known | None]] = {
     "MOV": move, "R2UR": move, "MOV32I": move, "IMAD": multiply_add, "IMUL": multiply_add, "IADD3": add, "IADD": add,
     "VIADD": add, "IADD2": add, "LEA": shift_add, "LOP3": logic, "SHF": shift, "PRMT": permute, "SEL": select,
-    "SGXT": extend, "IABS": absolute, "POPC": ones, "FLO": leading, "BREV": reversed_bits, "BMSK": mask_of,
+    "SGXT": plain(2, extended), "IABS": plain(1, lambda _, x: np.abs(signed(x)) & WORD), "FLO": plain(1, leading),
+    "POPC": plain(1, lambda _, x: np.bitwise_count(x).astype(np.int64)), "BMSK": plain(2, mask_of),
+    "BREV": plain(1, lambda _, x: sum((x >> place & 1) << 31 - place for place in range(32))),
     "R2P": to_predicates, "R2UP": to_predicates, "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
-    "VABSDIFF": difference, **FLOATING,
+    "VABSDIFF": plain(3, difference), **FLOATING,
 }  # fmt: skip
 STILL = ("IDP", "POPC", "FLO", "BREV", *FLOATING.keys() - {"HFMA2"})
 """Their results do not move evenly when their operands do."""
