@@ -44,6 +44,7 @@ EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "ELECT"})
 """Between lanes: nothing is said of what they give."""
 FLOATS = FLOATING.keys() - {"I2F", "F2I", "MUFU", "HFMA2"} | {"FSETP", "DSETP", "FCHK"}
 """Nor of these, other than of steps by which compilers divide integers, and write them."""
+UNTOLD = EXCHANGES | FLOATS
 PLACES = frozenset({"SR_TID.X", "SR_LANEID"})
 STRIDE = number(513 * LINE_BYTES)
 """One that keeps rows apart."""
@@ -145,12 +146,12 @@ class Warp:
         self._guessed, self._written = False, {}
         if each.mnemonic in BOUNDS:
             self._bound(each)
-        elif op.kind == "alu" and op.run and each.mnemonic not in EXCHANGES | FLOATS:
+        elif op.kind == "alu" and op.run and each.mnemonic not in UNTOLD:
             op.run(self)
         else:
             self._written = dict.fromkeys(op.writes)
-        loaded = op.kind != "alu" or each.mnemonic in EXCHANGES
-        alike = not loaded and all(_same(self.get(name)) for name in op.reads)
+        alike = op.kind == "alu" and each.mnemonic not in EXCHANGES and None in self._written.values()
+        alike = alike and all(_same(self.get(name)) for name in op.reads)
         for name, found in self._written.items():
             value = self.same if found is None and alike and "P" not in name else found
             if name.startswith("U"):  # of what is computed from known numbers alone
