@@ -557,6 +557,22 @@ def test_conflicts_of_the_banks_of_local_memory(isa: str, pitch: int, passes: fl
     assert {of.code.conflicts.get(i, 1.0) for i in stores} == {1.0}
 
 
+@pytest.mark.parametrize(("pitch", "passes"), [(4, 1.0), (16, 2.0), (32, 4.0)])
+def test_lanes_that_read_16_bytes_go_with_those_of_other_rows(pitch: int, passes: float) -> None:
+    """Lanes 0 to 3 of a wave of 64 read with 20 to 23, which have the next 16 bytes of rows 4 to 7. Of rows of 64 bytes
+    two and two meet in a bank, where those of lanes 0 to 7 would be four; of 128 bytes four do and not eight."""
+    source = """extern "C" __global__ void rows(float4* y, const float4* x) {
+        __shared__ float4 s[16 * PITCH / 4 + 64]; int t = threadIdx.x;
+        s[t] = x[t]; __syncthreads();
+        y[t] = PITCH == 4 ? s[t ^ 1] : s[(t % 16) * (PITCH / 4) + t / 16]; }"""
+    arch = load("mi210")
+    given = [f32(256), f32(256)]
+    made = binary(carver.Kernel(source, "rows"), {"PITCH": pitch}, args=given, grid=1, block=64, arch=arch)
+    code = execution(made, arch).code
+    (index,) = (i for i, each in enumerate(code.instructions) if each.opcode == "ds_read_b128")
+    assert code.conflicts.get(index, 1.0) == passes
+
+
 @pytest.mark.parametrize(("apart", "turns"), [(1, 1.0), (2, 4.0), (3, 4.0)])
 def test_bytes_that_lie_apart_pass_the_address_unit_four_at_a_time(apart: int, turns: float) -> None:
     """A wave of 64 bytes in a row takes 4 clocks, of bytes that lie apart 16."""

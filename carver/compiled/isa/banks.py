@@ -92,6 +92,8 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
         least = max(int(lane.max(initial=0)) // 8 + 1, 1)
     else:
         least = LANES // min(LANES, LINE_BYTES // max(width, WORD_BYTES))
+    if each.opcode == "ds_read_b128":  # 0 to 3 with 20 to 23 and so on: AMD's pages of CK Tile, LDS conflicts
+        lane = np.where(lane < LANES // 2, lane // 4 * 8, (lane // 4 ^ 5) * 8 + 4) + lane % 4
     if not len(lane):
         return 1.0 / least
     together = np.full(len(lane), min(LANES, LINE_BYTES // max(width, WORD_BYTES)))
