@@ -52,6 +52,10 @@ class Tensor(Record):
     shape: tuple[int, ...]
     strides: tuple[int, ...] = ()
 
+    @takes(ConfigError, besides=".")
+    def __init__(self, dtype: Any, shape: Any, strides: Any = ()) -> None:
+        super().__init__(dtype, shape, strides)
+
     def __post_init__(self) -> None:
         dtype = _dtype(self.dtype)
         shape = tuple(extents("shape", self.shape))
@@ -96,8 +100,6 @@ class Tensor(Record):
         steps = sum((n - 1) * max(stride, 0) for n, stride in zip(self.shape, self.strides, strict=True))
         return (steps + 1) * self.item_bytes if self.numel() else 0
 
-
-Tensor.__init__ = takes(ConfigError, besides=".")(Tensor.__init__)  # type: ignore[method-assign]
 
 class Descriptor(Record):
     """A tensor descriptor made on the host: a tensor, and the block that one access moves. `layout`: Gluon's, of the
