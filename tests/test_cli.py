@@ -10,8 +10,9 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from click.testing import CliRunner, Result
 
 import carver
 from carver.base.store import BLOBS
+from carver.base.table import Bars
 from carver.cli.main import COMMANDS, main
-from carver.cli.options import SAID
+from carver.cli.options import SAID, folded
 from carver.run.records import Measurement
 from carver.run.report import Report
 from carver.tune import AutoTuner
@@ -99,7 +101,7 @@ def test_rank_reads_json_lines_and_csv(text: str, tmp_path: Path) -> None:
     expected = OP.rank(CONFIGS)
     found = answer("rank", *MATMUL, given=text)
     assert [h["index"] for h in found["hints"]] == expected.indices
-    assert found["reasons"] == {"2": "Triton tiles are powers of two (tile_m is 48, must be 64)"}
+    assert found["reasons"] == {"2": "Triton tiles are powers of two (tile_m is 48)"}
     path = tmp_path / "configs"
     path.write_text(text, encoding="utf-8")
     assert answer("rank", *MATMUL, "--configs", str(path)) == found
@@ -231,6 +233,12 @@ def test_archs_lists_every_device() -> None:
     assert all(name in text for name in carver.arch_names())
     assert max(map(len, text.splitlines())) <= 100
     assert {row["isa"] for row in answer("archs", "sm_90")} == {"sm_90"}
+
+
+def test_archs_are_listed_by_the_words_that_arch_takes() -> None:
+    hopper = {each["name"] for each in answer("archs", "hopper")}
+    assert hopper == {arch.name for arch in map(carver.load_arch, carver.arch_names()) if arch.isa == "sm_90"}
+    assert {each["name"] for each in answer("archs", "hopper", "sxm")} < hopper
 
 
 def test_arch_show_gives_every_constant(tmp_path: Path) -> None:
@@ -371,7 +379,8 @@ def test_wrong_usage_exits_2_and_says_what_is_wrong(args: list[str]) -> None:
         ("[{]", "not JSON"),
         ("a,b\n1,x\n", "row 0 of the CSV must have whole numbers; b is 'x'"),
         ("a,b\n1,2\n1\n", "row 1 of the CSV has 1 cells, its header has 2"),
-        ("a,b\n", "the list is empty"),
+        ("a,b\n", "the list is empty, below 'a,b' as the header of a CSV"),
+        ("null", "the list is empty, below 'null' as the header of a CSV"),
         ("a,a\n1,2\n", "the header of the CSV has 'a' twice"),
         (f"a,b\n1,{'1' * 200_000}\n", "the CSV cannot be read: field larger than field limit"),
         ("hello world\n", "neither JSON nor CSV with a header of tunables"),
@@ -667,6 +676,7 @@ def test_what_is_no_command_is_told_by_the_nearest() -> None:
         (["export", "vllm-moe", "--experts", "8", "--topk", "2", "--hidden", "512", "--intermediate", "512",
           "--batches", "²"], "--batches takes numbers of tokens"),
         (["recommend", "atention", "2", "0", "64", "64"], "has no 'atention'; did you mean 'attention'"),
+        (["portfolio", "matmul", "64", "64", "64", "--over", "m=1:99999999999999999999"], "from 1 to 2^48, got 999999"),
     ],
 )  # fmt: skip
 def test_an_error_calls_a_parameter_as_it_was_given(args: list[str], says: str) -> None:
@@ -737,6 +747,55 @@ def test_columns_that_do_not_fit_are_told(words: Sequence[str], monkeypatch: pyt
     assert "left out for want of width: " in run(*words).stdout
     monkeypatch.setenv("COLUMNS", "120")
     assert "left out for want of width: " not in run(*words).stdout
+
+
+def test_a_line_that_is_folded_goes_on_below_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert folded("a short line\n  a line of forty characters and more words") == (
+        "a short line\n  a line of forty characters and more\n      words"
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    declared = Path(carver.__file__).parents[1] / "templates" / "matmul" / "triton.toml"
+    for words in (["portfolio", *MATMUL, "--over", "m=16:64"], ["check", str(declared)]):
+        lines = run(*words).stdout.splitlines()
+        assert max(map(len, lines)) <= 80
+        if words[0] == "portfolio":  # the first size is the first that was asked for
+            assert lines[[line.startswith("M from") for line in lines].index(True) + 1].split()[0] == "16"
+
+
+def test_a_device_for_which_there_is_no_kernel_is_named() -> None:
+    result = run("recommend", "attention", "1", "8", "64", "64", "--arch", "cpu_avx2")
+    assert result.exit_code == 2 and "is a CPU, for which attention has no kernel" in result.stderr
+
+
+@pytest.mark.parametrize(("module", "words", "steps"), [
+    ("cli.rankings", ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--arch", "a100"], 2),
+    ("cli.export", ["portfolio", *MATMUL, "--over", "m=16:32"], 0),
+    ("calibrate.summary", ["simulate", "tests/data/h100/attention.csv", "--most", "2", "--seeds", "1"], 2),
+], ids=lambda each: each if isinstance(each, str) else "")  # fmt: skip
+def test_what_takes_long_has_a_bar(
+    module: str, words: list[str], steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    class Drawn(Bars):
+        def bar(self, what: str, total: int) -> Callable[[], None]:
+            assert total >= 1
+            return lambda: seen.append(what)
+
+    @contextmanager
+    def bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
+        assert not wanted, "nobody looks on"
+        yield Drawn()
+
+    monkeypatch.setattr(f"carver.{module}.progress_bars", bars)
+    monkeypatch.chdir(Path(__file__).parents[1])
+    assert run(*words).exit_code == 0 and len(seen) == steps
+
+
+def test_multiprocessors_have_their_maker_s_name() -> None:
+    for arch, said in (("h200", " on each SM;"), ("mi300x", " on each CU;"), ("rx_7900_xtx", " on each 2 CUs;")):
+        assert said in run("explain", "matmul", "512", "512", "512", "--arch", arch).stdout
 
 
 def test_an_explanation_keeps_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -928,9 +928,12 @@ def test_places_before_a_tensor_are_said(arch: str) -> None:
         ({"constants": {"BLOCK": 64}}, "'BLOCK' stands in constants and the configurations: give it once"),
         ({"constants": {"n": 64}}, "'n' stands in args and constants"),
         ({"configs": [{"BLOCK": 64, "n": 64}]}, "'n' stands in args and the configurations"),
-        ({"configs": [{"BLOCK": 64, "num_warps": True}]}, "num_warps must be a whole number of at least 1, got True"),
-        ({"configs": [{"BLOCK": 64, "num_warps": "4"}]}, "num_warps must be a whole number of at least 1, got '4'"),
-        ({"configs": [{"BLOCK": 64, "num_stages": -1}]}, "num_stages must be a whole number of at least 0, got -1"),
+        ({"configs": [{"BLOCK": 64, "num_warps": True}]}, "num_warps must be a whole number of at least 1 and"),
+        ({"configs": [{"BLOCK": 64, "num_warps": "4"}]}, "num_warps must be .* got '4'"),
+        ({"configs": [{"BLOCK": 64, "num_stages": -1}]}, "num_stages must be a whole number of at least 0 and"),
+        ({"configs": [{"BLOCK": 64, "num_stages": 2**40}]}, "num_stages must be .* at most 2147483647, got 1099"),
+        ({"configs": [{"BLOCK": 64, "num_warps": np.array([4, 8])}]}, r"num_warps must be .* got array\(\[4, 8\]\)"),
+        ({"configs": [{"BLOCK": 64, "maxnreg": 0}]}, "maxnreg must be a whole number of at least 1"),
     ],
 )
 def test_a_launch_says_each_name_once_and_options_in_whole_numbers(how: dict[str, Any], says: str) -> None:
@@ -1250,7 +1253,8 @@ def test_types_are_known_by_the_names_of_triton_and_of_libraries(spelt: Any, nam
     [
         ({"screen": [2]}, "each place of screen must be a whole number of at least 0 and at most 1, got 2"),
         ({"screen": [-1]}, "each place of screen must be"),
-        ({"screen": "ab"}, "screen is a template, or places in the list of configurations; got 'ab'"),
+        ({"screen": "ab"}, "screen is a sequence of whole numbers, got 'ab'"),
+        ({"screen": []}, r"screen is a template, or places in the list of configurations; got \[\]"),
         ({"processes": 0}, "processes must be a whole number of at least 1, got 0"),
         ({"seconds": -1.0}, "seconds must be a number from 0"),
     ],

@@ -25,6 +25,7 @@ from carver.base.errors import (
     first_error,
     nearest,
 )
+from carver.ranking.compare import compare
 
 M, E, G, R, S, OP = (
     carver.MatmulTemplate, carver.ElementwiseTemplate, carver.GEMVTemplate, carver.ReductionTemplate,
@@ -99,6 +100,18 @@ WRONG: list[tuple[Callable[[], Any], type[CarverError], tuple[str, ...]]] = [
      ("BLOCK_M must be a whole number", "got True")),
     (lambda: M(8, 8, 8).with_arch(H200).rank([{"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": np.True_}], "triton"),
      ConfigError, ("BLOCK_K must be a whole number",)),
+    (lambda: carver.Binary(b"code", "k", constants=3), ConfigError, ("constants must be a mapping, got 3",)),
+    (lambda: carver.Binary(b"code", "k", names=None), ConfigError, ("names must be a list of strings, got None",)),
+    (lambda: carver.Struct(bytes(8), 3), ConfigError, ("tensors must be a mapping, got 3",)),
+    (lambda: carver.SearchSpace(a=[1]).where(3), ConfigError, ("allowed must be a function or a string, got 3",)),
+    (lambda: M(8, 8, 8).with_arch(H200).recommend_hints(1).plot("x.png"), ConfigError, ("got 'x.png'", "savefig")),
+    (lambda: compare([], []), ConfigError, ("rankings with a hint at least, got 0 and 0",)),
+    (lambda: compare(None, []), ConfigError, ("before must be a list of Hint objects, got None",)),
+    (lambda: carver.enable([]), ConfigError, ("carver knows no tuner []",)),
+    (lambda: M(64, 64, 64).with_arch(H200).portfolio(1, M=[64]).hint("64"), ProblemError, ("got '64'",)),
+    (lambda: M(64, 64, 64).with_arch(H200).portfolio(1, M=[64]).measured([3]), ConfigError,
+     ("timings are (size, configuration, seconds), or records, got 3",)),
+    (lambda: H200.replace(matrix=np.array(3)), ArchError, ("matrix must be a list", "got array(3)")),
     (lambda: M(8, 8, 8).with_arch(H200).rank([]), ConfigError, ("no configurations given",)),
     (lambda: M(8, 8, 8).with_arch(H200.replace(smem_per_block_bytes=512)).recommend_hints(1, "triton"), NoCandidates,
      ("no candidate can run matmul M=8 N=8 K=8", "shared memory of one block fits")),
@@ -131,6 +144,14 @@ def test_an_argument_that_is_not_there_has_a_nearest() -> None:
     with pytest.raises(TypeError, match="has no argument 'top_k'; did you mean 'topk'"):
         M(8, 8, 8).with_arch(H200).recommend_hints(top_k=3)
     assert OP("C[m,n] += A[m,k] * B[k,n]", m=8, n=8, k=8).problem.contracts  # sizes may have any name
+
+
+def test_a_place_in_a_ranking_is_a_whole_number() -> None:
+    ranking = M(8, 8, 8).with_arch(H200).recommend_hints(2)
+    assert ranking[np.int64(1)].rank == 2
+    for place in ("0", 0.0, None, np.array([0, 1])):
+        with pytest.raises(TypeError, match="integer"):
+            ranking[place]
 
 
 def test_a_device_s_file_without_its_ending_is_pointed_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,9 +115,9 @@ def test_what_cannot_run_is_told_by_place_and_rule() -> None:
     ranking = OP.rank(configs)
     assert [h.index for h in ranking] == [0]
     assert ranking.reasons == {
-        1: "Triton tiles are powers of two (tile_m is 48, must be 64)",
+        1: "Triton tiles are powers of two (tile_m is 48)",
         2: f"{SHARED} (it needs 524,288 bytes, a block may have 232,448)",
-        3: "num_warps is a power of two (num_warps is 3, must be 4)",
+        3: "num_warps is a power of two (num_warps is 3)",
         4: "tl.dot needs at least 16 in K, 32 of 8-bit types (tile_k is 8, at least 16)",
     }
     assert ranking.rejected["num_warps is a power of two"] == 1, "counted by rule"

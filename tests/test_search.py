@@ -225,7 +225,7 @@ def test_the_command_says_how_it_got_there(tmp_path: Path) -> None:
     asked = ["search", f"{file}:matmul", "--space", str(space), "--where", "BM * BN <= 8192", "--arch", "h100",
              "--args", str(args), "--most", "10", "--progress", str(tmp_path / "search.svg")]  # fmt: skip
     none = CliRunner().invoke(main, [*asked[:2], *asked[6:]])
-    assert none.exit_code == 2 and "name a file with --space, or give [configs]" in none.stderr
+    assert none.exit_code == 2 and "name a file with --space, give [configs]" in none.stderr
     listed = "".join(f"{name} = {list(values)}\n" for name, values in SPACE.values.items())
     args.write_text(f"{args.read_text()}[configs]\n{listed}")
     told = CliRunner().invoke(main, [*asked[:2], *asked[4:], "--json"])

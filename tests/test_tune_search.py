@@ -303,7 +303,7 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert [m.ms for m in found.measured] == [1.0]
     name = "mine.matmul.triton.h200_sxm"
     run = CliRunner().invoke
-    assert f"{name}  1 measurements of 1 problems" in run(main, ["profile", "list"]).output
+    assert f"{name}  1 measurement of 1 problem" in run(main, ["profile", "list"]).output
     assert "matmul/triton on h200_sxm" in run(main, ["profile", "show", name]).output
     assert json.loads(run(main, ["profile", "show", name, "--json"]).output) == found.to_dict()
     store.put(disk.PROFILE, "odd", b"{}")

@@ -360,7 +360,7 @@ def test_an_archive_is_the_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     assert run(main, ["cache", "import", str(made), "--sha256", "0" * 64]).exit_code != 0
     assert not (tmp_path / "elsewhere").exists()
     moved = run(main, ["cache", "import", str(made), "--sha256", said["sha256"]])
-    assert moved.output.startswith("1 tuned, 1 profiles, ") and "0 were there already" in moved.output
+    assert moved.output.startswith("1 tuned, 1 profile, ") and "0 were there already" in moved.output
     assert "0 tuned" in run(main, ["cache", "import", str(made)]).output, "what is there is left alone"
     monkeypatch.setattr(Sessions, "measure", lambda *_: pytest.fail("measured"))
     again = tuner(scale, WAYS, ref_prog=twice).run()

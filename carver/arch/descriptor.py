@@ -121,7 +121,8 @@ class Arch(Record):
             object.__setattr__(self, name, scalar(label, kind, getattr(self, name), name))
         for name, kind in _LISTS.items():
             given = getattr(self, name)
-            rows = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
+            several = isinstance(given, Iterable) and not isinstance(given, str) and getattr(given, "ndim", 1) != 0
+            rows = tuple(given) if several else given
             if not fits(rows, kind, globals()):
                 raise ArchError(f"{name} must be {in_words(kind)}, got {shown(given)}")
             object.__setattr__(self, name, rows)

@@ -425,7 +425,7 @@ def packed(content: bytes, what: object, most_rows: int, most_bytes: int) -> lis
                 raise Foreign(f"{what} holds more than {most_rows:,} entries or {most_bytes >> 20} MiB")
             rows = db.execute("SELECT kind, key, sha256, body FROM entries ORDER BY kind, key").fetchall()
         except (sqlite3.Error, OverflowError, ValueError, MemoryError) as e:
-            raise Foreign(f"{what} is no archive of carver's: {type(e).__name__}: {e}") from None
+            raise Foreign(f"{what} is no archive of carver's: {str(e) or 'it is empty'}") from None
     for kind, key, digest, body in rows:
         if not isinstance(body, bytes) or sha256(body).hexdigest() != digest:
             raise Foreign(f"{what}: the entry {kind} {str(key)[:12]!r} is not what was exported")

@@ -158,9 +158,13 @@ def titled(title: str, columns: Sequence[Column], width: int, remarks: Iterable[
     return "\n".join([head, drawn(columns, width, styled), *([foot] if foot else [])])
 
 
-def wrapped(lines: Iterable[str], width: int) -> list[str]:
-    """Lines broken between words where they are longer than `width`."""
-    return [part for line in lines for part in wrap(line, width, break_on_hyphens=False) or [""]]
+def wrapped(lines: Iterable[str], width: int, indent: int = 0) -> list[str]:
+    """Lines broken between words where they are longer than `width`; what goes on is indented by so much more."""
+    out: list[str] = []
+    for line in lines:
+        deep = " " * (len(line) - len(line.lstrip()) + indent)
+        out += wrap(line, width, subsequent_indent=deep, break_on_hyphens=False) or [""]
+    return out
 
 
 def html_cells(columns: Sequence[Column]) -> tuple[str, list[str]]:

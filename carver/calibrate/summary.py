@@ -22,7 +22,7 @@ from ..base.table import WIDTH, Column, progress_bars, several, titled
 from ..base.types import FloatArray, IntArray, Record
 from ..kernels.expr import multiply_dtype
 from ..ranking.declared import COVERAGE, NEAR, declared_in, trust
-from ..ranking.plots import legend_beside, log_ticks, new_axes, title
+from ..ranking.plots import axes, legend_beside, log_ticks, title
 from ..ranking.profile import Profile
 from ..ranking.ranking import Ranking
 from ..ranking.recommend import rank
@@ -200,7 +200,7 @@ def plot(rows: Sequence[Summary], ks: Sequence[int] = KS, ax: Axes | None = None
     """What the first k picks cost on measured tables, filled, against as many random draws, open. [x the best time]"""
     if not rows:
         raise ConfigError("nothing to plot: no table was evaluated")
-    ax = ax or new_axes(1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
+    ax = axes(ax, 1.5 + (0.2 + 0.13 * len(ks)) * len(rows))
     forms = (("o", BLUE), ("s", ORANGE), ("^", GREEN), ("D", PINK))
     for j, k in enumerate(ks):
         y = np.arange(len(rows)) + (j - (len(ks) - 1) / 2) * 0.7 / len(ks)
@@ -405,19 +405,22 @@ def simulate(
     problem to the next of the same operator, backend and device."""
     replays = []
     profiles: dict[tuple[str, ...], Profile] = {}
-    for case in cases:
-        key = (case.table, case.problem.operator, case.backend, case.arch.name)
-        given = choices_of(case, profiles.get(key))
-        if len(given[0]) < 2:
-            continue
-        for search in searches:
-            for seed in range(seeds if search in RANDOM else 1):
-                replays.append(replay(case, search, seed, cost, given))
-                if search == "learn" and (ranking := given[0].ranking):
-                    known = {i: float(given[1][i]) * 1e3 for i in replays[-1].tried}
-                    with suppress(NoCandidates):  # where none ran
-                        found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
-                        profiles |= {key: found.learnt.profile} if found.learnt else {}
+    with progress_bars(sys.stderr.isatty(), transient=True) as bars:
+        step = bars.bar("problems", len(every := list(cases)))
+        for case in every:
+            step()
+            key = (case.table, case.problem.operator, case.backend, case.arch.name)
+            given = choices_of(case, profiles.get(key))
+            if len(given[0]) < 2:
+                continue
+            for search in searches:
+                for seed in range(seeds if search in RANDOM else 1):
+                    replays.append(replay(case, search, seed, cost, given))
+                    if search == "learn" and (ranking := given[0].ranking):
+                        known = {i: float(given[1][i]) * 1e3 for i in replays[-1].tried}
+                        with suppress(NoCandidates):  # where none ran
+                            found = ranking.learn({i: ms if math.isfinite(ms) else None for i, ms in known.items()})
+                            profiles |= {key: found.learnt.profile} if found.learnt else {}
     return replays
 
 

@@ -19,7 +19,7 @@ from ..arch.devices import load as load_arch
 from ..base.dtypes import canonical
 from ..base.errors import CarverError, ConfigError, NoCandidates, nearest
 from ..base.given import MOST_BYTES, json_of, text_of
-from ..base.table import words
+from ..base.table import is_watched, progress_bars, words
 from ..base.types import Record
 from ..cost.model import model_faults
 from ..cost.pricing import price
@@ -160,7 +160,7 @@ def _written(files: Sequence[vllm.ConfigFile], folder: Path, force: bool, explai
         for note in file.notes:
             told.setdefault(note, []).append(file.name.partition(",dtype")[0].removesuffix(".json"))
     for note, names in told.items():
-        click.echo(f"note: {names[0]}{_more(len(names) - 1)}: {note}", err=True)
+        click.echo(opts.folded(f"note: {names[0]}{_more(len(names) - 1)}: {note}"), err=True)
     said = []
     for file in each:
         said += [_reasons(file)] * explain
@@ -282,7 +282,9 @@ def portfolio(
     axis, sizes = _range(over)
     assert template.arch is not None
     spread = dict.fromkeys(sizes[:: -max(1, len(sizes) // EVENLY)], 1.0) if uniform else sizes
-    found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, topk, backend)
+    with progress_bars(is_watched(), transient=True) as bars:
+        bars.bar("portfolio", 1)
+        found: Portfolio = find_portfolio(template.problem, template.arch, axis, spread, topk, backend)
     text = found.to_json() if as_json else found.to_python() if python else repr(found)
     if measured:
         with Records(new=False) as store:
@@ -324,8 +326,9 @@ def check(file: Path, operator: str | None = None, dtype: str = "float16", as_js
     found = list(trials(kernel, example(kernel.operator, dtype)))
     rows = [dataclasses.asdict(each) | {"arch": each.arch.name} for each in found]
     head = f"{kernel.operator}/{kernel.name}: {kernel.title}, model {kernel.model}, backend {kernel.backend}"
-    lines = [head, f"tunables {', '.join(kernel.tunables)}\n", *map(_line, found)]
-    return opts.Found({"faults": [], "trials": rows}, "\n".join(lines), int(not any(each.candidates for each in found)))
+    text = "\n".join([head, f"tunables {', '.join(kernel.tunables)}\n", *map(_line, found)])
+    ends = int(not any(each.candidates for each in found))
+    return opts.Found({"faults": [], "trials": rows}, opts.folded(text), ends)
 
 
 def _line(trial: Trial) -> str:

@@ -19,8 +19,8 @@ import click
 
 from ..base.errors import CompileError, ConfigError
 from ..base.folders import publish
-from ..base.given import json_of, printable, text_from
-from ..base.table import screen_width, words
+from ..base.given import json_of, printable, text_from, whole
+from ..base.table import is_watched, progress_bars, screen_width, several, words
 from ..ranking.compare import Comparison, table
 from ..ranking.compare import compare as compared
 from ..ranking.compare import markdown as as_markdown
@@ -68,17 +68,19 @@ def inspect(
         raise ConfigError(f"-D {min(call.tuned)} has several values: inspect takes one configuration")
     if isinstance(call.kernel, Kernel) and args is None:
         defines = {**call.kernel.defines, **call.how["constants"], **(config or {})}
-        threads = block if call.kernel.block == 1 else call.kernel.block
+        threads = call.kernel.block
+        if threads == 1:
+            threads = whole("block", block, ConfigError, 1, target.max_threads_per_block)
         compiled = inspect(replace(call.kernel, block=threads, defines=defines), arch=target)
         assert isinstance(compiled, tuple)
-        return opts.Found([asdict(each) for each in compiled], "\n".join(map(str, compiled)))
+        return opts.Found([asdict(each) for each in compiled], opts.folded("\n".join(map(str, compiled))))
     if isinstance(call.kernel, list | tuple):
         raise ConfigError(f"{kernel!r} is a list of binaries: name one")
     facts = inspect(call.kernel, config=config or {}, arch=target, **call.how)
     assert isinstance(facts, Facts)
     if why := fits(facts, target):
         click.echo(f"it cannot be launched: {why}", err=True)
-    return opts.Found(asdict(facts), str(facts))
+    return opts.Found(asdict(facts), opts.folded(str(facts)))
 
 
 @opts.command
@@ -102,8 +104,12 @@ def compare(
         raise ConfigError(NEEDS_ARGS)
     most = _percent(fail_over)
     given = configs_of(configs, None, config)
-    with _before(old, new) as source:
-        found = [_on(opts.device(name).name, source, new, args, given, macros) for name in arch]
+    found = []
+    with _before(old, new) as source, progress_bars(is_watched(), transient=True) as bars:
+        step = bars.bar("devices", len(arch))
+        for name in arch:
+            found.append(_on(opts.device(name).name, source, new, args, given, macros))
+            step()
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
     opts.save_document(lambda: _document(found, title), html)
     told = {"old": old, "new": new, "devices": [each.to_dict() for each in found]}
@@ -203,7 +209,7 @@ def _on(arch: str, old: str, new: str, args: Path, configs: Any, macros: Sequenc
 @opts.command
 def search(
     kernel: str, arch: str, args: Path | None = None, macros: tuple[str, ...] = (), space: TextIO | None = None,
-    where: tuple[str, ...] = (), seeds: TextIO | None = None, budget: float | None = None, most: int = MOST,
+    where: tuple[str, ...] = (), seeds: TextIO | None = None, budget_s: float | None = None, most: int = MOST,
     patience: int = PATIENCE, seed: int = 0, topk: int = 10, quiet: bool = False, plot: Path | None = None,
     progress: Path | None = None, html: Path | None = None,
 ) -> opts.Found:  # fmt: skip
@@ -221,7 +227,8 @@ def search(
         raise ConfigError(f"-D {min(call.tuned)} has several values, and a space is given, too: give one of the two")
     given = call.tuned or given
     if given is None:
-        raise ConfigError("no space to search: name a file with --space, or give [configs] in the file of --args")
+        more = "give [configs] in the file of --args, or several values to a -D"
+        raise ConfigError(f"no space to search: name a file with --space, {more}")
     if where:
         if not isinstance(given, dict):
             raise ConfigError("--where is of a space that is given as one object of lists")
@@ -231,14 +238,14 @@ def search(
     first: Any = () if seeds is None else read_configs(text_from(seeds, ConfigError))
     ranking = searched(
         call.kernel, given, **call.how, arch=opts.device(arch), seeds=[first] if isinstance(first, dict) else first,
-        budget_s=budget, most=most, patience=patience, seed=seed, progress=False, told=None if quiet else _say,
+        budget_s=budget_s, most=most, patience=patience, seed=seed, progress=False, told=None if quiet else _say,
     )  # fmt: skip
     assert ranking.search is not None
     done = ranking.search
     opts.save_plot(progress, done.plot)
     first = opts.Pictures(plot, html=html).of(ranking, slice(topk))
     steps = {"ended": done.ended, "steps": [asdict(step) for step in done.steps]}
-    return opts.Found(lambda: {**first.data(), "search": steps}, lambda: f"{first.text()}\n{done}")
+    return opts.Found(lambda: {**first.data(), "search": steps}, lambda: f"{first.text()}\n{opts.folded(str(done))}")
 
 
 def _say(so_far: Search) -> None:
@@ -284,7 +291,8 @@ def _record(
     where = path_of(table, chip)
     found = add(where, chip.name, made)
     told = {"table": str(where), "entries": len(found.pins), "recorded": [pin.to_dict() for pin in made]}
-    return opts.Found(told, "\n".join([*(printable(str(pin)) for pin in made), f"{len(found.pins)} in {where}"]))
+    lines = [*(printable(str(pin)) for pin in made), f"{len(found.pins)} in {where}"]
+    return opts.Found(told, opts.folded("\n".join(lines)))
 
 
 @partial(opts.command, name="show", group=pins)
@@ -303,10 +311,10 @@ def _show(table: tuple[Path, ...]) -> opts.Found:
     ]
     lines = [
         line for file, each in found
-        for line in (f"{file}: {each.device}, {len(each.pins)} entries, picks {each.hash}",
+        for line in (f"{file}: {each.device}, {several(len(each.pins), 'entry', 'entries')}, picks {each.hash}",
                      *(f"  {printable(str(pin))}" for pin in each))
     ]  # fmt: skip
-    return opts.Found(told, "\n".join(lines))
+    return opts.Found(told, opts.folded("\n".join(lines)))
 
 
 @partial(opts.command, name="merge", group=pins)
@@ -326,7 +334,8 @@ def _diff(first: Path, second: Path) -> opts.Found:
     from ..ranking.pins import Table, differences
 
     found = differences(Table.read(first), Table.read(second))
-    return opts.Found(found, "\n".join(map(printable, found)) or "nothing: they are the same", int(bool(found)))
+    said = opts.folded("\n".join(map(printable, found))) or "nothing: they are the same"
+    return opts.Found(found, said, int(bool(found)))
 
 
 @partial(opts.command, name="verify", group=pins)
@@ -342,6 +351,6 @@ def _verify(table: Path, source: Path, as_json: bool = False) -> opts.Found:
     for pin, problem in verify(Table.read(table), source, progress=sys.stderr.isatty() and not as_json):
         rows.append({"kernel": pin.kernel, "key": pin.key, "config": pin.config, "problem": problem})
         if not as_json:
-            click.echo(printable(f"NOT {pin}\n    {problem}" if problem else f"ok  {pin}"))
+            click.echo(opts.folded(printable(f"NOT {pin}\n    {problem}" if problem else f"ok  {pin}")))
     bad = sum(bool(row["problem"]) for row in rows)
     return opts.Found(rows, f"{len(rows) - bad} of {len(rows)} hold", int(bool(bad)))

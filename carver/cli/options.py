@@ -30,7 +30,7 @@ from ..base.dtypes import BYTES
 from ..base.errors import CarverError, ConfigError, ProblemError, nearest
 from ..base.folders import shipped
 from ..base.given import json_of, printable, shown
-from ..base.table import Column, drawn, screen_width, words
+from ..base.table import Column, drawn, screen_width, words, wrapped
 from ..base.types import Record
 from ..kernels.declaration import every
 from ..ops.operator import Operator, Template, operators
@@ -124,8 +124,9 @@ class _Picture(_Output):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(value).suffix.lower() not in FORMATS:
             self.fail(f"a plot is saved as {', '.join(FORMATS)}; got {str(value)!r}", param, ctx)
-        pyplot()  # which says where it is not installed
-        return super().convert(value, param, ctx)
+        found = super().convert(value, param, ctx)
+        pyplot()  # which says where it is not installed, and takes seconds
+        return found
 
 
 class _Shape(click.ParamType):  # type: ignore[type-arg]
@@ -251,6 +252,11 @@ def printing(function: Function) -> Function:
                 sys.exit(ends)
 
     return run
+
+
+def folded(text: str) -> str:
+    """The text with lines that keep to the width of the screen."""
+    return "\n".join(wrapped(text.splitlines(), max(40, screen_width()), 4))
 
 
 def recorded(data: Any) -> str:

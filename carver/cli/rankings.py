@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError, KernelError, nearest
 from ..base.given import json_each, json_of, shown, text_from, text_of, toml_of
+from ..base.table import is_watched, progress_bars, several
 from ..kernels import expr
 from ..kernels.backends import ROW_KEYS, is_grid
 from ..kernels.declaration import every
@@ -41,7 +43,8 @@ def read_configs(text: str) -> list[dict[str, Any]] | dict[str, Any]:
     """Configurations; lists of values as a dict."""
     given = _read(text, "configurations", "the list of configurations", _rows)
     if not given:
-        raise ConfigError("no configurations: the list is empty")
+        alone = "" if text.lstrip()[0] in "[{" else f", below {shown(text.strip())} as the header of a CSV"
+        raise ConfigError(f"no configurations: the list is empty{alone}")
     if text.lstrip()[0] == "{" and isinstance(given[0], dict):
         if "hints" in given[0]:
             raise ConfigError("this is a ranking; its configurations are what jq '[.hints[].config]' takes out of it")
@@ -336,11 +339,11 @@ def _extent(given: Any, numbers: Mapping[str, Any], what: str = "grid") -> int:
         raise ConfigError(f"{what}: an extent is a whole number or an expression such as 'ceil(M, BM)', got {given!r}")
     try:
         parsed = expr.parse(given)
+        if missing := sorted(parsed.names - numbers.keys()):
+            raise KernelError(f"{given!r}: {missing[0]} is no number among args, constants, -D and configurations")
+        return int(parsed(numbers))
     except KernelError as error:
-        raise ConfigError(f"{what}: {error}") from None
-    if missing := sorted(parsed.names - numbers.keys()):
-        raise ConfigError(f"{what} {given!r}: {missing[0]} is no number among args, constants, -D and configurations")
-    return int(parsed(numbers))
+        raise ConfigError(f"{what} {error}") from None
 
 
 DRAWN = 300
@@ -356,8 +359,10 @@ def recommend(
     if len(archs) > 1:
         if kernel or profile is not None:
             raise ConfigError("--kernel and --profile are of one device: give one --arch")
-        fleet = recommend_over(template.problem, archs, backend)
-        return pictures.over(fleet, f"{template.problem} on {len(fleet.rankings)} devices")
+        with progress_bars(is_watched(), transient=True) as bars:
+            step = bars.bar("devices", len(archs))
+            fleet = recommend_over(template.problem, archs, backend, lambda line: step())
+        return pictures.over(fleet, f"{template.problem} on {several(len(fleet.rankings), 'device')}")
     template = template.with_arch(archs[0])
     ranking = template.recommend_hints(topk, backend, kernel, profile)
     if pictures.html or pictures.roofline or pictures.heatmap:
@@ -470,13 +475,14 @@ def _rank_any_kernel(
             raise ConfigError("--profile and --explain are of one device: give one --arch")
         told = partial(click.echo, err=True)
         fleet = rank_over(found, lambda each: rank_kernel(call.kernel, given, arch=each, **how), told)
-        return pictures.over(fleet, f"{fleet.best[0].subject} on {len(fleet.rankings)} devices")
+        return pictures.over(fleet, f"{fleet.best[0].subject} on {several(len(fleet.rankings), 'device')}")
     ranking = rank_kernel(call.kernel, given, arch=found[0], **how)
     if explain is None:
         return pictures.of(ranking, slice(topk))
     if explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
-    return opts.Found(pictures.of(ranking, slice(explain - 1, explain)).data, lambda: ranking.explain(explain - 1))
+    return opts.Found(pictures.of(ranking, slice(explain - 1, explain)).data, 
+                      lambda: opts.folded(ranking.explain(explain - 1)))  # fmt: skip
 
 
 opts.command(_rank_any_kernel, "kernel", rank, short_help="Any kernel, ranked by its machine code.")
@@ -520,12 +526,13 @@ def _explain_hint(file: TextIO, arch: str | None = None, plot: Path | None = Non
 
 opts.command(_explain_hint, "hint", explain)
 _first = opts.command(_rank_any_kernel, "kernel", explain, short_help="The first of the configurations of any kernel.")
+_first.help = (_first.help or "").replace("Rank the configurations", "Explain the first of the configurations", 1)
 next(param for param in _first.params if param.name == "explain").default = 1
 
 
 def share(text: str | None) -> str | float | None:
     """What `--compile` says: a number where it is one."""
     try:
-        return text if text is None else float(text)
+        return text if text is None or not math.isfinite(found := float(text)) else found
     except ValueError:
         return text

@@ -24,7 +24,7 @@ from ..base.errors import ConfigError
 from ..base.folders import cache_folder, trust, trusted
 from ..base.given import printable
 from ..base.store import NAME, clear
-from ..base.table import Column, drawn, in_style, said_left_out, screen_width, words
+from ..base.table import Column, drawn, in_style, said_left_out, screen_width, several, words
 from ..ops.matmul import MatmulTemplate
 from ..ops.operator import Template, recommend_many
 from . import options as opts
@@ -32,9 +32,12 @@ from . import options as opts
 
 @partial(opts.command, name="archs")
 def list_archs(words: tuple[str, ...]) -> opts.Found:
-    """List the devices that carver knows. With WORDS, only those whose name, title or ISA contain all of them."""
+    """List the devices that carver knows. With WORDS, only those of which all are said: parts of a name, a title or an
+    ISA, or a generation such as hopper."""
     every = [devices.load(name) for name in sorted({*devices.names(), *devices.own_names()})]
-    kept = [a for a in every if all(w.lower() in f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for w in words)]
+    named = {w: {a.name for a in devices.group(w)} for w in words}  # as --arch takes it
+    told_of = {a.name: f"{a.name} {a.title} {a.isa} {a.vendor}".lower() for a in every}
+    kept = [a for a in every if all(a.name in named[w] or w.lower() in told_of[a.name] for w in words)]
     if not kept:
         raise ConfigError(f"no device has {' '.join(words)!r} in its name; `carver archs` lists all {len(every)}")
     told = [
@@ -140,7 +143,7 @@ def _list_cache() -> opts.Found:
         took = "not measured" if row["latency_ms"] is None else f"{row['latency_ms']:.4g} ms"
         told = f"{when}  {row['kernel']}  {took}  {words(row['config'] or {})}  ({row['device']})"
         lines.append(f"{row['key'][:12]}  {f'unusable: {problem}' if (problem := row['problem']) else told}")
-    return opts.Found(rows, "\n".join([*lines, f"{len(rows)} in {cache_folder() / NAME}"]))
+    return opts.Found(rows, opts.folded("\n".join([*lines, f"{len(rows)} in {cache_folder() / NAME}"])))
 
 
 @partial(opts.command, name="clear", group=cache)
@@ -162,7 +165,8 @@ def _export_cache(file: Path, keys: tuple[str, ...], binaries: bool = False) -> 
     from ..tune.cache import export_archive
 
     done = export_archive(file, keys, binaries)
-    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; SHA-256 {done.sha256}"
+    found = f"{several(done.profiles, 'profile')}, {several(done.binaries, 'binary', 'binaries')}"
+    said = f"{done.entries} tuned, {found}; SHA-256 {done.sha256}"
     return opts.Found(dataclasses.asdict(done), said)
 
 
@@ -172,7 +176,8 @@ def _import_cache(file: Path, sha256: str | None = None, replace: bool = False) 
     from ..tune.cache import import_archive
 
     done = import_archive(file, sha256, replace)
-    said = f"{done.entries} tuned, {done.profiles} profiles, {done.binaries} binaries; {done.kept} were there already"
+    found = f"{several(done.profiles, 'profile')}, {several(done.binaries, 'binary', 'binaries')}"
+    said = f"{done.entries} tuned, {found}; {done.kept} were there already"
     return opts.Found(dataclasses.asdict(done), said)
 
 
@@ -366,7 +371,7 @@ def bench_query(
 
 def _told(found: dict[str, Any], title: str) -> opts.Found:
     lines = [f"  {what:<34s} {found[key]:9.3f} {unit}" for what, key, unit in LINES if key in found]
-    return opts.Found(found, "\n".join([title, *lines]))
+    return opts.Found(found, opts.folded("\n".join([title, *lines])))
 
 
 @partial(opts.without_operator, bench_query)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..base.dtypes import ARRAY_BYTES, of_array
 from ..base.errors import ConfigError, ProblemError, nearest
-from ..base.given import MOST_BYTES, content, index, shown, takes, whole
+from ..base.given import MOST_BYTES, content, fits, in_words, index, shown, takes, whole
 from ..base.types import FrozenDict, Record
 
 TRITON_TYPE = {
@@ -263,11 +263,12 @@ class Struct(Record):
     """A struct that a kernel takes by value: its bytes, and the tensors whose addresses stand in it, by offset."""
 
     data: bytes
-    tensors: Mapping[int, Tensor] = field(default_factory=dict)
+    tensors: Mapping[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, bytes):
             raise ConfigError(f"a struct is given by its bytes, got {shown(self.data)}")
+        check_kind("tensors", self.tensors, "Mapping[int, Any]")
         found = {
             whole("the offset of an address", at, ConfigError, 0, len(self.data) - 8): _tensor("a struct", tensor)
             for at, tensor in dict(self.tensors).items()
@@ -347,6 +348,8 @@ class Binary(Record):
             raise ConfigError(f"entry is the symbol of a kernel, got {shown(self.entry)}")
         if isinstance(self.args, str | bytes | Mapping) or not isinstance(self.args, Sequence):
             raise ConfigError(f"args are a sequence in the order of the kernel's parameters, got {shown(self.args)}")
+        check_kind("names", self.names, "tuple[str, ...]")
+        check_kind("constants", self.constants, "Mapping[str, Any]")
         object.__setattr__(self, "args", tuple(_argument(i, value) for i, value in enumerate(self.args)))
         object.__setattr__(self, "names", tuple(self.names) or tuple(f"arg{i}" for i in range(len(self.args))))
         if len(self.names) != len(self.args):
@@ -355,6 +358,11 @@ class Binary(Record):
             object.__setattr__(self, name, _three(name, getattr(self, name)))
         whole("shared_bytes", self.shared_bytes, ConfigError)
         object.__setattr__(self, "constants", FrozenDict({k: np.asarray(v) for k, v in dict(self.constants).items()}))
+
+
+def check_kind(name: str, value: Any, kind: str) -> None:
+    if not fits(value, kind, {}):
+        raise ConfigError(f"{name} must be {in_words(kind)}, got {shown(value)}")
 
 
 def _tensor(what: str, value: Any) -> Tensor:

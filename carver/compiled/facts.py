@@ -527,8 +527,8 @@ def _span_lines(span: Span) -> Iterator[str]:
     moved = ", ".join(f"{kind} {n:,.0f}" for kind, n in span.bytes.items() if not kind.endswith("constant"))
     if moved or span.bulk:
         yield f"bytes of a warp: {moved or 'none'}" + (f"; {span.bulk} copies by an engine" if span.bulk else "")
-    at = ", ".join(f"{clk:.0f} at {latency:.0f}" for latency, clk in zip(LATENCIES_CLK, span.alone_clk, strict=True))
-    yield f"a lone warp takes {at} clocks of memory latency; {span.barriers} barriers"
+    taken, at = (", ".join(f"{clk:.0f}" for clk in each) for each in (span.alone_clk, LATENCIES_CLK))
+    yield f"a lone warp takes {taken} clocks where memory takes {at}; {several(span.barriers, 'barrier')}"
     exposed = ((span.exposed_loads, "loads"), (span.exposed_products, "products"))
     if waits := ", ".join(f"{n} for {what}" for n, what in exposed if n):
         yield f"waits for what the same pass issued: {waits}"

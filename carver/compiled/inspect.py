@@ -96,9 +96,10 @@ def apart(value: Any) -> int | None:
 def unlaunchable(each: Candidate, arch: Arch) -> str:
     """Why the device, or the model, refuses a launch, whatever the compiler makes of the kernel; empty if not."""
     options, most = each.given.options, arch.max_threads_per_block
-    numbers = (("num_warps", 4, 1), ("num_ctas", 1, 1), ("num_stages", 3, 0))
-    warps, ctas, _ = (whole(name, options.get(name) or usual, ConfigError, least) for name, usual, least in numbers)
-    threads = warps * arch.warp_size
+    least = {"num_warps": 1, "num_stages": 0, "num_ctas": 1, "maxnreg": 1}
+    numbers = {name: whole(name, options[name], ConfigError, low, 2**31 - 1) for name, low in least.items()
+               if options.get(name) is not None}  # fmt: skip
+    threads, ctas = numbers.get("num_warps", 4) * arch.warp_size, numbers.get("num_ctas", 1)
     if ctas > 1:
         return f"num_ctas={ctas}: a program that is a cluster of blocks is not in the model; take num_ctas=1"
     return f"it has {threads} threads, a block may have {most}" if threads > most else ""

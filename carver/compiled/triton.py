@@ -233,9 +233,8 @@ def specialise(
 
     for param in function.params:
         if param.name not in given and param.default is inspect.Parameter.empty:
-            raise ConfigError(
-                f"{function.__name__} needs {param.name!r}: give it in args, constants or the configuration"
-            )
+            where = "in args, constants or the configuration"
+            raise ConfigError(f"{function.__name__} needs {param.name!r}: give it {where}")
         value = given.get(param.name, param.default)
         if hasattr(value, "value") and type(value).__name__ == "constexpr":
             value = value.value
@@ -507,7 +506,8 @@ def sentence(error: BaseException) -> str:
     said = (*(m[1] or m[2] for m in of_line if m), *(x for x in lines if "error" in x.lower()), *lines[-1:], "")[0]
     said = re.sub(rf"{re.escape(gettempdir())}/\S+", "FILE", said)  # so that configurations refused alike say the same
     said = re.sub(r"Value '(\w+)' is not defined.*", r"no \1; TRITON_PTXAS_BLACKWELL_PATH may name a newer ptxas", said)
-    told = f"{type(inner).__name__}: {said}{about}".removesuffix(": ")
+    kind = "" if isinstance(inner, AssertionError) and said else f"{type(inner).__name__}: "  # a rule, in words
+    told = f"{kind}{said}{about}".removesuffix(": ")
     return told if len(told) <= 300 else f"{told[:147]} ... {told[-148:]}"  # why stands at the end
 
 

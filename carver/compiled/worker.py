@@ -29,6 +29,7 @@ from ..base.child import Child, Handler
 from ..base.children import Crew
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, first_error, nearest
 from ..base.folders import cores_available
+from ..base.given import index
 from .isa.rates import table
 from .machine import read_machines
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, own_fault, told, transient
@@ -152,8 +153,8 @@ def encode(value: Any) -> Any:
         return encode(value.value)
     if hasattr(value, "fn"):
         return {"kernel": where_is(value)}
-    if hasattr(value, "__index__"):
-        return int(value)
+    if (number := index(value)) is not None:
+        return number
     raise ConfigError(f"a constant is a number, a string, a Triton type or function, or a tuple of them, got {kind}")
 
 

@@ -244,7 +244,7 @@ def enabled(tools: Iterable[str], topk: int | None, arch: Arch | str, pinned: Pi
     log = Enabled(topk, arch, pinned)
     try:
         for tool in tools:
-            if tool not in TOOLS:
+            if not isinstance(tool, str) or tool not in TOOLS:
                 raise ConfigError(f"carver knows no tuner {shown(tool)}; {nearest(str(tool), TOOLS)}")
             try:
                 log.restore.append(import_module(f".{TOOLS[tool]}", __package__).patch(log))

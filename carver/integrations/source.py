@@ -182,7 +182,7 @@ def functions(kernel: Kernel | HintKernel, arch: Arch) -> tuple[CodeFacts, ...]:
             "config= and grid="
         )
     if arch.vendor != "nvidia":
-        raise ConfigError(f"{kernel.name} is a CUDA source, which is compiled for NVIDIA's GPUs, not {arch.title}")
+        raise ConfigError(f"without args, grid and block a source is read for NVIDIA's GPUs alone, not {arch.title}")
     if isinstance(kernel, HintKernel):
         program = kernel.program((), arch)
         calls = {call.entry: (prod(call.threads), call.dynamic_smem_bytes) for call in program.calls}

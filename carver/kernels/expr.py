@@ -148,7 +148,8 @@ def _missed(node: ast.expr, scope: Mapping[str, Any]) -> str:
             turned = isinstance(op, ast.Eq) and isinstance(right, ast.Name)  # as in "pow2(x) == x"
             what, allowed = (right, left) if turned else (left, right)
             has, bound = (int(n) if float(n).is_integer() else n for n in map(value, (what, allowed)))
-            return f"{ast.unparse(what)} is {has:,}, {_BOUNDS[type(op)]} {bound:,}"
+            of_itself = turned and isinstance(left, ast.Call)  # a power of two: which one is the reader's choice
+            return f"{ast.unparse(what)} is {has:,}" + ("" if of_itself else f", {_BOUNDS[type(op)]} {bound:,}")
     return ""
 
 

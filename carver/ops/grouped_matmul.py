@@ -288,8 +288,8 @@ class MoETemplate:
 
 
 def _dealt_by(tokens: int, experts: int, topk: int, routing: str | float | Sequence[int]) -> Routing | Sequence[int]:
-    if isinstance(routing, int | float):
-        return Routing(tokens, experts, topk, routing)
+    if isinstance(routing, int | float | np.number):
+        return Routing(tokens, experts, topk, float(routing))
     if isinstance(routing, str):
         if routing in (skews := {"uniform": 0.0, "zipf": 1.0}):
             return Routing(tokens, experts, topk, skews[routing])

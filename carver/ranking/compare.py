@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import CarverError, ConfigError, NoCandidates
-from ..base.given import as_json
+from ..base.given import as_json, takes
 from ..base.table import Column, titled, words
 from ..base.types import Record
 from ..problem.problem import Problem
@@ -95,8 +95,11 @@ class Comparison(Record):
         }  # fmt: skip
 
 
+@takes(ConfigError)
 def compare(before: Sequence[Hint], after: Sequence[Hint]) -> Comparison:
     """Two rankings of one kernel on one device, best first."""
+    if not before or not after:
+        raise ConfigError(f"compare takes rankings with a hint at least, got {len(before)} and {len(after)} hints")
     old, new = ({words(hint.config): hint.predicted_ms for hint in hints} for hints in (before, after))
     configs = {words(hint.config): hint.config for hint in (*after, *before)}
     rows = [(configs[key], old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
@@ -204,9 +207,12 @@ class Fleet(Record):
         }  # fmt: skip
 
 
-def recommend_over(problem: Problem, archs: Sequence[Arch], backend: str | None = None) -> Fleet:
-    """`recommend` on each device. Raises NoCandidates if none of them has a candidate."""
-    rankings, left_out = _each(archs, lambda arch: recommend(problem, arch, CONSIDERED, backend))
+def recommend_over(
+    problem: Problem, archs: Sequence[Arch], backend: str | None = None,
+    told: Callable[[str], None] = lambda line: None,
+) -> Fleet:  # fmt: skip
+    """`recommend` on each device, of which `told` hears. Raises NoCandidates if none of them has a candidate."""
+    rankings, left_out = _each(archs, lambda arch: recommend(problem, arch, CONSIDERED, backend), told)
     own = {ranking.backend for ranking in rankings.values()}
     common = backend or (own.pop() if len(own) == 1 else COMMON)
     listed = rankings

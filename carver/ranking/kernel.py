@@ -18,7 +18,7 @@ from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError
 from ..base.given import number, shown, takes, whole
 from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
-from ..compiled.binary import Descriptor, Tensor, check_values, handed, leaves
+from ..compiled.binary import Descriptor, Tensor, check_values, extents, handed, leaves
 from ..compiled.facts import Facts, drawn, lines_of
 from ..compiled.inspect import Candidate, Grid, candidate, facts_of
 from ..compiled.pool import SECONDS, Compilers, Pool
@@ -447,16 +447,18 @@ def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], com
     """Places in the list of the configurations to compile."""
     if hasattr(screen, "problem"):
         return rank(screen.problem, arch, configs).indices[: counted("compiled", compiled, 1)]
-    if isinstance(screen, str) or not isinstance(screen, Iterable):
+    places = list(extents("screen", screen)) if isinstance(screen, Iterable) else []
+    if not places:
         raise ConfigError(f"screen is a template, or places in the list of configurations; got {shown(screen)}")
     last = len(configs) - 1
-    return list(dict.fromkeys(whole("each place of screen", place, ConfigError, 0, last) for place in screen))
+    return list(dict.fromkeys(whole("each place of screen", place, ConfigError, 0, last) for place in places))
 
 
 def explained(h: Hint, facts: Facts) -> Iterator[str]:
     """Why a compiled configuration is predicted to take this time, line by line."""
     yield f"{h.kernel} on {h.arch.title}"
-    yield ", ".join(f"{name}={value}" for name, value in h.config.items())
+    if h.config:
+        yield ", ".join(f"{name}={value}" for name, value in h.config.items())
     rate = f"{facts.dot_flops * facts.programs / h.predicted_ms / 1e9:.4g} TFLOP/s, " if facts.dot_flops else ""
     bandwidth = h.details["compulsory_bytes"] / h.predicted_ms / 1e6
     yield f"{h.predicted_ms:.4g} ms predicted: {rate}{bandwidth:,.0f} GB/s of bytes that must move; bound by {h.bound}"

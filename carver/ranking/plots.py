@@ -20,6 +20,7 @@ import numpy as np
 from .._version import __version__
 from ..arch.descriptor import Arch, blocks_by_limit, occupancy_limits
 from ..base.errors import CarverError, ConfigError, nearest
+from ..base.given import shown as repeated
 from ..base.table import ROWS_SHOWN, aligned, several, words
 from ..cost.pricing import price
 from ..kernels.declaration import kernel_named
@@ -63,7 +64,7 @@ def plot_terms(ranking: Ranking, ax: Axes | None = None, most: int = ROWS_SHOWN)
     head = "\n".join(_row((heading[i] for heading in padded), widths) for i in range(lines))
     labels = [_row((c.cells[i] for c in shown), widths) for i in range(len(hints))]
     # as wide as the bars need beside a table of so many letters
-    ax = ax or new_axes(2.0 + 0.26 * len(hints), max(WIDTH, 5.0 + LETTER_INCHES * len(labels[0])))
+    ax = axes(ax, 2.0 + 0.26 * len(hints), max(WIDTH, 5.0 + LETTER_INCHES * len(labels[0])))
     times = aligned([h.predicted_ms for h in hints])
     _stacked(ax, [h.terms_ms for h in hints], [f"{t} ms, {h.bound}" for t, h in zip(times, hints, strict=True)])
     ax.set_yticks(range(len(hints)), labels, family="monospace", fontsize=9)
@@ -93,7 +94,7 @@ def plot_devices(rankings: Mapping[str, Ranking] | Iterable[Ranking], ax: Axes |
     if not named:
         raise ConfigError("no rankings to compare")
     best = [ranking[0] for ranking in named.values()]
-    ax = ax or new_axes(1.7 + 0.33 * len(best))
+    ax = axes(ax, 1.7 + 0.33 * len(best))
     told = zip(aligned([h.predicted_ms for h in best]), (rate([h]) for h in best), best, strict=True)
     _stacked(ax, [h.terms_ms for h in best], [f"{t} ms, {r.cells[0]} {r.heading}, {h.bound}" for t, r, h in told])
     ax.set_yticks(range(len(best)), list(named), fontsize=9)
@@ -110,7 +111,7 @@ def plot_roofline(ranking: Ranking, ax: Axes | None = None, most: int = 500) -> 
     hints = _first(ranking, most)
     if not hints[0].flops:
         raise ConfigError(f"no roofline of {ranking.subject}: its code has no matrix products, whose FLOPs are counted")
-    ax = ax or new_axes(5.2)
+    ax = axes(ax, 5.2)
     arch = ranking.arch
     dtype, rates = rates_of(ranking)
     x = np.array([h.flops / h.details.get("dram_bytes", h.compulsory_bytes) for h in hints])
@@ -171,7 +172,7 @@ def plot_heatmap(ranking: Ranking, x: str = "", y: str = "", over: Over = "best"
     ("median"), or the first hint with these two changed and everything else kept ("fixed").
     """
     xs, ys, ms = heatmap(ranking, x, y, over)
-    ax = ax or new_axes(1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
+    ax = axes(ax, 1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
     from matplotlib.colors import LogNorm
     from matplotlib.patches import Rectangle
 
@@ -320,7 +321,7 @@ def plot_search(search: Search, ax: Axes | None = None) -> Axes:
     """The best predicted time so far of a search against configurations compiled; each of them as a point. [ms]"""
     if not search.best:
         raise ConfigError("nothing to plot: the search has no price")
-    ax = ax or new_axes(4.0)
+    ax = axes(ax, 4.0)
     priced = [(i, step) for i, step in enumerate(search.steps, 1) if step.predicted_ms is not None]
     colours = {"seed": ORANGE, "spread": GREY, "fewer stages": RED}
     for origin in dict.fromkeys(step.origin for _, step in priced):
@@ -425,6 +426,13 @@ def beside(ax: Axes, x: float, y: float, text: str) -> None:
 def title(ax: Axes, *lines: str) -> None:
     """Lines above the axes, broken where they are long; empty ones are left out."""
     ax.set_title("\n".join(fill(line, 80) for line in "\n".join(lines).split("\n") if line), loc="left", fontsize=10)
+
+
+def axes(given: Axes | None, height: float, width: float = WIDTH) -> Axes:
+    """Those that the caller has, or new ones."""
+    if given is not None and not hasattr(given, "barh"):
+        raise ConfigError(f"ax is an Axes of matplotlib, got {repeated(given)}: plot().figure.savefig(FILE) saves")
+    return new_axes(height, width) if given is None else given
 
 
 def new_axes(height: float, width: float = WIDTH, rows: int = 1, **how: Any) -> Any:

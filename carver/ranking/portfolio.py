@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from textwrap import fill
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import is_number, shown, takes
-from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables
+from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables, wrapped
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..cost.pricing import price
 from ..kernels.space import given_space
@@ -67,6 +66,8 @@ class Portfolio(Record, eq=False):
     worst: float
     single_loss: float
     """Loss of the best single configuration."""
+    least: int = 1
+    """Smallest size that was looked at; smaller ones get its configuration."""
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -85,12 +86,13 @@ class Portfolio(Record, eq=False):
 
     def hint(self, size: int) -> Hint:
         """The hint of the configuration for a size, with the time predicted for that size."""
-        return self._ranked([self.configs[self.place(size)]], size)[0]
+        return self._ranked([self.configs[self.place(checked_size(self.axis, size))]], size)[0]
 
     def _ranked(self, some: Sequence[Candidate], size: int) -> Ranking:
         configs = [{"kernel": name, **config} for name, config in some]
         return rank(at(self.problem, self.axis, size), self.arch, configs, self.backend)
 
+    @takes(ConfigError)
     def measured(self, timings: Iterable[Any]) -> dict[int, float]:
         """Measured loss by size: the time of the table's pick over the best measured time, minus 1.
 
@@ -111,6 +113,8 @@ class Portfolio(Record, eq=False):
         return {size: min(own) / min(s for _, s in rows[size]) - 1 for size, own in picked.items() if own}
 
     def _timing(self, m: Any) -> tuple[int, Mapping[str, int], float] | None:
+        if not hasattr(m, "median_ms"):
+            raise ConfigError(f"timings are (size, configuration, seconds), or records, got {shown(m)}")
         if not m.median_ms or not m.ok or (m.operator, m.arch, m.backend) != (
             self.problem.operator, self.arch.name, self.backend
         ):  # fmt: skip
@@ -143,22 +147,20 @@ class Portfolio(Record, eq=False):
         ends = [bucket.upto for bucket in self.table]
         axis = {**self.problem.operator_file.axes, **self.problem.names}.get(self.axis, self.axis)
         columns = [
-            Column(f"{axis} from", tuple(str(n) for n in (1, *(end + 1 for end in ends[:-1])))),
+            Column(f"{axis} from", tuple(str(n) for n in (self.least, *(end + 1 for end in ends[:-1])))),
             Column("to", tuple(map(str, ends))),
         ]
         width = screen_width()
         differ, same = tunables([self.configs[bucket.config][1] for bucket in self.table], columns, width)
         columns += differ
-        lines = [
-            f"{several(len(self), 'configuration')} for {self.problem} over {axis} on "
-            f"{self.arch.title}, backend {self.backend}",
-            drawn(columns, width),
-            *(fill(line, width) for line in said_left_out(columns, width)),
-            *in_all(same),
+        many = several(len(self), "configuration")
+        title = f"{many} for {self.problem} over {axis} on {self.arch.title}, backend {self.backend}"
+        below = (
+            *said_left_out(columns, width), *in_all(same),
             f"predicted loss {self.loss:.1%} in the mean, {self.worst:.1%} at worst; "
             f"the best configuration alone {self.single_loss:.1%} in the mean",
-        ]
-        return "\n".join(lines)
+        )  # fmt: skip
+        return "\n".join([*wrapped([title], width), drawn(columns, width), *wrapped(below, width)])
 
 
 @takes(ProblemError, besides="^(k|sizes)$")
@@ -197,7 +199,7 @@ def portfolio(
     used = sorted({b.config for b in table})
     table = tuple(Bucket(b.upto, used.index(b.config)) for b in table)
     kept = [candidates[order[i]] for i in used]
-    found = Portfolio(problem, arch, rankings[0].backend, axis, tuple(kept), table, 0.0, 0.0, 0.0)
+    found = Portfolio(problem, arch, rankings[0].backend, axis, tuple(kept), table, 0.0, 0.0, 0.0, chosen[0])
 
     bests = recommend_problems([at(problem, axis, n) for n in others], arch, 1, backend)
     ideal = np.array([ranking.seconds[0] for ranking in bests])
@@ -241,6 +243,7 @@ def _sampled(
         low, high, step = (*sorted((sizes[0], sizes[-1])), abs(sizes.step)) if sizes else (0, 0, 1)
         if low < 1:
             raise ProblemError(f"a range of sizes starts at 1 or above and holds some, got {sizes!r}")
+        checked_size(axis, high)
         wanted = np.geomspace(low, high, 2 * SAMPLES - 1)
         steps = np.unique(low + step * np.rint((wanted - low) / step).astype(np.int64))
         first = np.unique(np.append(steps[::2], steps[-1]))

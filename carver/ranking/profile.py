@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base.errors import ConfigError
 from ..base.given import canonical, check_fields, is_number, json_of, text_of
+from ..base.table import several
 from ..base.types import FloatArray, FrozenDict, Record
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
 from ..problem.problem import Problem
@@ -102,7 +103,7 @@ class Profile(Record):
         return len({canonical(m.problem) for m in self.measured})
 
     def __str__(self) -> str:
-        return f"{len(self.measured)} measurements of {self.problems} problems"
+        return f"{several(len(self.measured), 'measurement')} of {several(self.problems, 'problem')}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON value."""

@@ -10,6 +10,7 @@ several of them with a configuration for all or for each) and `carver.ranking.ke
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -231,7 +232,7 @@ class Ranking(Record, Sequence[Hint], eq=False):
     def __getitem__(self, i: int | slice) -> Hint | Ranking:
         if isinstance(i, slice):
             return replace(self, places=self._places[i])
-        if not -len(self) <= i < len(self):
+        if not -len(self) <= (i := operator.index(i)) < len(self):
             raise IndexError(f"this ranking has {several(len(self), 'hint')}; there is no hint {i}")
         [hint] = self._made([self._places[i]])
         return hint

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arch.descriptor import Arch
-from ..base.errors import ConfigError, NoCandidates, nearest
+from ..base.errors import ConfigError, KernelError, NoCandidates, nearest
 from ..base.given import takes
 from ..cost.pricing import Priced, catalogue, in_order, price
 from ..cost.tile import peak
@@ -119,6 +119,8 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     stay: such copies usually cost more than the faster unit gains.
     """
     operator, own = problem.operator, own_backend(arch, problem.operator)
+    if own not in backends(operator).values():
+        raise KernelError(f"{arch.title} is a {arch.kind.upper()}, for which {operator} has no kernel of carver's own")
     scope = static_scope(problem, arch)
     runs = [k for k in kernels(operator, own) if not k.unmet(scope)] if plain(problem) else []
     share = unit_share(problem, arch, runs) if runs else 0.0

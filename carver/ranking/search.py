@@ -71,6 +71,7 @@ class SearchSpace:
         self.rules: tuple[Callable[..., bool] | str, ...] = ()
         self._checks: tuple[Callable[[Mapping[str, Any]], Any], ...] = ()
 
+    @given.takes(ConfigError)
     def where(self, allowed: Callable[..., bool] | str) -> SearchSpace:
         """The same space with one more constraint: a function whose arguments are the tunables that it reads, or an
         expression of them in the arithmetic of declarations: "BLOCK_M * BLOCK_N <= 32768"."""
@@ -352,7 +353,7 @@ def _explored(state: _State, seeds: Sequence[Config], most: int, patience: int, 
     state.compile(far[: min(STARTS, most - len(state.prices))], "spread")
     while True:
         if time.perf_counter() >= state.deadline:
-            return "its budget of seconds"
+            return "its budget of seconds, in which another run may look at others"
         if len(state.prices) >= most:
             return f"{most} were compiled"
         if state.idle() >= patience:

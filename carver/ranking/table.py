@@ -147,7 +147,7 @@ def footing(ranking: Ranking, hints: Sequence[Hint], same: Mapping[str, object])
         lines.append(f"{len(ranking) - len(hints):,} more below these {len(hints)}")
     if shown := sum(hint.tied for hint in hints):
         more = f", and {ranking.tied - shown} that are not shown" if ranking.tied > shown else ""
-        lines.append(f"a tie: {shown} of these are within {TIED:.0%} of the fastest{more}")
+        lines.append(f"a tie: {shown} of these {'is' if shown == 1 else 'are'} within {TIED:.0%} of the fastest{more}")
     ruled_out = sum(ranking.rejected.values())
     if isinstance(ranking.subject, Problem):
         if ranking.given:
