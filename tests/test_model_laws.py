@@ -50,7 +50,7 @@ def test_a_dot_product_of_halves_is_one_instruction() -> None:
 
 
 def test_an_epilogue_takes_its_instructions() -> None:
-    """Of 128 x 256 sums of a block on an H100, which issues 128 lanes a clock and has 16 special-function lanes: 25
+    """Of 128 x 256 sums of a block on an H100, which issues 128 lanes a clock and has 16 special-function lanes: 33
     instructions for a gelu by the error function, 13 for a silu, of which an exponential and a reciprocal are special.
     A bias takes one, and the latency of L2. Split-K finishes them in its second kernel, and a CPU's core in vectors."""
 
@@ -61,7 +61,7 @@ def test_an_epilogue_takes_its_instructions() -> None:
 
     none, bias, gelu, silu = (store(), store(with_bias=True), store(activation="gelu"), store(activation="silu"))
     sums = 128 * 256
-    assert gelu.store_clk - none.store_clk == pytest.approx(25 * sums / 128)
+    assert gelu.store_clk - none.store_clk == pytest.approx(33 * sums / 128)
     assert silu.store_clk - none.store_clk == pytest.approx(max(13 * sums / 128, 2 * sums / 16))
     assert bias.store_clk - none.store_clk == pytest.approx(sums / 128)
     h100 = carver.load_arch("h100")
