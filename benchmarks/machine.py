@@ -44,7 +44,7 @@ from carver.compiled.execution.facts import execution, facts_of_binary  # noqa: 
 from carver.compiled.isa import rates  # noqa: E402
 from carver.cost.models.compiled import (  # noqa: E402
     _beyond_frames,
-    in_step,
+    lockstep,
     price_compiled,
     priors,
     read_anywhere,
@@ -66,7 +66,7 @@ PLAIN, BOXES, COPIED = 0.7, 0.6, 0.2
 pass waits for, so that SMs stay in step where loops have barriers; of boxes by TMA; of `cp.async`, which runs ahead.
 Without barriers plain loads share nothing, 0.00 to 0.11 by the counters of 20 launches. Source: the 52 launches
 and 237 of other kernels (`languages*.jsonl.gz` in tests/data); none was held out. The model's time has 0.6 of all that
-are `in_step` (`TOGETHER`)."""
+are in `lockstep` (`TOGETHER`)."""
 FETCHED = 10_000
 """Bytes of instructions and constants that L2 reads for an SM. Source: launches that move few bytes otherwise."""
 
@@ -114,7 +114,7 @@ def moved_bytes(facts: Any, arch: Any) -> dict[str, float]:
     loaded, stored = (shape.total.bytes.get(f"{kind} local", 0.0) * facts.warps for kind in ("load", "store"))
     boxes = any(access.path != "pointer" for access in facts.accesses if access.kind == "load")
     merged = k["l2_merge"] * (COPIED if shape.total.bytes.get("copy global", 0.0) else BOXES if boxes else PLAIN)
-    merged *= in_step(facts, shape)
+    merged *= lockstep(facts, shape)
     read = shape.load_bytes * grid * not_in_l1(facts, shape.total, arch, shape.once) * (1.0 - merged * alike)
     readers = max((read - facts.again_bytes) / max(dram, 1.0), 1.0)
     written = (shape.store_bytes + stored + shape.atomic_sectors * arch.sector_bytes) * grid
