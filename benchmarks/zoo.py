@@ -18,8 +18,8 @@ rankings are looked at while the model is built. They are summed up apart, and s
 measured, and a check of them in Triton's interpreter, stand at commits c7394a82, of the twelfth 4402e36f, of the
 thirteenth e9ec61cc, of the fourteenth 7c41c7d2, of the fifteenth 3ecdb63f, of the sixteenth
 22181fe9, of the seventeenth ff70057a, of the eighteenth 074905aa, of the nineteenth 711c99f8, of the
-twentieth 79fc9afa, of the 21st 6cdffb5e, of the 22nd 666fdbe6, and
-of windows f995a324.
+twentieth 79fc9afa, of the 21st 6cdffb5e, of the 22nd 666fdbe6, of
+the 24th 68398daf, and of windows f995a324.
 """
 
 from __future__ import annotations
@@ -412,6 +412,9 @@ def score(options: argparse.Namespace) -> None:
                 found = compiled.score(case, arch)
             else:
                 ms = [said[key(subject.name, i, c)]["time_ms"] for c in case.configs]
+                if not any(ms):
+                    print(f"{case.name} refused", file=sys.stderr)
+                    continue
                 found = frame.scored(case.name, ms, case.times)
             scores.setdefault((subject.unseen, subject.kind), []).append(found)
             print(f"{found.name} {found.ratio:.2f}", file=sys.stderr)
