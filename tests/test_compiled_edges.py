@@ -605,12 +605,12 @@ def test_columns_that_no_program_has_are_not_fetched() -> None:
 LOST = replace(tiles(np.full(32, np.nan), (64,), (1,)), loads=frozenset(["key"]))
 
 
-@pytest.mark.parametrize(("at_once", "live"), [(8, 2**18), (16, 2**19), (32, 2**20)])
+@pytest.mark.parametrize(("at_once", "live"), [(8, 2**10), (16, 2**11), (32, 2**12)])
 def test_programs_that_run_together_choose_among_the_columns_that_they_share(at_once: int, live: int) -> None:
-    """Rows at loaded places of a tensor of 1 MiB: eight programs read the first quarter of each."""
+    """Rows at loaded places of a tensor of 4 KiB, each twice: eight programs read the first quarter of each."""
     access = replace(LOST, beside=np.repeat(np.arange(4.0) * 64, 8))
-    loads = Footprint(Trace((8, 4, 1), 32, ((0, 32),), accesses=[access]), ("load",), {"x": 2.0**20})
-    assert loads.anywhere(at_once) == ((32 * 64 * 4, 2**20, live),)
+    loads = Footprint(Trace((8, 4, 1), 32, ((0, 32),), accesses=[access]), ("load",), {"x": 2.0**12})
+    assert loads.anywhere(at_once) == ((32 * 64 * 4, 2**12, live),)
 
 
 @pytest.mark.parametrize(("run", "also", "sectors"), [

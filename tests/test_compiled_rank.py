@@ -1293,7 +1293,7 @@ def test_errors_name_the_argument() -> None:
         ("args = 3", "[args] is a table of names and values, got 3"),
         ("values = [1]", "[values] is a table of names and values, got [1]"),
         ("grid = 1.5", "grid: an extent is a whole number or an expression"),
-        ("grid = ['ceil(n, ']", "grid: expression 'ceil(n, ' does not parse"),
+        ("grid = ['ceil(n, ']", "grid expression 'ceil(n, ' does not parse"),
         ("grid = ['ceil(q, BLOCK)']", "error: grid 'ceil(q, BLOCK)': q is no number among args"),
         ("args.x_ptr = {dtype = 'float17', shape = [8]}", "argument 'x_ptr': unknown element type 'float17'"),
         ("args.x_ptr = 'float16[8]'", "argument 'x_ptr' is 'float16[8]': a tensor is {dtype = 'float16', shape ="),

@@ -126,9 +126,11 @@ def test_an_object_of_triton_says_what_its_assembly_says(isa: str, lanes: int) -
 
     types = {"x_at": "*fp32", "y_at": "*fp32", "rows": "i32", "cols": "i32"}
     source = triton.compiler.ASTSource(row_sums, types, {"BLOCK_ROWS": 4, "BLOCK_COLS": 256})
-    asm = triton.compile(source, target=GPUTarget("hip", isa, lanes)).asm
+    made = triton.compile(source, target=GPUTarget("hip", isa, lanes))
+    asm = made.asm
     args = (carver.Tensor("float32", (256, 1000)), carver.Tensor("float32", (256,)), np.int32(256), np.int32(1000))
     call = {"entry": "row_sums", "args": (*args, None, None), "grid": 64, "block": 4 * lanes}
+    call |= {"shared_bytes": made.metadata.shared}
     of_text = facts(asm["amdgcn"].encode(), DEVICES[isa], **call)
     try:
         of_object = facts(asm["hsaco"], DEVICES[isa], **call)

@@ -125,7 +125,7 @@ def _checked(config: Mapping[str, Any], kernel: Kernel, keys: Collection[str], p
         )
     row = {**kernel.defaults, **config}
     if missing := kernel.tunables.keys() - row.keys():
-        raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}")
+        raise ConfigError(f"configuration {place} lacks {', '.join(sorted(missing))}; got {dict(config)}")
     for name, value in row.items():
         if is_tunable(value):
             continue
