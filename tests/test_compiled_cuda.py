@@ -206,7 +206,7 @@ def test_a_hint_is_inspected() -> None:
     assert any(span.matrix for span in spans)
     with pytest.raises(ConfigError, match="args="):
         carver.inspect(hint, arch="h100", args={"a": 1})
-    with pytest.raises(ConfigError, match="NVIDIA's GPUs, not AMD"):
+    with pytest.raises(ConfigError, match="NVIDIA's GPUs alone, not AMD"):
         carver.inspect(hint, arch="mi300x")
     with pytest.raises(ConfigError, match="triton is a triton kernel; inspect takes CUDA sources"):
         carver.inspect(op.recommend_hints(1, "triton")[0], arch="h100")

@@ -24,7 +24,7 @@ from carver.compiled.execution.leaps import _walk
 from carver.compiled.execution.maps import shared_out
 from carver.compiled.execution.overlaps import overlaps, uncovered
 from carver.compiled.execution.program import ACCESSES, Program, passing_by
-from carver.compiled.execution.roles import waited, waits_met
+from carver.compiled.execution.roles import check_shared, waited, waits_met
 from carver.compiled.execution.run import Drawn
 from carver.compiled.execution.sass import decode, decoded
 from carver.compiled.execution.tiles import Tile, Walks, spread, times
@@ -238,6 +238,17 @@ extern "C" __global__ void smoothed(const float* x, float* y) {
 extern "C" __global__ void crossed(const float* x, float* y, int wide) {
     int c = blockIdx.x * blockDim.x + threadIdx.x + 1, r = blockIdx.y * blockDim.y + threadIdx.y + 1, i = r * wide + c;
     y[i] = x[i - wide] + x[i - 1] + x[i] + x[i + 1] + x[i + wide];
+}
+extern "C" __global__ void ringed(const float* x, float* y, int n) {
+    __shared__ float held[96];
+    float sum = 0;
+#pragma unroll 1
+    for (int i = 0, at = 0; i < n; ++i, at = at == 2 ? 0 : at + 1) {
+        held[at * 32 + threadIdx.x] = x[i * 32 + threadIdx.x];
+        __syncthreads();
+        sum += held[at * 32 + (threadIdx.x ^ 1)];
+    }
+    y[threadIdx.x] = sum;
 }
 extern "C" __global__ void last_adds(const float* x, float* y, unsigned* count) {
     __shared__ bool last;
@@ -761,6 +772,23 @@ def test_two_turns_of_a_ring_are_enough(cubin: tuple[str, bytes]) -> None:
     assert moved(of)["load", "arg0"] == 4 * 32 * passes
     run = [event for event in of.detail.log if event.kind == "global" and not event.walks]
     assert len(run) <= 1 + 8 * 3 + 1  # two turns, the last one, and the store
+
+
+def test_shared_memory_is_looked_at_until_passes_are_left_out(cubin: tuple[str, bytes]) -> None:
+    """Behind them places in a ring lie as if it did not go round: 33 products that ran on an H100 were refused."""
+    run = executed(cubin, "ringed", 1, 32, f32(32 * 500), f32(32), i32(500)).detail
+    check_shared(run, 384)
+    with pytest.raises(CompileError, match="reaches byte 384 of shared memory, of which a block has 380"):
+        check_shared(run, 380)
+    [far, *_] = (event for event in run.log if event.kind == "shared")
+    far = far._replace(values=(Column(far.values[0].bits + 4096),))
+    left_out = next(i for i, event in enumerate(run.log) if event.walks)
+    log = run.log
+    run.log = [*log[: left_out + 1], far, *log[left_out + 1 :]]
+    check_shared(run, 384)
+    run.log = [far, *log]
+    with pytest.raises(CompileError, match="of which a block has 384"):
+        check_shared(run, 384)
 
 
 def test_what_is_needed_of_the_code_is_found_once(cubin: tuple[str, bytes]) -> None:

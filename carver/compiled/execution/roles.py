@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -229,9 +230,10 @@ def _walked(code: Code, run: Run) -> Iterator[int]:
 
 
 def check_shared(run: Run, held_bytes: int) -> None:
-    """Raises CompileError where a thread is known to reach beyond the shared memory of its block."""
+    """Raises CompileError where a thread is known to reach beyond the shared memory of its block: before passes of a
+    loop are left out, after which places in a ring of buffers lie as if it did not go round."""
     last, first = 0, DRIVERS_BYTES if run.launch.sm >= HOPPER else 0
-    for event in run.log if not run.assumed else ():
+    for event in itertools.takewhile(lambda each: not each.walks, run.log) if not run.assumed else ():
         if event.kind == "shared" and len(address := spread(event)[1]):
             width = run.program.ops[run.program.index[event.where]].width_bytes
             last = max(last, int((address & IN_BLOCK).max()) + width - first)
