@@ -229,7 +229,7 @@ def test_from_the_command_line() -> None:
     assert json.loads(evenly.output)["table"][-1]["upto"] == 100_000_000
     assert "predicted loss" in CliRunner().invoke(main, words).output
     assert len(json.loads(CliRunner().invoke(main, [*words, "--json"]).output)["configs"]) == 2
-    assert CliRunner().invoke(main, [*words, "--python"]).output.startswith("def choose(m):")
+    assert CliRunner().invoke(main, [*words, "--python"]).stdout.startswith("def choose(m):")
     done = CliRunner().invoke(main, [*words[:-4], "--over", "m"])
     assert done.exit_code == 2 and "AXIS=FROM:TO" in done.output
 
