@@ -481,7 +481,7 @@ def _rank_any_kernel(
         return pictures.of(ranking, slice(topk))
     if explain > len(ranking):
         raise ConfigError(f"--explain {explain}: only {len(ranking)} configurations compile and fit")
-    return opts.Found(pictures.of(ranking, slice(explain - 1, explain)).data, 
+    return opts.Found(pictures.of(ranking, slice(explain - 1, explain)).data,
                       lambda: opts.folded(ranking.explain(explain - 1)))  # fmt: skip
 
 

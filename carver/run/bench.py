@@ -488,4 +488,3 @@ def _timer(name: str) -> Callable[[Callable[[], Any]], list[float]]:
     if name == "graph":
         return lambda call: list(do_bench_cudagraph(call, rep=ROUND_MS, return_mode="all"))
     return lambda call: list(do_bench(call, warmup=WARMUP_MS, rep=ROUND_MS, return_mode="all"))
-

@@ -470,7 +470,7 @@ class Execution:
                 filled=beside if tile.kind == "store" else tile.density,
                 align_bytes=float(tile.align_bytes), anywhere=lost,
                 touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
-                size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0, 
+                size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
                 goes_on=exact and passed_to_next(accesses[-1], tile.run_bytes),
                 **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip

@@ -60,7 +60,6 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[in
         else:
             mine = mine + at
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-
         for lain, group in kept[form] if mine.size else ():
             if any(_covers(theirs, mine, few, None if None in (at, other) else at - other, met[form])
                    for theirs, other in reversed(group)):  # fmt: skip
