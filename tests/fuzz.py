@@ -501,7 +501,7 @@ WORDS = (
     "list", "show", "prune", "import", "matmul", "reduction", "elementwise", "op", "sum", "softmax", "64", "128",
     "4096", "0", "-5", "1e9", "nan", "inf", "--arch", "h200", "auto", "--json", "--topk", "-k", "--backend", "triton",
     "--configs", "FILE", "--dtype", "float16", "--over", "m=1:64", "m=1", "--uniform", "--older-than", "1e300",
-    "--database", "hint", "vllm-moe", "--kernel", "-o", "/dev/full", "--name", "A=B", "simulate", "inspect", "--args",
+    "--database", "hint", "vllm-moe", "--kernel", "-o", "/dev/full", "--name", "A=B", "inspect", "--args",
     "--config", "BLOCK_M=1", "--many", "-", "C[m,n] += A[m,k] * B[k,n]", "n=4", "k=8", "\x1b[31m", "", "--batches",
     "1,2", "--experts", "8", "--toml", "--inputs", "--broadcast", "csv", "json", "doctor", "--since",
 )  # fmt: skip
@@ -516,7 +516,6 @@ FORMS = (
     ("archs", "a100"), ("inspect", "FILE", "--args", "FILE", "--arch", "h200"),
     ("explain", "matmul", "64", "64", "64", "--arch", "h200"),
     ("recommend", "elementwise", "64", "64", "--arch", "h200", "--inputs", "2"), ("calibrate", "--from", "FILE"),
-    ("simulate", "FILE", "--seeds", "1"),
 )  # fmt: skip
 CONTENTS = (
     lambda: json.dumps(hint_json()), lambda: json.dumps([CONFIG]), lambda: TABLE, lambda: descriptor("h200"),
@@ -560,7 +559,7 @@ def command_line(drawn: tuple[list[str], bytes], folder: Path) -> object:
     words, content = drawn
     (folder / "given.toml").write_bytes(content)
     (folder / "given.csv").write_bytes(content)
-    named = "given.csv" if "evaluate" in words or "simulate" in words or "--from" in words else "given.toml"
+    named = "given.csv" if "evaluate" in words or "--from" in words else "given.toml"
     with chdir(folder):
         return commands(None, content, [named if word == "FILE" else word for word in words])
 

@@ -28,8 +28,8 @@ from carver.cost.model import CONSTANTS  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 OTHERS = {
-    "cuda", "cutlass", "fla", "gemlite", "helion", "kernel_tuner", "liger_kernel", "numba", "sglang", "tilelang",
-    "torch", "triton", "tvm", "vllm", "warp",
+    "cuda", "cutlass", "fla", "gemlite", "helion", "kernel_tuner", "liger_kernel", "numba", "pycuda", "sglang",
+    "tilelang", "torch", "triton", "tvm", "vllm", "warp",
 }  # fmt: skip
 """Packages that programs measure, which need not be installed."""
 TIMES = random.Random(1).sample([1.0, 1.1, 1.3, 1.7, 2.0, 2.2, 3.1, 4.0, 4.9], 9)
@@ -175,7 +175,7 @@ def test_what_pages_ask_a_program_to_do_is_what_it_does() -> None:
     text = re.sub(r"benchmarks/\w+\.py[^`|]*`?\s+(?:of|at)\s+commit\s+[0-9a-f]{7}", "", text)
     asked = set(re.findall(r"python benchmarks/(\w+)\.py\s([a-z_]+)(?=[\s`])", text))
     assert len(asked) > 20 and {("heldout", "bands"), ("winners", "space"), ("zoo", "score")} <= asked
-    of_carver = {("tables", command) for command in ("evaluate", "calibrate", "simulate")}
+    of_carver = {("tables", command) for command in ("evaluate", "calibrate")}
     for name, word in asked - of_carver:
         source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
         assert f'"{word}"' in source or f"def {word}(" in source, f"{name}.py {word}"

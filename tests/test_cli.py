@@ -486,14 +486,6 @@ def test_what_only_reads_makes_no_database_of_an_empty_file(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["x.db"] and not empty.stat().st_size
 
 
-def test_a_table_of_which_little_ran_is_replayed(tmp_path: Path) -> None:
-    table = measured_table(tmp_path, (16, 300, 1), (32, 3, 0), (64, 3, 0))
-    [trace] = answer("simulate", table, "--search", "learn")["replays"]
-    assert trace["to_goal"] is None and trace["reached"] == 0
-    result = run("simulate", measured_table(tmp_path, (16, 3, 1)))
-    assert result.exit_code == 2 and "has two configurations to choose from" in result.stderr
-
-
 @pytest.mark.slow
 def test_output_through_a_pipe_is_plain_text() -> None:
     code = "from carver.cli.main import main; main()"
@@ -771,7 +763,6 @@ def test_a_device_for_which_there_is_no_kernel_is_named() -> None:
 @pytest.mark.parametrize(("module", "words", "steps"), [
     ("cli.rankings", ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--arch", "a100"], 2),
     ("cli.export", ["portfolio", *MATMUL, "--over", "m=16:32"], 0),
-    ("calibrate.summary", ["simulate", "tests/data/h100/attention.csv", "--most", "2", "--seeds", "1"], 2),
 ], ids=lambda each: each if isinstance(each, str) else "")  # fmt: skip
 def test_what_takes_long_has_a_bar(
     module: str, words: list[str], steps: int, monkeypatch: pytest.MonkeyPatch
@@ -821,8 +812,6 @@ def test_a_cache_that_is_no_folder_is_told_in_words(tmp_path: Path, monkeypatch:
         (["cache", "export-all"], "did you mean 'export'"),
         (["export", "jsn"], "did you mean 'json'"),
         (["calibrate", "--from", __file__, "--only-micro"], "--from measures nothing"),
-        (["simulate", __file__, "--compile-s", "nan"], "--compile-s must be a number"),
-        (["simulate", __file__, "--search", "none"], "genetic, from the ranking; "),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(args: list[str], says: str) -> None:

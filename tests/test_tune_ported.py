@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,14 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tuned
-from click.testing import CliRunner
 from test_tune import X, cache, tuner  # noqa: F401 (the fixture)
 from tuned import QUICK
 
 import carver
 from carver.base.errors import ConfigError, RunError
 from carver.base.folders import shipped
-from carver.cli.main import main
 from carver.run import cuda
 from carver.run.device import CpuDevice
 from carver.run.worker import Worker
@@ -254,12 +253,12 @@ def test_candidates_may_depend_on_arrays() -> None:
     assert [m.config["ways"] for m in work.result(X, Y, z()).table] == [100, 2]
 
 
-def test_bench_call_counts_from_python_to_the_driver() -> None:
-    said = json.loads(CliRunner().invoke(main, ["bench-call", "--device", "cpu", "--rounds", "3", "--json"]).output)
+def test_what_a_call_costs_is_counted_from_python_to_the_driver() -> None:
+    program = [sys.executable, Path(__file__).parents[1] / "benchmarks" / "calls.py", "--device", "cpu"]
+    said = json.loads(subprocess.run([*program, "--rounds", "3", "--json"], check=True, capture_output=True).stdout)
     least, *calls = said["calls"]
     assert [c["what"] for c in calls] == ["kernel(a, b, c)", "tuned(n)(a, b, c)", "tuned(a, b, c)"]
     assert all(c["least_us"] > least["least_us"] for c in calls)
-    assert "over the first" in CliRunner().invoke(main, ["bench-call", "--device", "cpu", "--rounds", "1"]).output
 
 
 def test_hooks_of_all_and_of_one_before_and_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

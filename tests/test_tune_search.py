@@ -21,7 +21,6 @@ from test_tune import X, cache  # noqa: F401 (the fixture)
 import carver
 from carver.base import store
 from carver.base.errors import ConfigError
-from carver.calibrate.summary import SEARCHES, Cost, choices_of, replay, replay_summary, simulate
 from carver.calibrate.tables import Case
 from carver.cli.main import main
 from carver.tune import cache as disk
@@ -36,6 +35,11 @@ from carver.tune.candidates import (
     rank_order,
     strategy,
 )  # fmt: skip
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import simulate
+from simulate import SEARCHES, Cost, choices_of, replay, replay_summary
 
 GRID = [{"a": a, "b": b, "kind": k} for a, b, k in product((16, 32, 64, 128), (1, 2, 3), ("x", "y"))]
 
@@ -201,7 +205,7 @@ def test_a_replay_counts_trials_and_seconds() -> None:
 
 
 def test_rank_order_beats_the_rest_where_the_model_is_good() -> None:
-    traces = simulate([case(0.02)], seeds=3)
+    traces = simulate.simulate([case(0.02)], seeds=3)
     rows = {row["search"]: row for row in replay_summary(traces)}
     assert set(rows) == set(SEARCHES)
     assert rows["rank order"]["trials"] < rows["random"]["trials"] < rows["exhaustive"]["trials"]
@@ -219,22 +223,32 @@ def test_a_replay_that_stops_short_counts_as_never() -> None:
     assert replay_summary([trace])[0]["trials"] == math.inf
 
 
-def test_simulate_command(tmp_path: Any) -> None:
+def test_a_table_of_which_little_ran_is_replayed() -> None:
+    """The one configuration that ran is one that the rules refuse."""
+    op = carver.MatmulTemplate(64, 64, 64).with_arch("h200")
+    configs = [{"BLOCK_M": m, "BLOCK_N": 64, "BLOCK_K": 64, "num_warps": 4, "num_stages": stages}
+               for m, stages in ((16, 300), (32, 3), (64, 3))]  # fmt: skip
+    assert op.arch is not None
+    table = Case("made", op.problem, op.arch, "triton", configs, np.array([1e-3, np.nan, np.nan]))
+    [trace] = simulate.simulate([table], searches=("learn",))
+    assert trace.to_goal is None and trace.reached == 0
+
+
+def test_the_replay_as_a_program(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     rows = ["operator,arch,backend,M,N,K,in_dtype,time_ms," + ",".join(f"config.{k}" for k in case().configs[0])]
     for config, s in zip(case().configs, case().seconds, strict=True):
         if np.isfinite(s):
             rows.append(f"matmul,cpu_avx2,cpu,96,96,96,float32,{s * 1e3}," + ",".join(str(v) for v in config.values()))
     path = tmp_path / "table.csv"
     path.write_text("\n".join(rows))
-    done = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1", "--json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
+    monkeypatch.setattr(sys, "argv", ["simulate.py", str(path), "--seeds", "1", "--json"])
+    simulate.main()
+    found = json.loads(capsys.readouterr().out)
     assert {row["search"] for row in found["summary"]} == set(SEARCHES)
     assert len(found["replays"]) == len(SEARCHES)
-    shown = CliRunner().invoke(main, ["simulate", str(path), "--seeds", "1"])
-    assert "rank order" in shown.output
-    for wrong in (("--most", "0"), ("--seeds", "0"), ("--rep", "0"), ("--compile-s", "-1")):
-        assert CliRunner().invoke(main, ["simulate", str(path), *wrong]).exit_code == 2
+    sys.argv.remove("--json")
+    simulate.main()
+    assert "rank order" in capsys.readouterr().out
 
 
 def test_exhaustive_measures_in_rank_order() -> None:
@@ -327,8 +341,8 @@ def test_profiles_are_kept_listed_shown_and_dropped(tmp_path: Path, monkeypatch:
     assert "no profile" in run(main, ["profile", "drop", name]).output
 
 
-def test_one_search_can_be_replayed() -> None:
+def test_one_search_can_be_replayed(monkeypatch: Any, capsys: Any) -> None:
     table = Path(__file__).parent / "data" / "h200" / "block_fp8.csv"
-    told = CliRunner().invoke(main, ["simulate", str(table), "--most", "2", "--search", "learn", "--json"])
-    assert {row["search"] for row in json.loads(told.output)["summary"]} == {"learn"}
-    assert "no search 'lern'" in CliRunner().invoke(main, ["simulate", str(table), "--search", "lern"]).output
+    monkeypatch.setattr(sys, "argv", ["simulate.py", str(table), "--most", "2", "--search", "learn", "--json"])
+    simulate.main()
+    assert {row["search"] for row in json.loads(capsys.readouterr().out)["summary"]} == {"learn"}

@@ -22,11 +22,10 @@ GROUPS = {
     "Look at kernels": {"inspect": "kernels", "compare": "kernels", "check": "export"},
     "Use them elsewhere": {"export": "export", "pins": "kernels"},
     "Measure on this machine": {"bench": "measure", "tune": "measure", "calibrate": "measure", "records": "measure"},
-    "Judge by measured tables": {"evaluate": "measure", "simulate": "measure"},
+    "Judge by measured tables": {"evaluate": "measure"},
     "Devices": {"archs": "system.list_archs", "arch": "system"},
     "Caches and this installation": {
-        "cache": "system", "profile": "system", "doctor": "system", "skill": "system", "bench-call": "system",
-        "bench-query": "system",
+        "cache": "system", "profile": "system", "doctor": "system", "skill": "system", "bench-query": "system",
     },
 }  # fmt: skip
 """Where each command is: the module, and the name in it if it is not the command's. It is imported when it is asked

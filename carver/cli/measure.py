@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from ..base.errors import ConfigError, nearest
-from ..base.given import lines_from, number, printable
+from ..base.errors import ConfigError
+from ..base.given import lines_from, printable
 from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
 from ..base.types import Record
 from ..ops.operator import Template
@@ -397,29 +397,3 @@ def tell_or_fail(remark: Remark) -> None:
     if remark.broken:
         raise ConfigError(f"{remark.table}: {remark.text}")
     tell(remark)
-
-
-@opts.command
-def simulate(
-    tables: tuple[Path, ...], most: int = 50, seeds: int = 5, compile_s: float = 2.0, rep: int = 100,
-    search: tuple[str, ...] = (),
-) -> opts.Found:  # fmt: skip
-    """Replay search strategies on measured TABLES. Prints trials and seconds until within 1 % of the best."""
-    from ..calibrate.summary import SEARCHES, Cost, replay_table, replays_to_dict
-    from ..calibrate.summary import simulate as replay_all
-    from ..calibrate.tables import read
-
-    if unknown := [name for name in search if name not in SEARCHES]:
-        raise ConfigError(f"no search {unknown[0]!r}; {nearest(unknown[0], SEARCHES)}")
-    cost = Cost(compile_s=number("--compile-s", compile_s, ConfigError), rep=rep)
-    formats = reading().formats
-    cases: list[Any] = []
-    for path in tables:
-        found = list(read(path, tell_or_fail, formats))
-        cases += found[:: -(-len(found) // most)] if found else []
-    if not cases:
-        raise ConfigError(f"no measured problems in {', '.join(map(str, tables))}")
-    traces = replay_all(cases, seeds, cost, search or tuple(SEARCHES))
-    if not traces:
-        raise ConfigError(f"no problem of {', '.join(map(str, tables))} has two configurations to choose from")
-    return opts.Found(replays_to_dict(traces), replay_table(traces, screen_width(), styled=True))

@@ -246,24 +246,6 @@ def _drop_profiles(names: tuple[str, ...]) -> opts.Found:
 
 
 @opts.command
-def bench_call(device: str = "auto", rounds: int = 200) -> opts.Found:
-    """Measure the cost of calling a tuned kernel. It has three arrays. The launch of an empty kernel is subtracted."""
-    from ..tune.doctor import costs
-
-    name, found = costs(device, rounds)
-    least = found[0].median_us
-    rows = [{**dataclasses.asdict(cost), "over_us": cost.median_us - least} for cost in found]
-    columns = [
-        Column("call", tuple(cost.what for cost in found), is_text=True),
-        Column("us", tuple(f"{cost.median_us:.2f}" for cost in found)),
-        Column("over the first", tuple(f"{cost.median_us - least:+.2f}" for cost in found)),
-        Column("least", tuple(f"{cost.least_us:.2f}" for cost in found)),
-    ]
-    text = f"{name}, medians of {rounds} rounds of 100 calls\n{drawn(columns, screen_width(), styled=True)}"
-    return opts.Found({"device": name, "rounds": rounds, "calls": rows}, text)
-
-
-@opts.command
 def doctor() -> opts.Found:
     """Print device, compilers, caches, settings in effect, and what is missing."""
     from ..tune.doctor import examine, report

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
@@ -126,12 +126,6 @@ def _functions(binary: Binary, program: Program, ordinal: int) -> list[tuple[Any
                 _checked(code, f"{smem_bytes} bytes of shared memory for {entry}")
             found.append((function, [ctypes.c_uint(n) for n in (*call.grid, *call.threads, smem_bytes)], call))
     return found
-
-
-def direct(binary: Binary, program: Program, ordinal: int) -> Callable[[], int]:
-    """The driver's own launch of a kernel that takes no argument: less cannot lie between Python and the driver."""
-    ((function, extents, _),) = _functions(binary, program, ordinal)
-    return partial(_library().cuLaunchKernel, function, *extents, ctypes.c_void_p(), None, None)
 
 
 _RELAXED = 2

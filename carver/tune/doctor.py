@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
-import statistics
-import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -16,30 +12,21 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, TypeVar
 
-import numpy as np
-
 from .._version import __version__
 from ..arch import detect
 from ..arch import devices as arch
-from ..base.errors import CarverError, DeviceError, KernelError, nearest
+from ..base.errors import CarverError, KernelError, nearest
 from ..base.folders import cache_folder, cores_available, existing, is_writable, shipped
 from ..base.store import BLOBS
 from ..base.table import screen_width
-from ..base.types import Record
 from ..kernels import declaration, trace
 from ..problem.problem import operator_files
-from ..run import cuda
 from ..run.bench import versions
-from ..run.built import cpu_workers, jit
-from ..run.check import namespace
+from ..run.built import cpu_workers
 from ..run.compile import Compiler, c_compiler, cuda_compiler, hip_compiler
-from ..run.device import Device, open_device
 from ..run.records import Records
-from ..run.render import CPU_FLAGS, CUDA_FLAGS, Call, Program, Source, TensorSpec
-from ..run.spec import Kernel, isa
 from . import cache
 from .cache import FOLDER
-from .decorator import autotune
 
 T = TypeVar("T")
 
@@ -168,91 +155,3 @@ def _count(folder: Path) -> dict[str, int]:
             with suppress(OSError):
                 sizes.append(Path(parent, name).stat().st_size)
     return {"files": len(sizes), "bytes": sum(sizes)}
-
-
-_CALLS = 100
-"""Between two waits for the device: fewer than its queue takes, so that nothing else waits."""
-_SIZE = 1024
-_EMPTY = "{global_}void empty(void) {{}}\n{global_}void add(const float *A, const float *B, float *C, int n) {{}}\n"
-
-
-class Cost(Record):
-    """Of one way to call: the median over rounds, and the least and most. [us]"""
-
-    what: str
-    median_us: float
-    least_us: float
-    most_us: float
-
-
-def costs(device: str = "auto", rounds: int = 200) -> tuple[str, list[Cost]]:
-    """The device, and what each way to launch an empty kernel takes this thread, the device's own time left out.
-
-    The first is the driver's launch of a kernel without arguments, the last a call of a tuned function with three
-    arrays: key, lookup and launch. Each round calls every one of them `_CALLS` times.
-    """
-    opened = open_device(device)
-    ways = _ways(opened)
-    for call in ways.values():
-        call()
-    found: dict[str, list[float]] = {what: [] for what in ways}
-    for _ in range(rounds):
-        for what, call in ways.items():
-            opened.synchronize()
-            began = time.perf_counter_ns()
-            for _ in range(_CALLS):
-                call()
-            found[what].append((time.perf_counter_ns() - began) * 1e-3 / _CALLS)
-    opened.synchronize()
-    return opened.name, [Cost(what, statistics.median(x), min(x), max(x)) for what, x in found.items()]
-
-
-def _ways(opened: Device) -> Mapping[str, Callable[[], Any]]:
-    gpu = opened.kind == "cuda"
-    text = _EMPTY.format(global_='extern "C" __global__ ' if gpu else "")
-    params = [(name, (_SIZE,), "float32") for name in "ABC"]
-
-    def sized(n: int, ways: int) -> Kernel:
-        return Kernel(text, "add", defines={"WAYS": ways}, scalars=[n], params=params)
-
-    def eager(a: Any, b: Any, c: Any, ways: int) -> Kernel:
-        return Kernel(text, "add", defines={"WAYS": ways}, scalars=[a.shape[0]])
-
-    of_sizes, of_arrays = (autotune(configs=[{"ways": 1}])(jit(fn)) for fn in (sized, eager))
-    a, b, c = arrays(opened)
-    kernel = of_sizes(_SIZE)
-    return {
-        "the driver's launch, no arguments": _driver(opened, text),
-        "kernel(a, b, c)": lambda: kernel(a, b, c),
-        "tuned(n)(a, b, c)": lambda: of_sizes(_SIZE)(a, b, c),
-        "tuned(a, b, c)": lambda: of_arrays(a, b, c),
-    }
-
-
-def arrays(opened: Device) -> list[Any]:
-    """Three arrays of floats: torch's on a GPU where that is installed, PyCUDA's where not, NumPy's on a CPU."""
-    if opened.kind == "cpu":
-        return [np.zeros(_SIZE, np.float32) for _ in range(3)]
-    if (xp := namespace("cuda")).__name__ == "torch":
-        return [xp.zeros(_SIZE, dtype=xp.float32, device="cuda") for _ in range(3)]
-    from pycuda import gpuarray
-
-    return [gpuarray.zeros(_SIZE, np.float32) for _ in range(3)]
-
-
-def _driver(opened: Device, text: str) -> Callable[[], Any]:
-    """An empty kernel's launch with nothing between: `cuLaunchKernel`, or the C function, with all its arguments."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("empty.cu" if opened.kind == "cuda" else "empty.c")
-        path.write_text(text, encoding="utf-8")
-        flags = CUDA_FLAGS if opened.kind == "cuda" else CPU_FLAGS
-        source = Source(path, {}, flags, ("empty",), isa(opened.kind, opened.arch))
-        binary = opened.compile(source)
-    if opened.kind == "cuda":
-        call = Call("empty", (1, 1, 1), 1, 0, ())
-        return cuda.direct(binary, Program(source, (call,), 0, (), TensorSpec("C", (1,), "float32", 1)), 0)
-    try:
-        function: Callable[[], Any] = ctypes.CDLL(str(binary.checked())).empty
-    except OSError as e:
-        raise DeviceError(f"{binary.path} does not load: {e}") from None
-    return function
