@@ -16,6 +16,7 @@ from carver.base.errors import NoCandidates, ProblemError
 from carver.base.folders import folder
 from carver.ops import operator
 from carver.ops.transpose import TransposeTemplate
+from carver.problem import notation
 from carver.problem.problem import operator_files
 from carver.run import check as reference
 
@@ -110,6 +111,34 @@ def test_a_transpose_in_notation(computes: str, sizes: dict[str, int], rows: int
 def test_what_is_no_transpose_of_a_matrix(computes: str) -> None:
     axes = {"i": 4, "j": 5} | ({"d": 6} if "d" in computes else {})
     assert carver.OpTemplate(computes, **axes).problem.operator == "elementwise"
+
+
+@pytest.mark.parametrize(
+    ("computes", "sizes", "bmnk"),
+    [
+        ("Y[b,i,k] += X[b,i,j] * W[k,j]", {"b": 8, "i": 128, "j": 512, "k": 256}, (1, 1024, 256, 512)),
+        ("C[m,n] += A[m,p,q] * B[p,q,n]", {"m": 512, "n": 256, "p": 8, "q": 64}, (1, 512, 256, 512)),
+        ("C[b,h,m,n] += A[b,h,m,k] * B[b,h,k,n]", {"b": 2, "h": 4, "m": 256, "n": 128, "k": 64}, (8, 256, 128, 64)),
+        ("O[n,p,q,f] += I[n,p,q,c] * W[c,f]", {"n": 8, "p": 14, "q": 14, "c": 9, "f": 5}, (1, 1568, 5, 9)),
+    ],
+)
+def test_axes_that_lie_in_memory_as_one_are_one(computes: str, sizes: dict[str, int], bmnk: tuple[int, ...]) -> None:
+    problem = carver.OpTemplate(computes, **sizes).problem
+    assert (problem.operator, problem.written) == ("matmul", computes)
+    assert problem.sizes == dict(zip("bmnk", bmnk, strict=True))
+
+
+@pytest.mark.parametrize("computes", ["C[m,b,n] += A[b,m,k] * B[b,k,n]", "C[m,n] += A[m,p,q] * B[q,p,n]"])
+def test_axes_that_a_tensor_has_apart_stay_two(computes: str) -> None:
+    statement = notation.parse(computes)
+    assert notation.fused(statement, dict.fromkeys(statement.axes, 4))[0] == statement
+
+
+def test_a_product_of_vectors_is_a_gemv_of_one_row() -> None:
+    whole = carver.OpTemplate("s[] += x[i] * y[i]", i=1 << 26).with_arch("h100").recommend_hints(topk=1)[0]
+    gemv = carver.GEMVTemplate(1, 1 << 26).with_arch("h100").recommend_hints(topk=1)[0]
+    assert (whole.config, whole.predicted_ms) == (gemv.config, gemv.predicted_ms)
+    assert whole.predicted_ms < 2 * 2 * 2 * (1 << 26) / whole.arch.dram_bytes_per_s * 1e3  # within twice its bytes
 
 
 def test_a_transpose_in_tiles_is_nearly_as_fast_as_a_copy() -> None:

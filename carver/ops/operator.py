@@ -377,8 +377,8 @@ class OpTemplate(Template):
     """Any operator, as one line of index notation, with the size of each axis.
 
     A statement that is equivalent to one of carver's operators, under any names, becomes that operator
-    (`Operator.recognise`). Any other statement that contracts two operands is ranked as the matmul it maps onto, and
-    one without reduced axes as element-wise.
+    (`Operator.recognise`), also where axes that lie in memory as one have two names. Any other statement that contracts
+    two operands is ranked as the matmul it maps onto, and one without reduced axes as element-wise.
     """
 
     def __init__(
@@ -394,8 +394,21 @@ class OpTemplate(Template):
         options = {} if statement.reduced else {"flops_per_element": max(len(statement.inputs) - 1, 1)}
         sizes = {axis: size(axis, extent) for axis, extent in sizes.items()}  # by the user's names in errors
         given = Problem(operator, computes, sizes, types, accumulate, options)
-        found = (each.recognise(given) for each in operators().values())
-        super().__init__(next((problem for problem in found if problem), given))
+        super().__init__(_recognised(given) or _fused(given) or given)
+
+
+def _recognised(given: Problem) -> Problem | None:
+    found = (each.recognise(given) for each in operators().values())
+    return next((problem for problem in found if problem), None)
+
+
+def _fused(given: Problem) -> Problem | None:
+    """A contraction that is one of carver's operators once axes which lie in memory as one are one."""
+    statement, sizes = notation.fused(given.statement, given.sizes)
+    if not statement.contracts or statement == given.statement:
+        return None
+    found = _recognised(replace(given, computes=str(statement), sizes=sizes))
+    return found and replace(found, written=given.computes)
 
 
 def _check_statement(s: notation.Statement) -> None:

@@ -15,6 +15,7 @@ from ..base.errors import ProblemError, nearest
 from ..problem import problem
 from ..problem.problem import Problem, size
 from . import operator
+from .matmul import GEMVTemplate
 from .operator import Operator, Template, wide
 
 REDUCTIONS = problem.of("reduction").options["reduce_op"]
@@ -106,6 +107,10 @@ def recognise(problem: Problem) -> Problem | None:
             f"the output in the order of the input"
         )
     structure = "".join("S" if axis in s.spatial else "R" for axis in axes)
+    if len(s.inputs) == 2 and s.combine == "+=" and "RS" not in structure:  # of each row, a product of vectors
+        rows, cols = (prod(problem.sizes[axis] for axis in some) for some in (s.spatial, s.reduced))
+        vector = GEMVTemplate(1, cols, rows, in_dtype=kind, out_dtype=out).problem
+        return replace(vector, accumulate=problem.accumulate, written=problem.computes)
     flat = flat_reduction(structure, [problem.sizes[axis] for axis in axes], s.combine, kind, out, len(s.inputs))
     return replace(flat, written=problem.computes)
 

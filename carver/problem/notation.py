@@ -129,6 +129,23 @@ class Statement(Record):
         return Statement(cut(self.output), tuple(tuple(map(cut, p)) for p in self.summands), self.combine)
 
 
+def fused(statement: Statement, sizes: Mapping[str, int]) -> tuple[Statement, dict[str, int]]:
+    """With two axes as one, and its extent, where no tensor has one without the other right behind it: in memory they
+    are one axis. Y[b,i,k] += X[b,i,j] * W[k,j] is a matmul of b times i rows."""
+    for outer, inner in permutations(statement.axes, 2):
+        pair = (((outer, 1),), ((inner, 1),))
+        if all(_follows(tensor, pair) for tensor in statement.tensors):
+            rest = {axis: extent for axis, extent in sizes.items() if axis != inner}
+            return fused(statement.without((inner,)), rest | {outer: sizes[outer] * sizes[inner]})
+    return statement, dict(sizes)
+
+
+def _follows(tensor: Tensor, pair: tuple[Affine, Affine]) -> bool:
+    """Whether a tensor has both as neighbouring dimensions, or neither anywhere."""
+    found = sum(axis in (pair[0][0][0], pair[1][0][0]) for dim in tensor.index for axis, _ in dim)
+    return found == 0 or (found == 2 and pair in zip(tensor.index, tensor.index[1:], strict=False))
+
+
 def _extent(tensor: Tensor) -> list[int]:
     """The number of axes in each dimension's index."""
     return [len(dim) for dim in tensor.index]
