@@ -273,7 +273,9 @@ def test_many_problems_are_answered_a_line_each(tmp_path: Path) -> None:
     ops = [carver.MatmulTemplate(512, 512, 64, trans_B=True), carver.MatmulTemplate(16, 4096, 4096),
            carver.ReductionTemplate("softmax", (512, 1024))]  # fmt: skip
     for file, count in ((lines, 3), (several, 2)):
-        text = run("recommend", "--many", str(file), "--arch", "h200").stdout.splitlines()
+        shown = run("recommend", "--many", str(file), "--arch", "h200").stdout
+        assert max(map(len, shown.splitlines())) <= 100
+        text = shown.replace("\n  ", " ").splitlines()
         said = run("recommend", "--many", str(file), "--arch", "h200", "--topk", "3", "--json").stdout.splitlines()
         assert len(text) == len(said) == count
         for op, line, found in zip(ops, text, map(json.loads, said), strict=False):
@@ -763,7 +765,10 @@ def test_a_device_for_which_there_is_no_kernel_is_named() -> None:
 @pytest.mark.parametrize(("module", "words", "steps"), [
     ("cli.rankings", ["recommend", "matmul", "64", "64", "64", "--arch", "h200", "--arch", "a100"], 2),
     ("cli.export", ["portfolio", *MATMUL, "--over", "m=16:32"], 0),
+    pytest.param("tune.tuner", ["tune", "elementwise", "64", "999", "--arch", "cpu", "--topk", "2", "--fresh"], 2,
+                 marks=pytest.mark.slow),
 ], ids=lambda each: each if isinstance(each, str) else "")  # fmt: skip
+@pytest.mark.usefixtures("few_timings")
 def test_what_takes_long_has_a_bar(
     module: str, words: list[str], steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

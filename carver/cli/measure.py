@@ -15,7 +15,7 @@ import click
 
 from ..base.errors import ConfigError
 from ..base.given import lines_from, printable
-from ..base.table import Column, drawn, progress_bars, scaled, screen_width, words
+from ..base.table import Column, drawn, is_watched, progress_bars, scaled, screen_width, words
 from ..base.types import Record
 from ..ops.operator import Template
 from ..ranking.plots import tables
@@ -91,7 +91,8 @@ def tune(
 
     with warnings.catch_warnings():  # the notes below say the same
         warnings.filterwarnings("ignore", ".*not kept")
-        found = AutoTuner.from_template(template, topk, backend).run(timeout=timeout, fresh=fresh)
+        tuner = AutoTuner.from_template(template, topk, backend)
+        found = tuner.run(timeout=timeout, fresh=fresh, progress=is_watched())
     opts.save_document(lambda: _tried(found), html)
     return opts.Found(found.to_dict, f"{words(found.config)}\n{found!r}", notes=found.notes)
 

@@ -22,7 +22,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, DeviceError, KernelError, nearest
 from ..base.given import json_each, json_of, shown, text_from, text_of, toml_of
-from ..base.table import is_watched, progress_bars, several
+from ..base.table import is_watched, progress_bars, screen_width, several, wrapped
 from ..kernels import expr
 from ..kernels.backends import ROW_KEYS, is_grid
 from ..kernels.declaration import every
@@ -380,8 +380,8 @@ def _recommend_all(
     if arch is None:
         raise ConfigError("--many needs the device: --arch NAME")
     for ranking in recommend_many(read_problems(text_from(many, ConfigError)), opts.device(arch), topk, backend):
-        first = f"{ranking.problem}: {ranking[0]}"
-        click.echo(json.dumps(opts.ranking_as_dict(ranking), ensure_ascii=False) if as_json else first)
+        first = wrapped([f"{ranking.problem}: {ranking[0]}"], screen_width(), 2)
+        click.echo(json.dumps(opts.ranking_as_dict(ranking), ensure_ascii=False) if as_json else "\n".join(first))
 
 
 def _moe(

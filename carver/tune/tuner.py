@@ -22,7 +22,7 @@ import numpy as np
 from ..base.errors import CarverError, CompileError, ConfigError, KernelError, NoCandidates, RunError, StoreError
 from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
-from ..base.table import words
+from ..base.table import progress_bars, words
 from ..ops.operator import Template
 from ..ranking.ranking import TIED, Ranking, size
 from ..ranking.surrogate import with_profile
@@ -105,16 +105,17 @@ class AutoTuner:
     def run(
         self, warmup: int | None = None, rep: int | None = None, timeout: float | None = None, *,
         devices: Sequence[str] | None = None, executor: Executor | None = None, parallel: int | None = None,
-        fresh: bool = False, **settings: Any,
+        fresh: bool = False, progress: bool = False, **settings: Any,
     ) -> AutotuneResult:  # fmt: skip
         """Tune, or return what was tuned before. `settings` are those of `set_profile_args`, for this run only.
 
         `devices` are several devices of one machine ("cuda:0", "cuda:1"), with one process each. `executor` is any
-        `concurrent.futures.Executor`; its workers then measure, `parallel` at a time. `fresh` tunes again.
+        `concurrent.futures.Executor`; its workers then measure, `parallel` at a time. `fresh` tunes again. `progress`
+        shows a bar on standard error.
         """
         named = {"warmup": warmup, "rep": rep, "timeout": timeout}
         chosen = {**self._profile, **settings, **{k: v for k, v in named.items() if v is not None}}
-        return self.tune(self.plan(Tuning.of(chosen)), devices, executor, parallel, fresh)
+        return self.tune(self.plan(Tuning.of(chosen)), devices, executor, parallel, fresh, progress)
 
     def plan(self, settings: Tuning | None = None) -> Plan:
         """Expand and check the candidates, the inputs and the key, by default as `run` would. Runs no code of a
@@ -131,7 +132,7 @@ class AutoTuner:
     @takes(ConfigError)
     def tune(
         self, plan: Plan, devices: Sequence[str] | None = None, executor: Executor | None = None,
-        parallel: int | None = None, fresh: bool = False,
+        parallel: int | None = None, fresh: bool = False, progress: bool = False,
     ) -> AutotuneResult:  # fmt: skip
         """Carry out a plan: take the result from the cache, or measure what the records do not have."""
         if parallel is not None:
@@ -159,7 +160,9 @@ class AutoTuner:
                 for name in sorted({lease_name(each) for each in names}):  # in one order: else two may wait for ever
                     stack.enter_context(lease(name, shared=True, wait_s=float("inf")))
             pool = stack.enter_context(Sessions(plan, names, executor, parallel))
-            attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation)
+            bars = stack.enter_context(progress_bars(progress, transient=True))
+            step = bars.bar(plan.name, len(plan.entries))
+            attempt = _Attempt(plan, records, run.run_id, pool, log, reuse, generation, step)
             result = attempt.search()
             if lost := len(attempt.runner.lost):
                 return _noted(result, f"not kept: of {lost} candidates the compiler could do nothing this time")
@@ -213,8 +216,9 @@ class _Attempt:
 
     def __init__(
         self, plan: Plan, records: Records, run_id: str, pool: Sessions, log: RunLog, reuse: bool, generation: str,
+        step: Callable[[], None],
     ) -> None:  # fmt: skip
-        self.plan, self.run_id, self.pool, self.log = plan, run_id, pool, log
+        self.plan, self.run_id, self.pool, self.log, self.step = plan, run_id, pool, log, step
         self.reuse, self.generation = reuse, generation
         self.runner = Runner(records, pool.width)
         self.tried: dict[int, Measurement] = {}
@@ -390,6 +394,8 @@ class _Attempt:
         self._keep(index, self.runner.take(m, found), recorded=False)
 
     def _keep(self, index: int, m: Measurement, *, recorded: bool) -> None:
+        if index not in self.tried:
+            self.step()
         self.tried[index] = self.runner.known[m.candidate] = m
         self.reference_ms = self.reference_ms or m.device_info.get("reference_ms")
         self.log.candidate(len(self.tried), len(self.plan.entries), m, recorded)
