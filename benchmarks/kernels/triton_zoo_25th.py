@@ -236,7 +236,7 @@ def shrink_by_adapter(x_ptr, a_ptr, id_ptr, y_ptr, tokens, hidden, RANK: tl.cons
 def neighbour_moments(from_ptr, to_ptr, x_ptr, sum_ptr, square_ptr, edges, width, BLOCK_T: tl.constexpr,
                       BLOCK_C: tl.constexpr):  # fmt: skip
     """Sums and sums of squares of what the neighbours of a node hold."""
-    e, c = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T), tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    e, c = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T), tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (e < edges)[:, None] & (c < width)[None, :]
     a, b = tl.load(from_ptr + e, mask=e < edges, other=0), tl.load(to_ptr + e, mask=e < edges, other=0)
     x = tl.load(x_ptr + a[:, None] * width + c[None, :], mask=mask, other=0.0)
@@ -354,7 +354,7 @@ def interpolated_faces(face_ptr, bary_ptr, corner_ptr, x_ptr, y_ptr, n, WIDTH: t
 @triton.jit
 def move_slots(from_ptr, to_ptr, x_ptr, y_ptr, n, width, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr):
     """Rows of one cache to slots of another."""
-    t, c = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T), tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    t, c = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T), tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
     mask = (t < n)[:, None] & (c < width)[None, :]
     a, b = tl.load(from_ptr + t, mask=t < n, other=0), tl.load(to_ptr + t, mask=t < n, other=0)
     x = tl.load(x_ptr + a.to(tl.int64)[:, None] * width + c[None, :], mask=mask, other=0.0)
