@@ -80,14 +80,30 @@ def test_rank_takes_the_dicts_of_other_tools(config: dict[str, Any], backend: st
 
 
 def test_helion_without_helion() -> None:
-    given = dict(block_sizes=[64, 32, 128], num_warps=8, num_stages=2, l2_groupings=[4])
+    given = dict(block_sizes=[64, 32, 128], num_warps=8, num_stages=2, l2_groupings=[4], loop_orders=[[1, 0]])
     assert helion.from_config(given, "nmk") == dict(
         BLOCK_N=64, BLOCK_M=32, BLOCK_K=128, num_warps=8, num_stages=2, GROUP_M=4
     )
+    with pytest.raises(ConfigError, match="4 columns of tiles"):
+        helion.from_config(given)
     with pytest.raises(ConfigError, match="three tiles"):
         helion.from_config({"block_sizes": [64]})
     with pytest.raises(ConfigError, match="letters m, n and k"):
         helion.from_config(given, "mmk")
+
+
+def test_helion_walks_down_the_columns_by_default() -> None:
+    """Its generated code has `pid_0 = tl.program_id(0) % num_blocks_0`, of the axis that is opened first."""
+    op = carver.MatmulTemplate(16384, 1024, 2048).with_arch("a100")
+    given = dict(block_sizes=[128, 128, 64], num_warps=4, num_stages=3)
+    down, along, grouped = (
+        op.rank([given | more], backend="triton").seconds[0]
+        for more in ({}, {"loop_orders": [[1, 0]]}, {"l2_groupings": [8]})
+    )
+    rows = dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=4, num_stages=3)
+    for seconds, group in ((down, 128), (along, 1), (grouped, 8)):
+        assert seconds == op.rank([rows | {"GROUP_M": group}], backend="triton").seconds[0]
+    assert down > along
 
 
 @pytest.mark.parametrize("value", [64.5, "64.5", "x", None, float("nan"), float("inf"), [64]])

@@ -355,6 +355,8 @@ class TestHelion:
         first = next(h for h in HINTS if h.config["SPLIT_K"] == 1)
         assert seeds[0].block_sizes == list(first.block) + list(first.rstep)
         assert OP.rank(seeds).indices == list(range(len(seeds)))
+        for seed, hint in zip(seeds, (h for h in HINTS if h.config["SPLIT_K"] == 1), strict=False):
+            assert to_helion.from_config(seed)["GROUP_M"] == hint.config["GROUP_M"]
 
     def test_the_filter_drops_what_is_slow_and_what_cannot_run(self) -> None:
         helion = package("helion")
@@ -362,6 +364,8 @@ class TestHelion:
         assert all(keep(seed) is seed for seed in HINTS.to_helion())
         assert keep(helion.Config(block_sizes=[16, 16, 16], num_warps=4, num_stages=2)) is None
         assert keep(helion.Config(block_sizes=[256, 256, 256], num_warps=8, num_stages=5)) is None
+        columns = helion.Config(block_sizes=[16, 16, 16], num_warps=4, l2_groupings=[8], loop_orders=[[1, 0]])
+        assert keep(columns) is columns
         with pytest.raises(ConfigError, match="factor of at least 1"):
             to_helion.config_filter(OP, within=0.5)
 

@@ -26,16 +26,19 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.C
     """`helion.Config` of each hint, for `@helion.kernel(autotune_seed_configs=...)` or `configs=`.
 
     `tiles` is the order in which the kernel opens its tiles: "mnk" for `hl.tile([m, n])` then `hl.tile(k)`. Hints with
-    split-K are left out, because a plain Helion loop has none, and the next ones take their place.
+    split-K are left out, because a plain Helion loop has none, and the next ones take their place. `loop_orders` make
+    it walk along rows where a hint groups none, else down the columns of a group.
     """
     helion = imported("helion", "Helion", "helion==1.5.1 packaging")
     order = order_of(tiles)
+    opened = order.replace("k", "")
 
     def entry(hint: Hint) -> Any:
         c = hint.config
+        first = opened.index("n" if c["GROUP_M"] == 1 else "m")
         return helion.Config(
             block_sizes=[c[BLOCKS[letter]] for letter in order], num_warps=c["num_warps"],
-            num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]],
+            num_stages=c["num_stages"], l2_groupings=[c["GROUP_M"]], loop_orders=[[first, 1 - first]],
         )  # fmt: skip
 
     found = distinct(hints, "Helion", ("triton",), entry, "matmul", splits("a Helion loop"))
@@ -48,14 +51,19 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.C
 def config_filter(
     template: Template, within: float = 1.5, tiles: str = "mnk"
 ) -> Callable[[helion.Config], helion.Config | None]:
-    """An `autotune_config_filter`: drops what is predicted to take over `within` times the best hint, or not to run."""
+    """An `autotune_config_filter`: drops what is predicted to take over `within` times the best hint, or not to run, and
+    keeps what the model does not have, such as groups of columns."""
     if not within >= 1:
         raise ConfigError(f"within is a factor of at least 1, got {within!r}")
     limit = within * float(template.recommend_hints(1, backend="triton").seconds[0])
 
     def keep(config: helion.Config) -> helion.Config | None:
         try:
-            ranking = template.rank([from_config(config, tiles)], backend="triton")
+            ours = from_config(config, tiles)
+        except ConfigError:
+            return config
+        try:
+            ranking = template.rank([ours], backend="triton")
         except NoCandidates:
             return None
         return config if ranking.seconds[0] <= limit else None

@@ -118,11 +118,15 @@ def _all_kwargs(config: Any) -> dict[str, Any]:
             "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
 
 
+WHOLE = 1 << 20
+"""GROUP_M of a walk down all rows of tiles before the next column: more than any matrix has."""
+
+
 def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
     """Translate a Helion matmul configuration to the keys that `rank(backend="triton")` takes.
 
     Missing options get Helion's defaults: 4 warps, 1 stage, no grouping. `tiles` is the order in which the kernel opens
-    its tiles.
+    its tiles. Helion walks along the axis that is opened first, or stands first in `loop_orders`, and groups its tiles.
     """
     given = dict(config) if isinstance(config, Mapping) else dict(config.config)
     sizes = given.get("block_sizes")
@@ -131,7 +135,12 @@ def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
     out = {BLOCKS[letter]: as_whole("block_sizes", size) for letter, size in zip(order_of(tiles), sizes, strict=True)}
     out["num_warps"] = as_whole("num_warps", given.get("num_warps") or 4)
     out["num_stages"] = as_whole("num_stages", given.get("num_stages") or 1)
-    out["GROUP_M"] = as_whole("l2_groupings", (given.get("l2_groupings") or [1])[0])
+    group = as_whole("l2_groupings", (given.get("l2_groupings") or [1])[0])
+    opened = tiles.replace("k", "")
+    first = opened[as_whole("loop_orders", (given.get("loop_orders") or [[0, 1]])[0][0])]
+    if first == "n" and group > 1:
+        raise ConfigError(f"l2_groupings of {group} columns of tiles is not in the model, which groups rows")
+    out["GROUP_M"] = 1 if first == "n" else group if group > 1 else WHOLE
     return out
 
 
