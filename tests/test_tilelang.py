@@ -109,10 +109,11 @@ def test_a_table_of_its_example_is_read(tmp_path: Path) -> None:
 
 def get_configs(M: int, N: int, K: int, topk: int, backend: str | None) -> list[dict[str, object]]:
     """The shape of the function that TileLang's example builds its candidate list with."""
+    from carver.arch import CUDA
     from carver.roller.rasterization import NoRasterization
     from carver.template import MatmulTemplate
 
-    arch = carver.CUDA("h200")
+    arch = CUDA("h200")
     carve_template = MatmulTemplate(
         M=M, N=N, K=K, in_dtype="float16", out_dtype="float16", accum_dtype="float32"
     ).with_arch(arch)
