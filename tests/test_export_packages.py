@@ -160,6 +160,24 @@ class TestTriton:
         best = next(h for h in HINTS if h.config["SPLIT_K"] == 1)
         assert proposed[0].kwargs["BLOCK_SIZE_M"] == best.config["BLOCK_M"]
 
+    def test_proposals_have_what_all_of_the_list_have(self) -> None:
+        """Without the hook that clears it a split kernel would add to what the output held before."""
+
+        def clear(nargs: Any) -> None:
+            nargs["c_ptr"].zero_()
+
+        listed = self._list()[:3]
+        for each in listed:
+            each.kwargs["EVEN_K"], each.pre_hook = True, clear
+        prune = carver.triton_pruner(OP, topk=4, propose=True)
+        assert all(c.kwargs["EVEN_K"] is True and c.pre_hook is clear for c in prune(listed, {}))
+        listed[1].kwargs["EVEN_K"] = False
+        with pytest.raises(ConfigError, match="one value of EVEN_K in all"):
+            prune(listed, {})
+        listed[1].kwargs["EVEN_K"], listed[2].pre_hook = True, None
+        with pytest.raises(ConfigError, match="one value of pre_hook in all"):
+            prune(listed, {})
+
     def test_nothing_that_can_run_is_an_error_with_the_rule(self) -> None:
         Config = package("triton").Config
         huge = [Config(dict(BLOCK_M=256, BLOCK_N=256, BLOCK_K=256), num_warps=8, num_stages=5)]

@@ -51,8 +51,8 @@ def seed_configs(hints: Iterable[Hint], tiles: str = "mnk") -> Exported[helion.C
 def config_filter(
     template: Template, within: float = 1.5, tiles: str = "mnk"
 ) -> Callable[[helion.Config], helion.Config | None]:
-    """An `autotune_config_filter`: drops what is predicted to take over `within` times the best hint, or not to run, and
-    keeps what the model does not have, such as groups of columns."""
+    """An `autotune_config_filter`: drops what is predicted to take over `within` times the best hint, or not to run.
+    What the model does not have, such as groups of columns, stays."""
     if not within >= 1:
         raise ConfigError(f"within is a factor of at least 1, got {within!r}")
     limit = within * float(template.recommend_hints(1, backend="triton").seconds[0])

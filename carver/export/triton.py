@@ -142,7 +142,8 @@ def pruner(
     """An `early_config_prune` that keeps the `topk` of the list with the shortest predicted times.
 
     `tuner` gives Triton's tuner of the kernel: what it timed for one key is learnt before the next one is ranked.
-    With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead.
+    With `propose` the list gives only the keys that the kernel has, and carver's own `topk` are tried instead, with the
+    hook and the further keys that all of the list have. Raises ConfigError where these differ from one to another.
     Raises NoCandidates where the model holds that none of the list can run, with the rules that say so.
     """
     counted("topk", topk, 1)
@@ -151,13 +152,7 @@ def pruner(
     def early_config_prune(configs_: list[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         op = make(template, {**named_args, **kwargs})
         if propose:
-            keys = list(configs_[0].kwargs)
-            spelled = names or spelling(keys)
-            most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
-            if spelled.get("SPLIT_K") in keys:
-                return configs(op.recommend_hints(most, "triton"), spelled, only=keys)[:topk]
-            hints = first_fitting(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
-            return configs(hints, spelled, only=keys)[:topk]
+            return _proposed(op, configs_, topk, names)
         own = tuner() if tuner is not None else None
         profile = feedback.profile(own, f"{op.problem.operator}/triton", device(op)) if own is not None else None
         ranking = op.rank([from_config(c, names, ignore) for c in configs_], backend="triton", profile=profile)
@@ -165,6 +160,28 @@ def pruner(
         return [configs_[i] for i in ranking.indices[:topk]]
 
     return Pruner(early_config_prune)
+
+
+def _proposed(op: Template, listed: list[Any], topk: int, names: Mapping[str, str] | None) -> list[Any]:
+    """carver's own configurations of a kernel whose keys, hook and constants a list shows."""
+    keys = list(listed[0].kwargs)
+    spelled = names or spelling(keys)
+    ours = {spelled.get(key, key) for key in ALIASES}
+    rest = [{k: v for k, v in each.kwargs.items() if k not in ours} | {"pre_hook": each.pre_hook} for each in listed]
+    if other := next((each for each in rest if each != rest[0]), None):
+        varies = next(key for key in (*rest[0], *other) if other.get(key) != rest[0].get(key))
+        raise ConfigError(f"propose= needs one value of {varies} in all of the list, which carver cannot choose")
+    hook = rest[0].pop("pre_hook")
+    most = topk if spelled.get("GROUP_M") in keys else 2 * topk  # walked in both orders, one and the same to it
+    if spelled.get("SPLIT_K") in keys:
+        hints: Iterable[Hint] = op.recommend_hints(most, "triton")
+    else:
+        hints = first_fitting(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
+    found = configs(hints, spelled, only=keys)[:topk]
+    for each in found:
+        each.kwargs.update(rest[0])
+        each.pre_hook = hook
+    return list(found)
 
 
 @takes(ConfigError)
