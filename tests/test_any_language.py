@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -330,8 +331,12 @@ def test_cutile_searches_among_the_first(monkeypatch: pytest.MonkeyPatch) -> Non
     a = T("float32", (1 << 22,))
     space = [{"width": width} for width in (32, 256, 1024, 4096)]
 
+    kept = ModuleType("kept")  # which imported the function before carver came
+    kept.search = ct.tune.exhaustive_search  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kept", kept)
+
     def search() -> Any:
-        return ct.tune.exhaustive_search(
+        return kept.search(
             space, None, lambda f: ((1 << 22) // f["width"],), cutile_matmul.shifted,
             lambda f: (a, a, 1.5, f["width"]), lambda f: {"occupancy": 1}, quiet=True,
         )  # fmt: skip
@@ -341,10 +346,13 @@ def test_cutile_searches_among_the_first(monkeypatch: pytest.MonkeyPatch) -> Non
         found = search()
     assert log[0].why == "" and len(found.successes) == log[0].kept == 2
     assert len(search().successes) == 4
-    # since compute capability 9.0 its kernels make their tensor maps themselves, and are searched as before
-    with carver.enable("cuda.tile", topk=2, arch="h100") as log:
-        assert len(search().successes) == 4
-    assert "cannot follow" in log[0].why
+    first = carver.enable("cuda.tile", topk=2, arch="a100")
+    with pytest.warns(UserWarning, match="enabled already"):
+        second = carver.enable("cuda.tile", topk=3, arch="a100")
+    assert len(search().successes) == 3 == second[0].kept and not first
+    second.stop()
+    with carver.enable("cuda.tile", topk=2, arch="h100") as log:  # since 9.0 its kernels make their tensor maps
+        assert len(search().successes) == 2 == log[0].kept
 
 
 def test_one_switch_for_all_tools() -> None:
@@ -355,6 +363,24 @@ def test_one_switch_for_all_tools() -> None:
     with carver.enable("kernel_tuner", arch="h100"), pytest.raises(ConfigError, match="enabled already"):
         carver.enable("kernel_tuner", arch="h100")
     carver.enable("kernel_tuner", arch="h100").stop()
+
+
+def test_a_tool_that_cannot_be_enabled_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of another version, which lacks a method that is replaced."""
+    monkeypatch.setitem(TOOLS, "kernel_tuner", "cutile")
+    monkeypatch.setitem(sys.modules, "cuda.tile.tune", ModuleType("cuda.tile.tune"))
+    monkeypatch.setitem(sys.modules, "cuda.tile", ModuleType("cuda.tile"))
+    monkeypatch.setattr("carver.integrations.enable._installed", lambda tool: tool in ("triton", "kernel_tuner"))
+    with pytest.raises(ConfigError, match="kernel_tuner cannot be enabled"):
+        carver.enable("kernel_tuner", arch="h100")
+    from triton.runtime.autotuner import Autotuner
+
+    own = Autotuner.prune_configs
+    with pytest.warns(UserWarning, match="kernel_tuner cannot be enabled") as said:
+        log = carver.enable(arch="h100")
+    assert said[0].filename == __file__ and Autotuner.prune_configs is not own
+    log.stop()
+    assert Autotuner.prune_configs is own
 
 
 def test_a_tool_goes_on_whatever_fails() -> None:

@@ -392,6 +392,7 @@ def test_enabled_twice() -> None:
     with pytest.warns(UserWarning, match="Autotuner was enabled already") as said:
         second = enable_triton(1, H100)
     assert said[0].filename == __file__, "the user's own line, as of any warning"
+    assert all(vars(Autotuner)[name].__wrapped__ is method for name, method in before.items()), "and not the first's"
     first.stop()
     assert vars(Autotuner)["prune_configs"] is not before["prune_configs"], "the second call's"
     second.stop()

@@ -48,7 +48,7 @@ from ..ranking.ranking import TIED, as_fast, least
 from ..ranking.surrogate import Price, axes_of, explored
 from ..run.cuda import by_run, check_timer, stamped
 from ..run.records import PAIRED, median_interval
-from .enable import Chosen, Enabled, asked, enabled, replaced
+from .enable import Chosen, Enabled, asked, enabled, originals, replaced
 
 LAUNCH_ONLY = ("grid", "warmup", "stream")
 """Keywords of a launch that are no arguments of the kernel."""
@@ -103,8 +103,8 @@ def patch(log: Enabled) -> Callable[[], None]:
     """Replace three methods of Triton's `Autotuner`."""
     from triton.runtime.autotuner import Autotuner
 
-    prune, bench = Autotuner.prune_configs, Autotuner._bench
-    check = getattr(Autotuner, "check_disk_cache", None)
+    names = [name for name in ("prune_configs", "_bench", "check_disk_cache") if hasattr(Autotuner, name)]
+    prune, bench, *check = originals(Autotuner, *names)
 
     def prune_configs(self: Any, kwargs: dict[str, Any], *rest: Any) -> list[Any]:
         configs = list(prune(self, kwargs, *rest))
@@ -150,12 +150,12 @@ def patch(log: Enabled) -> Callable[[], None]:
 
     def check_disk_cache(self: Any, key: Any, configs: Any, run: Callable[[], None]) -> bool:
         if getattr(self, "_carver_untimed", None) is None:
-            return bool(check(self, key, configs, run))  # type: ignore[misc]
+            return bool(check[0](self, key, configs, run))
         run()  # nothing is timed, so there is nothing to keep
         return False
 
-    own = {} if check is None else {"check_disk_cache": check_disk_cache}
-    return replaced(Autotuner, prune_configs=prune_configs, _bench=_bench, **own)
+    more = {"check_disk_cache": check_disk_cache} if check else {}
+    return replaced(Autotuner, prune_configs=prune_configs, _bench=_bench, **more)
 
 
 @dataclass

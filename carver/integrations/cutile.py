@@ -8,6 +8,7 @@ and which sizes, strides and addresses 16 divides.
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd, prod
 from typing import Any
@@ -20,7 +21,7 @@ from ..compiled.binary import Binary, Tensor, given
 from ..compiled.isa.sass import kernels
 from ..compiled.triton import ALIGNED, grid_of
 from . import capability, compiling, in_order
-from .enable import Chosen, Enabled, replaced
+from .enable import Chosen, Enabled, originals, replaced
 from .kernels import rank_made
 
 HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
@@ -92,12 +93,11 @@ def _parameters(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def patch(log: Enabled) -> Callable[[], None]:
-    """Replace the function where it is found and where it is made."""
+    """Replace the function where it is made, and in each module that imported it."""
     from cuda.tile import kernel as Kernel
-    from cuda.tile import tune
     from cuda.tile.tune import _tune
 
-    search = _tune.exhaustive_search
+    [search] = originals(_tune, "exhaustive_search")
 
     def exhaustive_search(
         search_space: Any, stream: Any, grid_fn: Any, kernel: Any, args_fn: Any, hints_fn: Any = None, **more: Any
@@ -114,20 +114,24 @@ def patch(log: Enabled) -> Callable[[], None]:
         def make(args: list[tuple[Any, ...]]) -> Callable[[int], Binary]:
             def one(place: int) -> Binary:
                 config = listed[place]
-                own = kernel if isinstance(kernel, Kernel) else kernel(config)
+                chosen = kernel if isinstance(kernel, Kernel) else kernel(config)
                 hints = {} if hints_fn is None else hints_fn(config)
-                return binary(own, hints, args=args[place], grid=grid_fn(config), block=None, arch=log.device())
+                return binary(chosen, hints, args=args[place], grid=grid_fn(config), block=None, arch=log.device())
 
             return one
 
         name = kernel._pyfunc.__name__ if isinstance(kernel, Kernel) else getattr(kernel, "__name__", "kernel")
         return search(log.first(name, listed, rank), stream, grid_fn, kernel, args_fn, hints_fn, **more)
 
-    made = replaced(_tune, exhaustive_search=exhaustive_search)
-    found = replaced(tune, exhaustive_search=exhaustive_search)
+    held = [
+        (module, name) for module in [*sys.modules.values()]
+        for name, value in [*getattr(module, "__dict__", {}).items()] if value is search
+    ]  # fmt: skip
+    taken = [replaced(module, **{name: exhaustive_search}) for module, name in held]
 
     def restore() -> None:
-        found()
-        made()
+        for each in taken:
+            each()
 
+    _tune.exhaustive_search._carver = restore  # which a second call finds there
     return restore

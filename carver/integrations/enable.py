@@ -11,7 +11,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -233,38 +233,47 @@ def enable(*tools: str, topk: int | None = None, arch: Arch | str = "auto") -> E
     With `topk=1`, or CARVER_TUNING=off, Triton's tuner times nothing, and the others only their one configuration.
 
     A second call takes the place of the first, with a warning. Without a GPU here, and without `arch`, lists are tuned
-    as before, and the log says so. Raises ConfigError for a tool that is unknown or not installed.
+    as before, and the log says so. Raises ConfigError for a named tool that is unknown, not installed, or of a version
+    that cannot be enabled.
     """
-    return enabled(tools or tuple(filter(_installed, TOOLS)), topk, arch)
+    return enabled(tools, topk, arch)
 
 
-def enabled(tools: Iterable[str], topk: int | None, arch: Arch | str, pinned: Pinned | None = None) -> Enabled:
-    """`enable`, with what is pinned of Triton's kernels."""
+def enabled(tools: Sequence[str], topk: int | None, arch: Arch | str, pinned: Pinned | None = None) -> Enabled:
+    """`enable`, with what is pinned of Triton's kernels. Where no tool is named, one that cannot be is left out with a
+    warning."""
     topk = 1 if os.environ.get("CARVER_TUNING") == "off" else counted("topk", TOPK if topk is None else topk, 1)
     log = Enabled(topk, arch, pinned)
     try:
-        for tool in tools:
+        for tool in tools or filter(_installed, TOOLS):
             if not isinstance(tool, str) or tool not in TOOLS:
                 raise ConfigError(f"carver knows no tuner {shown(tool)}; {nearest(str(tool), TOOLS)}")
             try:
                 log.restore.append(import_module(f".{TOOLS[tool]}", __package__).patch(log))
-            except ImportError as error:
-                raise ConfigError(f"{tool} cannot be imported ({error}); is it installed?") from None
+            except (ImportError, AttributeError) as error:  # of a version that lacks what is replaced
+                why = f"{tool} cannot be enabled: {error}"
+                if tools:
+                    raise ConfigError(why) from None
+                warnings.warn(why, stacklevel=3)
     except BaseException:
         log.stop()
         raise
     return log
 
 
+def originals(owner: Any, *names: str) -> list[Any]:
+    """These methods as the owner has them. Where they were replaced already, the replacements are taken back, with a
+    warning: a cell of a notebook may run again."""
+    if earlier := next((found for name in names if (found := getattr(getattr(owner, name), "_carver", None))), None):
+        earlier()
+        what = f"{owner.__name__} was enabled already: from now on with the settings of this call, and its log"
+        outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
+        warnings.warn(what, stacklevel=next(outside, 2))
+    return [getattr(owner, name) for name in names]
+
+
 def replaced(owner: Any, **methods: Callable[..., Any]) -> Callable[[], None]:
-    """Put methods in the place of an owner's; what restores them. Where that was done already, the earlier ones are
-    taken back first, with a warning: a cell of a notebook may run again."""
-    for name in methods:
-        if earlier := getattr(getattr(owner, name), "_carver", None):
-            earlier()
-            what = f"{owner.__name__} was enabled already: from now on with the settings of this call, and its log"
-            outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
-            warnings.warn(what, stacklevel=next(outside, 2))
+    """Put methods in the place of an owner's own; what restores these."""
     before = {name: getattr(owner, name) for name in methods}
     after = {name: functools.wraps(before[name])(method) for name, method in methods.items()}
 

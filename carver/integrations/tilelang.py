@@ -18,7 +18,7 @@ from ..arch.descriptor import Arch
 from ..base.errors import CompileError, ConfigError
 from ..compiled.binary import Binary, Tensor, TensorMap, given
 from . import capability, compiling
-from .enable import Chosen, Enabled, replaced
+from .enable import Chosen, Enabled, originals, replaced
 from .kernels import rank_made
 
 PASS_CONFIGS = "pass_configs"
@@ -175,7 +175,7 @@ def patch(log: Enabled) -> Callable[[], None]:
     """Replace the step of TileLang's `AutoTuner` that compiles, which comes after its caches."""
     from tilelang.autotuner.tuner import _PASS_CONFIGS_KEY, AutoTuner
 
-    prepare, run = AutoTuner._prepare_compile_execution, AutoTuner.run
+    prepare, run = originals(AutoTuner, "_prepare_compile_execution", "run")
 
     def _prepare_compile_execution(
         self: Any, config_args: list[dict[str, Any]], grouped_compile_active: bool, group_compile_size: int,
@@ -185,8 +185,8 @@ def patch(log: Enabled) -> Callable[[], None]:
 
         def make(place: int) -> Binary:
             config = dict(config_args[place])
-            own = config.pop(_PASS_CONFIGS_KEY, None) or {}
-            options = {**(self.compile_args.pass_configs or {}), **own}
+            passes = config.pop(_PASS_CONFIGS_KEY, None) or {}
+            options = {**(self.compile_args.pass_configs or {}), **passes}
             return lowered(elaborate_func(**config), self.compile_args.target, options, {})
 
         def rank() -> Chosen[int]:
