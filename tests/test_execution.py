@@ -737,11 +737,24 @@ def test_runs_of_neighbours_have_different_columns(width: int, height: int) -> N
 
 
 def test_a_tensor_may_have_maps_of_several_boxes() -> None:
-    load, store = "UTMALDG", "UTMASTG"
-    assert shared_out([(2, load), (1, load), (2, store)], [2, 1, 2]) == [0, 1, 2]
-    assert shared_out([(2, load), (2, load), (1, load), (2, store)], [2, 1, 2]) == [0, 0, 1, 2]
-    assert shared_out([(2, load), (2, load), (2, store), None], [2, 2]) == [0, 0, 1, 1]
-    assert shared_out([(2, load), (1, load)], [2, 2]) == []
+    load, store, wide, flat = "UTMALDG", "UTMASTG", (64, 64), (64,)
+
+    def shared(copies: list[tuple[int, str] | None], *shapes: tuple[int, ...]) -> list[int]:
+        return shared_out(copies, shapes, [(0, 0)] * len(copies))
+
+    assert shared([(2, load), (1, load), (2, store)], wide, flat, wide) == [0, 1, 2]
+    assert shared([(2, load), (2, load), (1, load), (2, store)], wide, flat, wide) == [0, 0, 1, 2]
+    assert shared([(2, load), (2, load), (2, store), None], wide, wide) == [0, 0, 1, 1]
+    assert shared([(2, load), (1, load)], wide, wide) == []
+
+
+def test_boxes_begin_within_their_tensors() -> None:
+    """The one row of weights is copied before what the second argument holds."""
+    load, wide, row = (2, "UTMALDG"), (64, 64), (64, 1)
+    copies, reach = [load, load, load, (2, "UTMASTG")], [(32, 62), (32, 0), (32, 62), (32, 62)]
+    assert shared_out(copies, [wide, wide, row, wide], reach) == [0, 2, 1, 3]
+    assert shared_out(copies, [wide, row, wide, wide], reach) == [0, 1, 2, 3]
+    assert shared_out(copies, [row, row, wide, wide], reach) == [0, 1, 2, 3]  # beyond any: in their order
 
 
 def test_conflicts_of_banks(cubin: tuple[str, bytes]) -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from .launch import PARAMETERS, SPACE, Launch
 from .program import Program
 from .run import Run
 
+MOST_ORDERED = 6
+"""Tensors of which all orders are tried."""
 WORDS = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
 """A place in constant bank 0 that an instruction reads."""
 
 
 def placed(launch: Launch, code: Code, detail: Run) -> None:
-    """Give the maps to tensors whose addresses the code does not read, in their order. A tensor of which boxes of
-    several forms are copied has several."""
+    """Give the maps to tensors whose addresses the code does not read, in their order, as far as copies begin within
+    their tensors. A tensor of which boxes of several forms are copied has several."""
     if not launch.maps_at:
         return
     read = {int(at, 16) // 4 for each in code.instructions for at in WORDS.findall(each.operands)}
@@ -32,21 +34,40 @@ def placed(launch: Launch, code: Code, detail: Run) -> None:
     opcodes = [code.instructions[detail.program.index[event.where]].opcode for event in boxes]
     issued = {int(event.values[0].bits[0]): (len(event.values) - 1, op)  # type: ignore[union-attr]
               for event, op in zip(boxes, opcodes, strict=True)}  # fmt: skip
-    copies = [issued.get(PARAMETERS + offset) for offset in launch.maps_at]
-    owners = shared_out(copies, [launch.places[address // SPACE].tensor.dim() for address in addresses])
+    reach = defaultdict[int, list[int]](lambda: [0] * 5)
+    for event in boxes:
+        at = [int(signed(value.bits).max()) if value else 0 for value in event.values[1:]]
+        most = reach[int(event.values[0].bits[0])]  # type: ignore[union-attr]
+        most[: len(at)] = map(max, most, at)
+    maps = [PARAMETERS + offset for offset in launch.maps_at]
+    copies = [issued.get(at) for at in maps]
+    shapes = [launch.places[address // SPACE].tensor.shape[::-1] for address in addresses]
+    owners = shared_out(copies, shapes, [reach[at] for at in maps])
     for offset, owner in zip(launch.maps_at, owners, strict=False):
         launch.map(PARAMETERS + offset, addresses[owner])
 
 
-def shared_out(copies: Sequence[tuple[int, str] | None], ranks: Sequence[int]) -> list[int]:
-    """The tensor of each map, where each tensor, of these ranks, has one or more in a row: the first way in which the
-    ranks of their copies agree, and no tensor is copied both ways. None are found of nothing that agrees. `copies`: by
-    map, the rank and the opcode of those that were issued."""
-    for cuts in combinations(range(1, len(copies)), len(ranks) - 1):
-        groups = [{copy for copy in copies[a:b] if copy} for a, b in pairwise([0, *cuts, len(copies)])]
-        if all(group <= {(rank, op) for _, op in [*group][:1]} for group, rank in zip(groups, ranks, strict=True)):
-            return [n for n, (a, b) in enumerate(pairwise([0, *cuts, len(copies)])) for _ in range(a, b)]
+def shared_out(
+    copies: Sequence[tuple[int, str] | None], shapes: Sequence[Sequence[int]], reach: Sequence[Sequence[int]]
+) -> list[int]:
+    """The tensor of each map, where each tensor, of these shapes from the innermost axis on, has one or more in a row:
+    the first way in which the ranks of their copies agree, no tensor is copied both ways, and copies begin within it,
+    as they do in another order where the compiler has taken a tensor ahead of others. None are found of nothing that
+    agrees. `copies`: by map, the rank and the opcode of those that were issued; `reach`: where the last begin."""
+    orders = permutations(range(len(shapes))) if len(shapes) <= MOST_ORDERED else [tuple(range(len(shapes)))]
+    for within, order in [*((True, order) for order in orders), (False, tuple(range(len(shapes))))]:
+        for cuts in combinations(range(1, len(copies)), len(shapes) - 1):
+            groups = [range(a, b) for a, b in pairwise([0, *cuts, len(copies)])]
+            if all(_agree(copies, shapes[n], reach, group, within) for n, group in zip(order, groups, strict=True)):
+                return [n for n, group in zip(order, groups, strict=True) for _ in group]
     return []
+
+
+def _agree(copies: Sequence[tuple[int, str] | None], shape: Sequence[int], reach: Sequence[Sequence[int]],
+           group: Sequence[int], within: bool) -> bool:  # fmt: skip
+    issued = {copy for n in group if (copy := copies[n])}
+    alike = issued <= {(len(shape), op) for _, op in [*issued][:1]}
+    return alike and not (within and any(at >= size for n in group for at, size in zip(reach[n], shape, strict=False)))
 
 
 def sized(launch: Launch, program: Program, detail: Run) -> None:
