@@ -665,23 +665,25 @@ def one(x_ptr):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("does", "says"),
+    ("does", "says", "seconds"),
     [
-        ("subprocess.Popen(['sleep', '{mark}'], start_new_session=True); time.sleep(1000)", "not compiled within 3 s"),
-        ("os.write(1, b'{mark}'); sys.stdout.write('[1]\\n'); time.sleep(1000)", "not compiled within 3 s"),
-        ("os._exit(7)", "ended with status 7"),
-        ("os.abort()", "died of SIGABRT"),
-        ("[os.write(2, b'x' * (1 << 20)) for _ in range(40)]; os._exit(3)", "ended with status 3: xxx"),
+        ("subprocess.Popen(['sleep', '{mark}'], start_new_session=True); time.sleep(1000)",
+         "not compiled within 3 s", 3),
+        ("os.write(1, b'{mark}'); sys.stdout.write('[1]\\n'); time.sleep(1000)", "not compiled within 3 s", 3),
+        ("os._exit(7)", "ended with status 7", 120),
+        ("os.abort()", "died of SIGABRT", 120),
+        ("[os.write(2, b'x' * (1 << 20)) for _ in range(40)]; os._exit(3)", "ended with status 3: xxx", 120),
     ],
 )  # fmt: skip
 def test_whatever_a_source_does_in_a_compiling_process(
-    does: str, says: str, written: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
+    does: str, says: str, seconds: int, written: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "_TOO_LONG", {})  # of the same kernel, whose module does something else
     mark = f"98765{os.getpid()}"
     hostile = written("hostile_kernels", HOSTILE.format(does=does.format(mark=mark)))
     with pytest.raises((NoCandidates, ConfigError)) as refused:
-        carver.rank_kernel(hostile.one, [{"num_warps": 4}], args={"x_ptr": half(64)}, grid=(1,), arch=H100, seconds=3)
+        args = {"x_ptr": half(64)}
+        carver.rank_kernel(hostile.one, [{"num_warps": 4}], args=args, grid=(1,), arch=H100, seconds=seconds)
     assert says in str(refused.value) and len(str(refused.value)) < 2000
     commands = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
     assert not [c for c in commands if mark.encode() in c], "it outlived the compiling process"

@@ -87,10 +87,11 @@ def test_tunables_given_by_the_caller_skip_tuning() -> None:
     assert not Path(os.environ["CARVER_CACHE_DIR"], "tune").exists()
 
 
+@pytest.mark.slow
 def test_every_outcome_is_a_result_with_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")  # else a message is broken where the width of the times says
     ways = {"ok": 1, "wrong_result": 3, "timeout": 4, "crash": 5, "compile_error": 6}
-    result = tuner(scale, [{"ways": w} for w in ways.values()], ref_prog=twice, timeout=1.0).run()
+    result = tuner(scale, [{"ways": w} for w in ways.values()], ref_prog=twice, timeout=8.0).run()
     assert [m.outcome for m in result.table] == list(ways)
     assert result.failures == {name: 1 for name in ways if name != "ok"}
     assert "wrong at 50 of 100 elements (50 %)" in result.table[1].message
@@ -121,14 +122,14 @@ def test_the_line_that_a_table_shows_of_a_message_does_not_hang_on_a_folder() ->
         ("exit", "crash", "status 3"),
         ("kill", "crash", "SIGSEGV"),
         ("memory", "out_of_memory", "too big"),
-        ("hang", "timeout", "killed"),
+        pytest.param("hang", "timeout", "killed", marks=pytest.mark.slow),
         ("wrong", "wrong_result", "wrong at"),
     ],
 )
 def test_python_code_that_fails(kind: str, outcome: str, said: str) -> None:
     made = carver.AutoTuner.from_kernel(tuned.trouble, [{"kind": kind}, {"kind": "none"}])
     with carver.set_autotune_inputs(X):
-        result = made.run(ref_prog=twice, **{**QUICK, "timeout": 0.7 if kind == "hang" else 5.0})
+        result = made.run(ref_prog=twice, **QUICK)
     assert result.table[0].outcome == outcome and said in result.table[0].message
     assert result.config == {"kind": "none"}
 
@@ -163,10 +164,9 @@ def test_closures_that_hang_or_die_are_killed_too() -> None:
 
     with carver.set_autotune_inputs(X):
         made = carver.AutoTuner.from_kernel(closure, [{"kind": k} for k in ("hang", "kill", "raise", "none")])
-        began = time.monotonic()
-        result = made.run(**{**QUICK, "timeout": 0.7})
+        result = made.run(**QUICK)
     assert [m.outcome for m in result.table] == ["timeout", "crash", "crash", "ok"]
-    assert time.monotonic() - began < 20
+    assert 8 < result.seconds < tuned.HANGS_S
 
 
 def test_a_forked_process_does_not_outlive_its_parent(tmp_path: Path) -> None:

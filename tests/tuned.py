@@ -39,6 +39,9 @@ void scale(const float *X, float *Y, int n) {
 QUICK: dict[str, Any] = {"warmup": 1, "rep": 5, "timeout": 8.0, "warm_cache": True, "rtol": 1e-3,
                          "retakes": 0}  # fmt: skip
 
+HANGS_S = 60.0
+"""What hangs goes on for so long, and then is right."""
+
 
 def twice(x: Any) -> Any:
     return 2 * np.asarray(x)
@@ -63,6 +66,17 @@ def sleeper(n: int, pause_ms: float = 1.0) -> Any:
     return run
 
 
+def awaiting(n: int, awaits: str = "") -> Any:
+    """A callable of arrays that hangs until the file that it awaits is there."""
+
+    def run(x: Any) -> Any:
+        if awaits and not Path(awaits).exists():
+            time.sleep(HANGS_S)
+        return 2 * x
+
+    return run
+
+
 def direct(x: Any, y: Any, *, pause_ms: float) -> None:
     """Does the work itself, in place."""
     time.sleep(pause_ms * 1e-3)
@@ -77,7 +91,7 @@ def trouble(kind: str) -> Any:
             case "raise":
                 raise ZeroDivisionError("of course")
             case "hang":
-                time.sleep(60)
+                time.sleep(HANGS_S)
             case "exit":
                 os._exit(3)
             case "kill":
