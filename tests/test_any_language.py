@@ -256,7 +256,8 @@ def tune(tmp_path: Path) -> Any:
     kernel_tuner = pytest.importorskip("kernel_tuner")
     rows = {}
     for place, values in enumerate(itertools.product(*SPACE.values())):
-        row = dict(zip(SPACE, values, strict=True)) | {"time": 10.0 - place, "times": [10.0 - place] * 7}
+        ms = 10.0 - place
+        row = dict(zip(SPACE, values, strict=True)) | {"time": ms, "times": [ms] * 7, "J": 1.0 + place}
         spent = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
         rows[",".join(map(str, values))] = row | dict.fromkeys(spent, 0) | {"timestamp": "2026-11-27 00:00:00"}
     cache = {
@@ -285,6 +286,31 @@ def test_kernel_tuner_times_the_first_of_a_space(tune: Any) -> None:
     [entry] = log
     assert (entry.kernel, entry.listed, entry.kept, entry.why) == ("vector_add", 6, 2, "")
     assert len(tune()) == 6
+
+
+@pytest.mark.packages
+def test_a_budget_of_kernel_tuner_ends_among_the_first(tune: Any) -> None:
+    from carver.integrations.kernel_tuner import RankedStrategy
+
+    budget: dict[str, Any] = {"strategy_options": {"max_fevals": 1}}
+    with carver.enable("kernel_tuner", topk=3, arch="h100"):
+        assert len(tune(strategy="random_sample", **budget)) == 1
+    assert len(tune(strategy=RankedStrategy(3, "h100"), **budget)) == 1
+
+
+@pytest.mark.packages
+@pytest.mark.parametrize(
+    ("objective", "higher", "kept"),
+    [("rate", True, 2), ("rate", False, 6), ("J", False, 6), ("per_J", True, 6), ("time", True, 6)],
+)
+def test_kernel_tuner_is_left_alone_where_time_is_not_the_objective(
+    tune: Any, objective: str, higher: bool, kept: int
+) -> None:
+    metrics = {"rate": "1000 / time"} | ({"per_J": lambda found: 1 / found["J"]} if objective == "per_J" else {})
+    with carver.enable("kernel_tuner", topk=2, arch="h100") as log:
+        found = tune(metrics=metrics, objective=objective, objective_higher_is_better=higher)
+    why = f"the objective is {objective}, and what carver predicts is time"
+    assert len(found) == kept and log[0].why == (why if kept == 6 else "")
 
 
 @pytest.mark.packages
@@ -360,9 +386,16 @@ def test_one_switch_for_all_tools() -> None:
         carver.enable("tilelnag", arch="h100")
     assert set(TOOLS) == {"triton", "tilelang", "cuda.tile", "kernel_tuner"}
     pytest.importorskip("kernel_tuner")
-    with carver.enable("kernel_tuner", arch="h100"), pytest.raises(ConfigError, match="enabled already"):
-        carver.enable("kernel_tuner", arch="h100")
-    carver.enable("kernel_tuner", arch="h100").stop()
+    from kernel_tuner.interface import strategy_map
+
+    before = dict(strategy_map)
+    first = carver.enable("kernel_tuner", arch="h100")
+    with pytest.warns(UserWarning, match="Kernel Tuner was enabled already"):
+        second = carver.enable("kernel_tuner", arch="h100")
+    first.stop()
+    assert all(each._log is second for each in strategy_map.values())
+    second.stop()
+    assert strategy_map == before
 
 
 def test_a_tool_that_cannot_be_enabled_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:

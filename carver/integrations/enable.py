@@ -266,10 +266,15 @@ def originals(owner: Any, *names: str) -> list[Any]:
     warning: a cell of a notebook may run again."""
     if earlier := next((found for name in names if (found := getattr(getattr(owner, name), "_carver", None))), None):
         earlier()
-        what = f"{owner.__name__} was enabled already: from now on with the settings of this call, and its log"
-        outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
-        warnings.warn(what, stacklevel=next(outside, 2))
+        enabled_again(owner.__name__)
     return [getattr(owner, name) for name in names]
+
+
+def enabled_again(name: str) -> None:
+    """The warning of a second call, at the line of whoever is outside of carver."""
+    outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
+    what = f"{name} was enabled already: from now on with the settings of this call, and its log"
+    warnings.warn(what, stacklevel=next(outside, 2))
 
 
 def replaced(owner: Any, **methods: Callable[..., Any]) -> Callable[[], None]:

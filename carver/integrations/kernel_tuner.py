@@ -24,7 +24,7 @@ from ..ranking.ranking import Ranking
 from ..ranking.search import Choices, searched
 from ..run.spec import Kernel
 from . import source
-from .enable import TOPK, Chosen, Enabled
+from .enable import TOPK, Chosen, Enabled, enabled_again
 from .kernels import Made, rank_made
 
 WHOLE = 96
@@ -48,11 +48,11 @@ class RankedStrategy:
         self.then = then
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
+        check_objective(searchspace, tuning_options)
         first = configs(explored(searchspace, Instances.of(runner), load(self.arch)), searchspace, self.topk)
         if self.then is not None:
             return SeededStrategy(first, self.then).tune(searchspace, runner, tuning_options)
-        results: list[dict[str, Any]] = runner.run(first, tuning_options)
-        return results
+        return timed(first, runner, tuning_options)
 
 
 def rank_space(
@@ -126,6 +126,27 @@ class Instances(Record):
         return replace(binary, constants=options.cmem_args or {})
 
 
+def timed(some: Sequence[tuple[Any, ...]], runner: Any, options: Any) -> list[dict[str, Any]]:
+    """What Kernel Tuner finds of configurations; those that its budget does not reach are left out."""
+    return [found for found in runner.run(some, options) if found is not None]
+
+
+def check_objective(space: Any, options: Any) -> None:
+    """Raises ConfigError unless a shorter time of a configuration is better by each objective: time itself, or a metric
+    that is made of it."""
+    from kernel_tuner.util import process_metrics
+
+    config = dict(zip(space.tune_params, space.list[0], strict=True))
+    for name, higher in zip(options.objective, options.objective_higher_is_better, strict=True):
+        metrics = {} if name == "time" else options.metrics
+        try:
+            short, long = (process_metrics({**config, "time": ms}, metrics)[name] for ms in (1.0, 2.0))
+        except (KeyError, NameError):  # made of what else is measured
+            short = long = 0.0
+        if short == long or (short > long) != higher:
+            raise ConfigError(f"the objective is {name}, and what carver predicts is time")
+
+
 def configs(ranking: Ranking, space: Any, count: int) -> list[tuple[Any, ...]]:
     """The first so many, as Kernel Tuner has them."""
     return [tuple(hint.config[name] for name in space.tune_params) for hint in ranking[:count]]
@@ -148,15 +169,16 @@ def explored(space: Any, instances: Instances, arch: Arch) -> Ranking:
 
 def patch(log: Enabled) -> Callable[[], None]:
     """Put a strategy in the place of each of Kernel Tuner's: it times the first few, and no strategy searches on."""
-    from kernel_tuner import interface
+    from kernel_tuner.interface import strategy_map as strategies
 
-    before = dict(interface.strategy_map)
-    if any(isinstance(strategy, _Logged) for strategy in before.values()):
-        raise ConfigError("Kernel Tuner is enabled already; stop() what the first call returned")
-    interface.strategy_map.update({name: _Logged(strategy, log) for name, strategy in before.items()})
+    if earlier := {name: each._own for name, each in strategies.items() if isinstance(each, _Logged)}:
+        strategies.update(earlier)
+        enabled_again("Kernel Tuner")
+    strategies.update({name: _Logged(strategy, log) for name, strategy in strategies.items()})
 
     def restore() -> None:
-        interface.strategy_map.update(before)
+        mine = {name: each for name, each in strategies.items() if isinstance(each, _Logged) and each._log is log}
+        strategies.update({name: each._own for name, each in mine.items()})
 
     return restore
 
@@ -174,10 +196,11 @@ class _Logged:
         log, every = self._log, searchspace.list
 
         def rank() -> Chosen[Any]:
+            check_objective(searchspace, tuning_options)
             found = explored(searchspace, Instances.of(runner), log.device())
             return Chosen(configs(found, searchspace, log.topk), dict(found[0].config))
 
         kept = log.first(runner.kernel_options.kernel_name, every, rank)
         if len(kept) == len(every):
             return self._own.tune(searchspace, runner, tuning_options)
-        return runner.run(kept, tuning_options)
+        return timed(kept, runner, tuning_options)
