@@ -162,6 +162,22 @@ def test_what_cannot_be_ranked_is_tuned_as_before(enabled: Enabled, launches: Ti
     assert "complex64" in enabled[0].why
 
 
+def test_what_cannot_be_ranked_is_timed_as_long_as_before(enabled: Enabled, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def do_bench(call: Any, warmup: int = 25, rep: int = 100, **_: Any) -> list[float]:
+        asked.append((warmup, rep))
+        return [1.0, 1.0, 1.0]
+
+    monkeypatch.setattr("triton.testing.do_bench", do_bench)
+    monkeypatch.setattr(compiled_kernels.copy, "run", lambda *_, **__: None)
+    configs = [triton.Config({"BLOCK": 128}, num_warps=warps) for warps in (1, 2, 4, 8)]
+    kernel = triton.autotune(configs, key=["n"])(compiled_kernels.copy)
+    monkeypatch.setitem(vars(kernel), "do_bench", do_bench)  # as Triton's driver gives it on a GPU
+    kernel[lambda meta: (1,)](Array((64,), "torch.complex64"), Array((64,)), 64)
+    assert "complex64" in enabled[0].why and set(asked) == {(25, 100)}
+
+
 @pytest.mark.slow
 def test_own_pruning_comes_first(enabled: Enabled, launches: Timed) -> None:
     kernel = tuner(prune_configs_by={"early_config_prune": lambda configs, args, **_: configs[:2]})

@@ -162,7 +162,7 @@ def test_cutlass_schedules_follow_the_instruction_set(arch: str, schedule: str) 
     ("arch", "dtype", "schedule"),
     [
         ("b300", "float16", "KernelTmaWarpSpecialized"), ("jetson_agx_thor", "float16", "KernelTmaWarpSpecialized"),
-        ("b300", "int8", "KernelScheduleAuto"), ("gb10", "float16", "KernelScheduleAuto"),
+        ("b300", "int8", "KernelScheduleAuto"), ("gb10", "float16", "MainloopSm80CpAsync"),
     ],
 )  # fmt: skip
 def test_cutlass_schedules_of_blackwell_follow_the_instruction_for_the_dtype(
@@ -431,6 +431,11 @@ def test_layers_of_a_model_are_those_that_its_engines_tune() -> None:
     assert vllm.layer_of(DEEPSEEK, 8) == {
         "experts": 256, "topk": 8, "hidden": 7168, "intermediate": 256, "dtype": "fp8_w8a8", "block_shape": (128, 128)
     }  # fmt: skip
+    known = DEEPSEEK | {"architectures": ["DeepseekV3ForCausalLM"]}
+    assert vllm.layer_of(known, 8) == vllm.layer_of(DEEPSEEK, 8, "sglang") == vllm.layer_of(DEEPSEEK, 8)
+    fused = vllm.layer_of(known, 8, "sglang")  # SGLang ships E=257,N=256
+    assert (fused["experts"], fused["topk"]) == (257, 9)
+    assert {*linears} - {*vllm.linears_of(known, 8, "sglang")} == {(512, 7168), (7168, 256)}
     awq = {"quant_method": "awq", "bits": 4, "group_size": 128}
     mixtral = {"hidden_size": 4096, "intermediate_size": 14336, "num_local_experts": 8, "num_experts_per_tok": 2}
     said = vllm.layer_of(mixtral | {"quantization_config": awq}, 2)
@@ -489,6 +494,20 @@ def test_a_matmul_s_exporters_take_no_other_operator() -> None:
 def test_no_kernel_without_split_k_is_said() -> None:
     with pytest.raises(NoCandidates):
         OP.rank([dict(BLOCK_SIZE_M=24, BLOCK_SIZE_N=64, BLOCK_SIZE_K=64, num_warps=4, num_stages=3)])
+
+
+@pytest.mark.parametrize("arch", ["a100", "rtx_5090", "h100"])
+@pytest.mark.parametrize("dtype", ["float16", "float8_e4m3", "int8"])
+def test_what_a_collective_of_cutlass_cannot_be_is_left_out(arch: str, dtype: str) -> None:
+    """Each asserts two stages or more, widths of swizzles are powers of two up to 8, and GeForce Blackwell's builder
+    takes floats of 8 bits and fewer alone: all else runs sm_80's main loop there."""
+    op = carver.MatmulTemplate(4096, 4096, 4096, in_dtype=dtype, trans_B=True).with_arch(arch)
+    entries = op.recommend_hints(10, backend="tilelang").to_cutlass()
+    assert entries and all(each["stages"] >= 2 and each["raster_group"] in (1, 2, 4, 8) for each in entries)
+    schedules = {each["kernel_schedule"] for each in entries}
+    if arch != "h100":
+        own = arch == "rtx_5090" and dtype == "float8_e4m3"
+        assert schedules == {"KernelScheduleAuto" if own else "MainloopSm80CpAsync"}
 
 
 def test_arguments_of_the_cute_dsl_are_for_blackwell_and_listed_once() -> None:

@@ -432,19 +432,25 @@ def copied(x, y, n, B: tl.constexpr):
 
 
 @pytest.mark.slow
-def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["pinned_kernels", "pinned_package.inner.kernels"])
+def test_commands(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel in a file, and in one of a package, which has the name by which programs import it."""
+    file = tmp_path / (module.replace(".", "/") + ".py")
     run = CliRunner().invoke
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "pinned_kernels.py").write_text(KERNELS)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for folder in file.relative_to(tmp_path).parents[:-1]:
+        (tmp_path / folder / "__init__.py").touch()
+    file.write_text(KERNELS)
     for n in (1000, 4000000):
         x = f'{{dtype = "float16", shape = [{n}]}}'
         (tmp_path / f"{n}.toml").write_text(f'grid = ["ceil(n, B)"]\n[args]\nn = {n}\nx = {x}\ny = {x}\n')
-    asked = ["pins", "record", "pinned_kernels.py:copied", "--arch", "h100", "--table", "t"]
+    asked = ["pins", "record", f"{file.relative_to(tmp_path)}:copied", "--arch", "h100", "--table", "t"]
     done = run(main, [*asked, "--args", "1000.toml", "--args", "4000000.toml", "--margin", "0.1"])
     assert done.exit_code == 0 and "2 in t/h100_sxm.json" in done.output, done.output
     shown = run(main, ["pins", "show", "t"]).output
-    assert "pinned_kernels.copied(n=1000, x=float16, y=float16): B=" in shown
+    assert f"{module}.copied(n=1000, x=float16, y=float16): B=" in shown
     assert run(main, ["pins", "verify", "t/h100_sxm.json", "--source", "."]).output.endswith("2 of 2 hold\n")
     assert run(main, ["pins", "merge", "t/h100_sxm.json", "t/h100_sxm.json", "-o", "m.json"]).exit_code == 0
     assert (tmp_path / "m.json").read_text() == (tmp_path / "t" / "h100_sxm.json").read_text()
@@ -453,8 +459,8 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(main, ["pins", "diff", "m.json", "t/h100_sxm.json"])
     assert done.exit_code == 1 and ", then {" in " ".join(done.output.split())
     assert "no table of pins in" in run(main, ["pins", "show"]).output
-    (tmp_path / "pinned_kernels.py").write_text(KERNELS.replace("o < n)", "o < n - 1)"))
-    sys.modules.pop("pinned_kernels", None)
+    file.write_text(KERNELS.replace("o < n)", "o < n - 1)"))
+    sys.modules.pop(module, None)
     done = run(main, ["pins", "verify", "t/h100_sxm.json", "--source", "."])
     assert done.exit_code == 1 and "source" in done.output and "0 of 2 hold" in done.output
 

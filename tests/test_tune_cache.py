@@ -248,7 +248,7 @@ def test_sizes_of_a_bucket_share_a_tuning_but_not_a_kernel() -> None:
 def costly(n: int, small: bool = True) -> Any:
     """One tunable is right for small sizes, the other for large ones."""
     slow = (n > 100) == small
-    return tuned.sleeper(n, 4.0 if slow else 0.5)
+    return tuned.sleeper(n, 40.0 if slow else 0.5)
 
 
 @pytest.mark.slow

@@ -220,7 +220,7 @@ def _moe(
     if model is not None and (given or dtype or block_shape or group_size or zero_points):
         raise ConfigError("--model says the sizes and the quantisation of the layer: give it alone, with --tp")
     if model is not None:
-        return [vllm.moe(arch, **vllm.layer_of(_config(model), tp), separate=separate, **how)]
+        return [vllm.moe(arch, **vllm.layer_of(_config(model), tp, how["project"]), separate=separate, **how)]
     if len(given) < len(sizes) or tp != 1:
         missing = ", ".join(f"--{name}" for name in sizes if name not in given) or "--model for --tp"
         raise ConfigError(f"say the layer by --model config.json --tp N, or by its sizes: missing {missing}")
@@ -250,8 +250,8 @@ def _model(
     Sizes and quantisation are those of the model's config.json, split over --tp devices.
     """
     config = _config(file)
-    linears = vllm.linears_of(config, tp)
-    layer = vllm.layer_of(config, tp) if vllm.has_experts(config) else None
+    linears = vllm.linears_of(config, tp, how["project"])
+    layer = vllm.layer_of(config, tp, how["project"]) if vllm.has_experts(config) else None
     if not linears and layer is None:
         raise ConfigError(f"{file}: engines look up files for experts and for block-scaled fp8 layers; it has neither")
     if dry_run:

@@ -3,7 +3,8 @@
 The hints may be of any tensor-core kernel. `closest` names the profile nearest to CUTLASS's: on Hopper TileLang's, with
 one producer warp group, one or two that multiply and TMA into every stage; on Blackwell Triton's, which issues tcgen05.
 Schedules follow from the instruction set and the number of consumer groups. Source: CUTLASS 4,
-include/cutlass/gemm/dispatch_policy.hpp and the CuTe DSL examples of dense GEMM for Hopper and Blackwell.
+include/cutlass/gemm/dispatch_policy.hpp, gemm/collective/builders/sm120_mma_builder.inl (on GeForce Blackwell of 8, 6
+and 4 bits alone) and the CuTe DSL examples of dense GEMM for Hopper and Blackwell.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def _config(hint: Hint, pair: bool) -> dict[str, Any]:
     block_m, block_n = hint.block[:2]
     groups = max(hint.num_warps // 4, 1)
     width = getattr(hint.rasterization_plan, "panel_width", 1)
+    swizzle = max(size for size in (1, 2, 4, 8) if size <= width)  # get_log_swizzle_size of its tile scheduler
+    narrow = any(dtype.startswith(("float8", "float4")) for dtype in hint.problem.dtypes.values())
     if cc[0] == 9:
         kind = "" if groups == 1 else "Cooperative" if block_m >= 128 else "Pingpong"
         schedule = f"KernelTmaWarpSpecialized{kind}"
@@ -59,14 +62,14 @@ def _config(hint: Hint, pair: bool) -> dict[str, Any]:
     elif _tcgen05(hint):
         schedule = f"KernelTmaWarpSpecialized{2 if pair else 1}SmSm100"
         epilogue = f"TmaWarpSpecialized{2 if pair else 1}Sm"
-    elif cc[0] == 8:
+    elif cc[0] == 8 or (cc[0] == 12 and not narrow):
         schedule, epilogue = "MainloopSm80CpAsync", "DefaultEpilogue"
     else:
         schedule, epilogue = "KernelScheduleAuto", "EpilogueScheduleAuto"
     return {
         "tile_shape": (_rows(hint, pair), block_n, hint.rstep[0]),
         "cluster_shape": (max(1 + pair, hint.cluster[0]), 1, 1), "stages": hint.pipeline_stage,
-        "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": width,
+        "kernel_schedule": schedule, "epilogue_schedule": epilogue, "split_k": hint.split_k, "raster_group": swizzle,
     }  # fmt: skip
 
 
@@ -137,6 +140,8 @@ def why_not(hint: Hint, least_n: int = 8) -> str:
     of, (rows, columns) = f"no collective of CUTLASS for {hint.arch.isa}", hint.block[:2]
     if not hint.use_tc:
         return f"{of} runs on the vector units"
+    if (hint.pipeline_stage or 0) < 2:
+        return f"{of} has fewer than two stages"
     if rows not in (64, 128, 256) if _tcgen05(hint) else (hint.arch.cc or (0, 0))[0] == 9 and rows % 64:
         return f"{of} has tiles of {rows} rows; exchange the operands"
     least_n = max(least_n, 32) if use_2cta(hint) else least_n

@@ -301,13 +301,27 @@ def _share(size: int, tp: int, what: str) -> int:
     return size // tp
 
 
-def layer_of(config: Mapping[str, Any], tp: int) -> dict[str, Any]:
+SHARED_IS_ONE_MORE = frozenset(
+    f"{name}For{kind}" for kind, names in {
+        "CausalLM": ("DeepseekV3", "DeepseekV32", "Glm4Moe", "Glm4MoeLite", "GlmMoeDsa", "MistralLarge3"),
+        "ConditionalGeneration": ("Llama4", "MiniMaxM3Sparse"),
+    }.items() for name in names
+)  # fmt: skip
+"""Architectures whose shared expert SGLang multiplies as one more of the routed ones, unless it is told not to
+(--disable-shared-experts-fusion). Source: its benchmark/kernels/fused_moe_triton/common_utils.py."""
+
+
+def _fused(config: Mapping[str, Any], project: str) -> bool:
+    return project == "sglang" and not SHARED_IS_ONE_MORE.isdisjoint(config.get("architectures") or ())
+
+
+def layer_of(config: Mapping[str, Any], tp: int, project: str = "vllm") -> dict[str, Any]:
     """What `carver.export.vllm.moe` takes of the model's mixture of experts, split over `tp` devices."""
-    text = _text(config)
+    text, more = _text(config), int(_fused(config, project))
     experts = _of_first(text, EXPERTS, "how many experts it has (a dense model has no such file)")
     width = _of_first(text, WIDTH, "the width of an expert")
     return {
-        "experts": experts, "topk": _of_first(text, CHOSEN, "how many experts a token goes to"),
+        "experts": experts + more, "topk": _of_first(text, CHOSEN, "how many experts a token goes to") + more,
         "hidden": _whole(text, "hidden_size"), "intermediate": _share(width, tp, "the width of an expert"),
         **_quantised(text),
     }  # fmt: skip
@@ -348,7 +362,7 @@ def has_experts(config: Mapping[str, Any]) -> bool:
     return any(_text(config).get(key) for key in EXPERTS)
 
 
-def linears_of(config: Mapping[str, Any], tp: int) -> list[tuple[int, int]]:
+def linears_of(config: Mapping[str, Any], tp: int, project: str = "vllm") -> list[tuple[int, int]]:
     """(N, K) of the block-scaled linear layers of one device, each once; none where the model is not of that kind."""
     text = _text(config)
     if block_of(config) is None:
@@ -371,7 +385,7 @@ def linears_of(config: Mapping[str, Any], tp: int) -> list[tuple[int, int]]:
         mine = _share(heads, tp, "the heads")
         found += [((mine + 2 * max(1, keys // tp)) * each, hidden), (hidden, mine * each)]
     widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") else set()
-    if text.get("n_shared_experts"):
+    if text.get("n_shared_experts") and not _fused(config, project):
         widths.add(_whole(text, "n_shared_experts") * _of_first(text, WIDTH, "the width of an expert"))
     for width in sorted(widths, reverse=True):
         found += [(2 * _share(width, tp, "the width of the feed-forward layer"), hidden), (hidden, width // tp)]

@@ -122,7 +122,7 @@ def patch(log: Enabled) -> Callable[[], None]:
             if log.topk > 1 and (_default_timer(self) or len(configs) <= log.topk):
 
                 def time(config: Any) -> Any:
-                    return self._bench(*self.nargs.values(), config=config, **kwargs)
+                    return shortly(self, *self.nargs.values(), config=config, **kwargs)
 
                 kept, best = fastest(self.fn, configs, given, device, log.topk, time)
             else:
@@ -136,17 +136,17 @@ def patch(log: Enabled) -> Callable[[], None]:
             self._carver_untimed = configs[0] if log.pinned is not None or log.topk == len(configs) == 1 else None
         return configs
 
-    def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+    def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
         if getattr(self, "_carver_untimed", None) is config:
             return [float("nan")] * 3  # the only one that is left: taken without being run
-
-        def time(one: Any) -> list[float]:
-            with _timed_shortly(self, log.timer):
-                timings: list[float] = bench(self, *args, config=one, **meta)
-            return timings
-
         race: Race | None = getattr(self, "_carver_race", None)
-        return race.told(config, time) if race else time(config)
+        if race is None:  # not ranked: Triton's own times, which one round of short ones is no match for
+            return bench(self, *args, config=config, **meta)
+        return race.told(config, lambda one: shortly(self, *args, config=one, **meta))
+
+    def shortly(self: Any, *args: Any, **how: Any) -> Any:
+        with _timed_shortly(self, log.timer):
+            return bench(self, *args, **how)
 
     def check_disk_cache(self: Any, key: Any, configs: Any, run: Callable[[], None]) -> bool:
         if getattr(self, "_carver_untimed", None) is None:

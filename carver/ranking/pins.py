@@ -9,6 +9,7 @@ device, entries in a stable order. It is data: whatever it says, only a configur
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import sys
@@ -109,14 +110,15 @@ def hashed(value: Any) -> str:
 
 
 def name_of(kernel: Any) -> str:
-    """Module and name of a kernel; of a script, its file's name in place of the module."""
+    """Module and name of a kernel. A script, and a file that was loaded by its path, has the name under which a program
+    imports it from the packages that it lies in."""
     function = function_of(kernel)
-    module = function.__module__
-    if module == "__main__":
-        module = Path(getattr(sys.modules["__main__"], "__file__", None) or "__main__").stem
-    elif module.startswith("_carver_"):  # as `kernel_at` imports a file
-        module = Path(sys.modules[module].__file__ or module).stem
-    return f"{module}.{function.__name__}"
+    name: str = function.__module__
+    if "." not in name:
+        path = Path(getattr(sys.modules.get(name), "__file__", None) or name).absolute()
+        packages = itertools.takewhile(lambda folder: (folder / "__init__.py").exists(), path.parents)
+        name = ".".join([*reversed([folder.name for folder in packages]), path.stem])
+    return f"{name}.{function.__name__}"
 
 
 def depends_on(kernel: Any, arch: Arch) -> dict[str, str]:
