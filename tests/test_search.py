@@ -18,6 +18,7 @@ from carver.base.errors import CompileError, ConfigError, KernelError, NoCandida
 from carver.cli.main import main
 from carver.ranking.ranking import Search
 from carver.ranking.search import Choices, searched
+from carver.ranking.surrogate import axes_of
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -71,6 +72,15 @@ def test_large_spaces_give_members_by_chance_and_near_the_best() -> None:
     assert all(config[n] / best[n] in (0.5, 1, 2) for config in near for n in "abcd")
     assert large.member(dict(a=100, b=3, other=1)) == dict(a=128, b=4, c=1, d=1)
     assert large.member(dict(a=2048, b=2048)) is None
+
+
+def test_a_search_sees_configurations_as_a_ranking_of_them_does() -> None:
+    """Warps and stages are no numbers of a tile, in a product and in a list of members."""
+    members = list(SPACE)
+    seen = axes_of(members, [1.0] * len(members), 132).kinds
+    assert {"tile", "warps", "stages"} <= {*seen}
+    for space in (SPACE, SPACE.values, members):
+        assert axes_of(members, [1.0] * len(members), 132, Choices.of(space).kinds).kinds == seen
 
 
 def test_what_is_no_space_is_refused() -> None:
@@ -193,6 +203,21 @@ def test_it_ends_by_budget_patience_or_exhaustion() -> None:
     ]
     for search, why in ended:
         assert search is not None and why in search.ended, search
+
+
+def test_an_interrupt_of_the_measuring_keeps_what_was_measured() -> None:
+    asked: list[Any] = []
+
+    def measure(config: Any) -> float:
+        asked.append(config)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return 7.0 + len(asked)
+
+    ranking = found(6, measure=measure, topk=4)
+    assert len(asked) == 3 and ranking.search is not None
+    assert sorted(ms or 0 for ms in ranking.search.measured_ms.values()) == [8.0, 9.0]
+    assert ranking[0].config not in asked[:2]
 
 
 def test_measured_times_move_the_first() -> None:

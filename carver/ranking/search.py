@@ -29,7 +29,7 @@ from ..cost.models.compiled import fits
 from ..kernels.expr import parse
 from .kernel import price_of, rank_facts
 from .ranking import Ranking, Search, Step
-from .surrogate import STARTS, Axes, Price, axes_of, promising, spread
+from .surrogate import KINDS, STARTS, Axes, Price, axes_of, promising, spread
 
 Config = dict[str, Any]
 LISTED = 1000
@@ -43,8 +43,8 @@ TRIES = 60
 
 
 class Space(Protocol):
-    """What a search asks of a space. `kinds`: of tunables that are none of numbers of a tile, warps and stages, as
-    `surrogate.axes_of` takes them."""
+    """What a search asks of a space. `kinds`: of tunables that are no numbers of a tile, as `surrogate.axes_of` takes
+    them."""
 
     @property
     def kinds(self) -> Mapping[str, str]: ...
@@ -102,7 +102,7 @@ class SearchSpace:
 class Choices:
     """A space of named choices: a `SearchSpace`, or a list of its members."""
 
-    kinds: Mapping[str, str] = {}
+    kinds = KINDS
 
     def __init__(self, space: SearchSpace | Sequence[Config]) -> None:
         """Raises ConfigError for a space without members."""

@@ -75,7 +75,7 @@ NOISE = 0.0341
 """Standard deviation of a price about these functions. [ln s]"""
 
 
-_TILES: Mapping[str, str] = {"num_warps": "warps", "num_stages": "stages"}
+KINDS: Mapping[str, str] = {"num_warps": "warps", "num_stages": "stages"}
 """Kinds by name of what is no tile."""
 
 
@@ -104,12 +104,12 @@ class Axes(Record):
 
 def axes_of(
     configs: Sequence[Mapping[str, Any]], programs: Sequence[float], multiprocessors: int,
-    given: Mapping[str, str] = _TILES,
+    given: Mapping[str, str] = KINDS,
 ) -> Axes:  # fmt: skip
     """The tunables that differ between configurations, numbers in doublings, and what follows from them for a grid of
     so many `programs` each. Of stages the axis is the share of a load's latency that they leave, 4 of two stages.
 
-    `given`: kinds of tunables by name; of others a number is one of a tile, but for num_warps and num_stages.
+    `given`: kinds of tunables by name; of others a number is one of a tile.
     """
     columns: list[FloatArray] = []
     kinds: list[str] = []
