@@ -216,9 +216,16 @@ def test_a_hint_is_inspected() -> None:
     ("void f(const float* __restrict__ x, float *y, int n)", "f", "xyn"),
     ("void __launch_bounds__(256) f(int n, const float x[],\n float* const y)", "f", "nxy"),
     ("template <typename T, int B> __global__ void f(T* y, T* x, unsigned int n)", "f<float, 4>", "yxn"),
+    ("void f(__half*y, const uint4*__restrict__ x, long long n)", "f", "yxn"),
     ("void f(float* a, float* b, int m)", "f", "nyx"),
     ("void g(float* y, float* x, int n)", "f", "nyx"),
 ])  # fmt: skip
 def test_arguments_by_name_are_those_of_the_source(head: str, entry: str, order: str) -> None:
     given = {"n": 4, "y": 1, "x": 2}
     assert "".join(ordered(given, f"__global__ {head} {{ f(y, x, n); }}", entry)) == order
+
+
+def test_one_name_of_several_that_is_no_parameter_is_an_error() -> None:
+    source = "__global__ void f(float* out, const float* table, int rows) { }"
+    with pytest.raises(ConfigError, match="f has no parameter 'row'; did you mean 'rows'"):
+        ordered({"table": 1, "out": 2, "row": 3}, source, "f")

@@ -457,10 +457,30 @@ class TestInductor:
             assert kwargs["ACC_TYPE"] == "tl.float32"
         assert [(r.operator, r.before, r.after) for r in handler.log] == [(operator, 19, 5)]
 
+    @pytest.mark.parametrize("newer", [True, False])
+    def test_float32_is_tf32_by_either_setting(self, newer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        torch = package("torch")
+        matmul, inputs = torch.backends.cuda.matmul, self.Inputs([(512, 512)] * 2, [(512, 1)] * 2, torch.float32)
+        handler, before = to_inductor.choices("h200", topk=5), matmul.fp32_precision
+        try:
+            self._choices(handler, inputs, "mm", "triton::mm")
+            if newer:
+                matmul.fp32_precision = "tf32"
+            else:
+                matmul.allow_tf32 = True
+            self._choices(handler, inputs, "mm", "triton::mm")
+        finally:
+            matmul.fp32_precision = before
+        assert [("tf32" in replaced.problem, replaced.after) for replaced in handler.log] == [(False, 5), (True, 5)]
+
     def test_what_it_has_no_answer_for_keeps_its_list(self) -> None:
         torch = package("torch")
         handler = to_inductor.choices("h200", topk=5)
         shapes, strides = [(512, 512), (512, 512)], [(512, 1), (512, 1)]
+        other = self.Inputs(shapes, strides, torch.float16)
+        other.mnk_hinted = None  # type: ignore[assignment, method-assign]
+        assert len(self._choices(handler, other, "mm", "triton::mm")) == 20
+        assert "TypeError" in handler.log.pop().kept
         assert len(self._choices(handler, self.Inputs(shapes, strides, torch.complex64), "mm", "triton::mm")) == 20
         assert "complex64" in handler.log[0].kept
         assert len(self._choices(handler, self.Inputs(shapes, strides, torch.float16), "int_mm", "triton::mm")) == 20
@@ -577,6 +597,9 @@ class TestInductor:
         from torch._inductor.kernel.mm import mm_template
 
         hints = carver.MatmulTemplate(**given).with_arch("h200").recommend_hints(10, "triton")
+        wide = carver.MatmulTemplate(**given, out_dtype="float32").with_arch("h200").recommend_hints(10, "triton")
+        with pytest.raises(ConfigError, match="products of their inputs' type"):
+            to_inductor.lookup_table(wide)
         table = to_inductor.lookup_table(hints)
         assert to_inductor.lookup_table(list(hints)[::-1]) == table, "of any order"
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
-from ..base.errors import CarverError, CompileError, ConfigError, NoCandidates, ProblemError
+from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
 from ..base.given import canonical, takes
 from ..base.types import Record
 from ..compiled.triton import Absent, Compiled, Target, out_of, plain_config, refusal
@@ -114,8 +114,7 @@ class Kernels:
         try:
             pin = self._pick(tuner, listed, args, named)
         except Exception as error:  # in the middle of somebody's training: what Inductor takes with no timing
-            why = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-            self.refused[tuner.fn.__name__] = why = next(iter(why.splitlines()), "")
+            self.refused[tuner.fn.__name__] = why = next(iter(_told(error).splitlines()), "")
             log.info("%s takes Inductor's own configuration: %s", tuner.fn.__name__, why)
             default = _default(tuner, listed)
             return next(launcher for launcher in tuner.launchers if launcher.config is default)
@@ -312,8 +311,8 @@ def choices(
             operator = f"flex attention {which}"
             try:
                 own, problem = _fastest(every, V.graph.current_node, device, most)
-            except (ProblemError, NoCandidates) as why:
-                self.log.append(Replaced(operator, "", len(theirs), len(theirs), str(why)))
+            except Exception as error:
+                self.log.append(Replaced(operator, "", len(theirs), len(theirs), _told(error)))
                 return theirs
             own += [each for each in default if each not in own]
             self.log.append(Replaced(operator, str(problem), len(theirs), len(own)))
@@ -333,8 +332,8 @@ def choices(
                 hints = first_fitting(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
                 if pinned:
                     hints = [choose(hints).hint]
-            except (ProblemError, NoCandidates) as why:
-                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), str(why)))
+            except Exception as error:  # in the middle of somebody's compilation, by methods that PyTorch may change
+                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), _told(error)))
                 return theirs
             self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
             return [_choice(theirs[0], hint) for hint in hints]
@@ -445,9 +444,13 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
 
 def _lookup_key(problem: Problem, torch: Any) -> str:
     """Types, shapes and strides of dense inputs, and the operation, as Inductor writes them. Raises ConfigError for a
-    type that PyTorch has none of, and for a bias or an activation, which Inductor has in another operation."""
+    type that PyTorch has none of, and for a bias, an activation or an output of another type, which Inductor has in
+    another operation."""
     if problem.options.get("bias") or problem.options.get("activation"):
         raise ConfigError(f"{problem}: Inductor's lookup table has an entry for the plain product; leave the rest out")
+    given = {problem.dtypes[name].replace("tf32", "float32") for name in "AC"}
+    if len(given) > 1:
+        raise ConfigError(f"{problem}: Inductor's lookup table has entries for products of their inputs' type")
     m, n, k, batch = (problem.sizes[axis] for axis in "mnkb")
     nodes = []
     for name, rows, cols in (("A", m, k), ("B", k, n)):
@@ -460,6 +463,10 @@ def _lookup_key(problem: Problem, torch: Any) -> str:
     return f"{tuple(nodes)}+{'mm' if batch == 1 else 'bmm'}"
 
 
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
+
+
 def _problem(inputs: Any) -> Template:
     """The matmul that Inductor asks about, transposed views and padded rows included."""
     (mat1, mat2), (dtype1, dtype2) = inputs.strides_hinted()[-2:], inputs.dtypes()[-2:]
@@ -470,7 +477,7 @@ def _problem(inputs: Any) -> Template:
     import torch
 
     names = [str(d).removeprefix("torch.") for d in (dtype1, dtype2)]
-    if names[0] == "float32" and torch.backends.cuda.matmul.allow_tf32:
+    if names[0] == "float32" and torch.backends.cuda.matmul.fp32_precision == "tf32":
         names = ["tf32", "tf32"]
     out = str(inputs.out_dtype()).removeprefix("torch.")
     batch = int(shape[0]) if len(shape) == 3 else 1

@@ -465,14 +465,19 @@ def search(
 
 
 def measured(ranking: Ranking, measure: Measure, topk: int) -> Ranking:
-    """The ranking after its first were measured: `topk` of them, then whatever comes first by what they taught."""
+    """The ranking after its first were measured: `topk` of them, then whatever comes first by what they taught. An
+    interrupt ends that, and what was measured counts."""
     times: dict[int, float | None] = {}
-    wanted = list(ranking[:topk])
+    wanted, most = list(ranking[:topk]), 2 * topk
     while wanted:
-        new = {hint.index: measure(hint.config) for hint in wanted}
+        new: dict[int, float | None] = {}
+        try:
+            new.update((hint.index, measure(hint.config)) for hint in wanted)
+        except KeyboardInterrupt:
+            most = 0
         times |= new
-        ranking = ranking.learn(new)
-        wanted = [hint for hint in ranking[:1] if hint.index not in times and len(times) < 2 * topk]
+        ranking = ranking.learn(new) if new else ranking
+        wanted = [hint for hint in ranking[:1] if hint.index not in times and len(times) < most]
     assert ranking.search is not None
     return replace(ranking, search=replace(ranking.search, measured_ms=times))
 

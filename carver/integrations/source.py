@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..arch.descriptor import Arch, blocks_that_fit
-from ..base.errors import CompileError, ConfigError
+from ..base.errors import CompileError, ConfigError, nearest
 from ..base.given import whole
 from ..base.store import unpack
 from ..base.table import several
@@ -73,15 +73,19 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
 
 def ordered(args: Mapping[str, Any], text: str, entry: str) -> Mapping[str, Any]:
     """Arguments in the order of the parameters of the same names in the source; of other names, as they are given.
+    Raises ConfigError where some of as many have a parameter's name and others none.
 
     `text`: the source without its comments.
     """
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
     for listed in re.findall(rf"\b{name}\s*\(([^()]*)\)\s*\{{", text):
-        names = [re.sub(r"[=\[].*", "", each).split()[-1:] for each in listed.split(",")]
-        parameters = [word.lstrip("*&") for last in names for word in last]
+        names = [re.findall(r"\w+", re.sub(r"[=\[].*", "", each))[-1:] for each in listed.split(",")]
+        parameters = [word for last in names for word in last]
         if sorted(parameters) == sorted(args):
             return {name: args[name] for name in parameters}
+        other = args.keys() - set(parameters)
+        if len(parameters) == len(args) > len(other):
+            raise ConfigError(f"{entry} has no parameter {min(other)!r}; {nearest(min(other), parameters)}")
     return args
 
 
