@@ -408,6 +408,9 @@ class TestInductor:
         def mnk_hinted(self) -> tuple[int, int, int]:
             return self.shapes[-2][-2], self.shapes[-1][-1], self.shapes[-2][-1]
 
+        def mnk_symbolic(self) -> tuple[Any, ...]:
+            return self.mnk_hinted()
+
         def dtypes(self) -> list[Any]:
             return [self.dtype] * len(self.shapes)
 
@@ -456,6 +459,15 @@ class TestInductor:
             assert kwargs["EVEN_K"] == (template["K"] % hint.config["BLOCK_K"] == 0)
             assert kwargs["ACC_TYPE"] == "tl.float32"
         assert [(r.operator, r.before, r.after) for r in handler.log] == [(operator, 19, 5)]
+
+    @pytest.mark.parametrize(("rows", "even"), [(None, False), (4096, True)])
+    def test_a_dynamic_depth_is_masked_unless_it_is_whole_tiles_always(self, rows: int | None, even: bool) -> None:
+        torch, sympy = package("torch"), pytest.importorskip("sympy")
+        inputs = self.Inputs([(512, 4096), (4096, 2048)], [(4096, 1), (2048, 1)], torch.float16)
+        depth = sympy.Symbol("s0", integer=True, positive=True) * (rows or 1)
+        inputs.mnk_symbolic = lambda: (512, 2048, depth)  # type: ignore[method-assign]
+        _, *found = self._choices(to_inductor.choices("h200", topk=5), inputs, "mm", "triton::mm")
+        assert len(found) == 5 and {choice.params.to_kwargs()["EVEN_K"] for choice in found} == {even}
 
     @pytest.mark.parametrize("newer", [True, False])
     def test_float32_is_tf32_by_either_setting(self, newer: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,7 +320,7 @@ def choices(
 
         def _own(self, theirs: list[Any], inputs: Any, op_name: str) -> list[Any]:
             try:
-                op = _problem(inputs).with_arch(device)
+                op, depth = _problem(inputs).with_arch(device), inputs.mnk_symbolic()[2]
                 if config.max_autotune_gemm_search_space == "EXHAUSTIVE":
                     listed = [from_inductor(each.params.to_kwargs()) for each in theirs]
                     kept = rank(op.problem, device, listed, "triton", profile=self.profile)[: 1 if pinned else FROM_ALL]
@@ -336,7 +336,7 @@ def choices(
                 self.log.append(Replaced(op_name, "", len(theirs), len(theirs), _told(error)))
                 return theirs
             self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
-            return [_choice(theirs[0], hint) for hint in hints]
+            return [_choice(theirs[0], hint, depth) for hint in hints]
 
     return CarverChoices()
 
@@ -438,7 +438,8 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
     for key, listed in found.items():
         hint = choose(listed).hint
         template = mm_template if key.endswith("+mm") else bmm_template
-        table[key] = [{"template_id": template.uid, "template_hash": template.src_hash, **_tile(hint)}]
+        table[key] = [{"template_id": template.uid, "template_hash": template.src_hash,
+                       **_tile(hint, hint.problem.sizes["k"])}]  # fmt: skip
     return table
 
 
@@ -485,16 +486,16 @@ def _problem(inputs: Any) -> Template:
                           b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
 
 
-def _tile(hint: Hint) -> dict[str, Any]:
-    """What Inductor's template takes of a hint."""
+def _tile(hint: Hint, k: Any) -> dict[str, Any]:
+    """What Inductor's template takes of a hint. `k`: the depth of a product, where it is dynamic an expression: the
+    kernel serves all depths then, and leaves the mask out only for one that every tile divides."""
     names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
-    whole = hint.problem.sizes["k"] % hint.config["BLOCK_K"] == 0
-    return {**{name: hint.config[name] for name in names}, "EVEN_K": whole}
+    return {**{name: hint.config[name] for name in names}, "EVEN_K": k % hint.config["BLOCK_K"] == 0}
 
 
-def _choice(like: Any, hint: Hint) -> Any:
+def _choice(like: Any, hint: Hint, k: Any) -> Any:
     """Inductor's own choice with the hint's tile: same template, layout and inputs."""
-    params = type(like.params)(like.params.to_kwargs() | _tile(hint))
+    params = type(like.params)(like.params.to_kwargs() | _tile(hint, k))
     choice = type(like)(like.template, params, like.extra_kwargs, like.layout, like.inputs)
     choice.annotations[HINT] = hint
     return choice
