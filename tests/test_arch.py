@@ -450,6 +450,8 @@ def test_replace_refuses(field: str, value: object, message: str) -> None:
     ("old", "new", "message"),
     [
         ("clock_hz = 1.98e9", "clock_mhz = 1980", r"\[sm\] has unknown key 'clock_mhz'; did you mean 'clock_hz'\?"),
+        ("max_blocks_per_sm = 32", "max_blocks_per_sm = 1000", "max_blocks_per_sm = 1000 is outside"),
+        ("bus_bits = 6016", "bus_bits = 601", r"dram_bytes_per_s = 4\.\S+ is more than bus_bits \* pin_bits_per_s / 8"),
         ("dram_reach = 1.0", "dram_reach = 2.0", r"\[memory\] dram_reach = 2.0 is outside 0\.1 to 1"),
         ("clock_hz = 1.98e9\n", "clock_hz = 1980\n", r"\[sm\] clock_hz = 1980 is outside 1e\+08 to 1e\+10; its unit"),
         ("l2_latency_s = 1.5e-7", "l2_latency_s = 150", r"\[memory\] l2_latency_s = 150 is outside"),

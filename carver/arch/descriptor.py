@@ -374,7 +374,15 @@ PLAUSIBLE = {
     "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
     "smem_bytes_per_clk": (1, 1e5), "l2_bytes_per_clk_per_sm": (1, 1e5), "sfu_per_clk": (0.1, 1e5),
     "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6), "dram_reach": (0.1, 1.0), "max_threads_per_sm": (1, 1e4),
+    "schedulers_per_sm": (1, 16), "lanes_per_sm": (1, 1024), "max_blocks_per_sm": (1, 256),
+    "regs_per_sm": (16, 1e6), "reg_granule": (1, 1e4), "max_threads_per_block": (1, 1e4),
+    "max_regs_per_thread": (8, 1024), "smem_reserved_bytes": (0, 1e5), "smem_granule_bytes": (1, 1e5),
+    "l2_partitions": (1, 256), "l2_copies": (1, 8), "l2_merge_sms": (1, 64), "l3_bytes": (0, 1e10),
+    "l3_bytes_per_s": (0, 1e15), "bus_bits": (8, 1e5), "sector_bytes": (8, 1024), "line_bytes": (8, 1024),
+    "simd_bytes": (0, 1024), "fma_per_clk": (0, 64), "vector_registers": (0, 1024),
 }  # fmt: skip
+PINS_SLACK = 0.05
+"""Datasheets round what the pins of the memory of a GPU move, by 0.5 % at most in the descriptors here."""
 RATE = (1e-3, 1e7)
 """The same for a rate of [vector] or matrix. [FLOP/clk/SM]"""
 LEAST, MOST, MOST_COUNTED = 1e-18, 1e24, 10**15

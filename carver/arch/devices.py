@@ -27,6 +27,7 @@ from .descriptor import (
     IDENTITY,
     INSTRUCTIONS,
     OPTIONAL,
+    PINS_SLACK,
     PLAUSIBLE,
     RATE,
     SECTIONS,
@@ -483,6 +484,10 @@ def build(raw: dict[str, Any]) -> Arch:
     arch = Arch(**values)
     for name, bounds in PLAUSIBLE.items():
         plausible(f"[{section_of[name]}] {name}", values[name], *bounds)
+    pins = arch.bus_bits * arch.pin_bits_per_s / 8
+    if arch.kind == "gpu" and arch.dram_bytes_per_s > pins * (1.0 + PINS_SLACK):
+        raise ArchError(f"[memory] dram_bytes_per_s = {arch.dram_bytes_per_s:g} is more than bus_bits * pin_bits_per_s "
+                        f"/ 8 = {pins:g}, what its pins move")  # fmt: skip
     return arch
 
 
