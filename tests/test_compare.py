@@ -81,6 +81,27 @@ def test_a_change_since_a_revision_is_priced_and_explained(repository: Path) -> 
 
 
 @pytest.mark.slow
+def test_of_a_revision_what_a_kernel_imports_by_its_full_name_is_of_that_revision(repository: Path) -> None:
+    """Of a package at the root of the repository. And what lies in the current directory stands for nothing installed:
+    a click.py there is not run."""
+    (repository / "package" / "inner").mkdir(parents=True)
+    files = {"__init__.py": "", "inner/__init__.py": "", "beside.py": BEFORE,
+             "inner/kernels.py": KERNEL.replace("from beside", "from package.beside")}  # fmt: skip
+    assert "from package.beside" in files["inner/kernels.py"]
+    for name, text in files.items():
+        (repository / "package" / name).write_text(text)
+    who = ["-c", "user.name=someone", "-c", "user.email=some@where"]
+    for words in (["add", "-A"], ["commit", "-qm", "two"]):
+        subprocess.run(["git", "-C", str(repository), *who, *words], check=True)
+    (repository / "package" / "beside.py").write_text(AFTER)
+    (repository / "click.py").write_text("raise SystemExit('it was run')")
+    done = run("HEAD", "package/inner/kernels.py:scale", "--json", "--fail-over", "10")
+    assert done.exit_code == 1 and "slower by more than 10% on h100_sxm" in done.stderr
+    [found] = json.loads(done.stdout)["devices"]
+    assert 1.25 < found["ratio"] < 1.6
+
+
+@pytest.mark.slow
 def test_as_a_table_and_for_a_pull_request(repository: Path) -> None:
     words = ("HEAD", "kernels.py:scale", "--config", "BLOCK=1024,num_warps=4")
     done = run(*words, "--fail-over", "90%", "--html", "page.html")

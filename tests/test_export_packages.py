@@ -630,7 +630,7 @@ class TestInductor:
         said = [{k: h.config[k] for k in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")}
                 for h in hints if h.config["SPLIT_K"] == 1]  # fmt: skip
         assert {k: v for k, v in taken.items() if k != "EVEN_K"} in said
-        assert taken["EVEN_K"] == (given["K"] % taken["BLOCK_K"] == 0)
+        assert taken["EVEN_K"] is False, "a dynamic depth has the key of its first call"
 
     def test_gemm_configs_and_back(self) -> None:
         configs = to_inductor.configs(HINTS)

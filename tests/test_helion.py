@@ -142,16 +142,15 @@ def test_it_begins_with_hints_of_a_known_operator(tensor: Any, kernel: Any, shap
     assert 1e-6 < price < 1e-3
 
 
-def test_its_autotuner_takes_the_first_and_fills_the_cache(
+def test_its_autotuner_takes_the_first_and_leaves_the_cache_to_what_is_measured(
     args: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Helion's cache knows no autotuner: what is in it answers whoever asks next, and is never searched again."""
     monkeypatch.setenv("HELION_CACHE_DIR", str(tmp_path))
     asked = {"arch": "h100", "most": 4, "budget_s": 60.0}
     kernel = helion.kernel(matmul.fn, static_shapes=True, autotuner_fn=autotuner(0, **asked))
-    found = kernel.bind(args).autotune(args, force=False)
-    assert found.block_sizes and list(tmp_path.rglob("*"))
-    again = helion.kernel(matmul.fn, static_shapes=True, autotuner_fn=autotuner(0, arch="nothing"))
-    assert again.bind(args).autotune(args, force=False) == found
+    assert kernel.bind(args).autotune(args, force=False).block_sizes
+    assert not list(tmp_path.rglob("*.best_config"))
 
 
 def test_the_first_few_and_the_default_are_measured_by_a_provider_of_helions(args: Any) -> None:

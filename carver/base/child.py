@@ -42,6 +42,7 @@ GRACE_S = 3.0
 """What a process gets to leave by itself once its pipe is closed, before it is killed."""
 KILL_S = 30.0
 """What the warden gets to kill everything before the parent does so itself. [s]"""
+PACKAGE = str(Path(__file__).resolve().parents[1])
 STARTS = 3
 """How often a process is started that something kills before it is ready."""
 
@@ -181,9 +182,8 @@ class Child:
         environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
         if kept := [p for p in environment.pop("PYTHONPATH", "").split(os.pathsep) if p]:  # "" is the current directory
             environment["PYTHONPATH"] = os.pathsep.join(kept)
-        package = str(Path(__file__).resolve().parents[1])
         paths = [str(Path(p).resolve()) for p in sys.path]  # behind its own: nothing there stands for what is installed
-        child = [sys.executable, "-P", "-c", _CHILD, package, json.dumps(paths), self._target]
+        child = [sys.executable, "-P", "-c", _CHILD, PACKAGE, json.dumps(paths), self._target]
         return subprocess.Popen(
             [*warden.command(), *child, json.dumps(dict(self._arguments))], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True, env=environment,
@@ -432,17 +432,19 @@ def _serve(make: Callable[[], Handler], jobs: Iterable[str], replies: IO[str]) -
         send(asked["token"], reply)
 
 
-_CHILD = """
+OWN = """
 import importlib.util, json, sys
-_, package, paths, target, arguments = sys.argv
-sys.path += [path for path in json.loads(paths) if path not in sys.path]
+_, package, paths, *words = sys.argv
 spec = importlib.util.spec_from_file_location("carver", package + "/__init__.py", submodule_search_locations=[package])
 sys.modules["carver"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["carver"])
-from carver.base.child import main
-main(target, arguments)
 """
-"""The child's first lines: this very carver, and nothing from the current directory in place of what is installed."""
+"""The first lines of a process: this very carver, whatever the current directory has in place of what is installed."""
+_CHILD = f"""{OWN}
+sys.path += [path for path in json.loads(paths) if path not in sys.path]
+from carver.base.child import main
+main(*words)
+"""
 
 
 def main(target: str, arguments: str) -> None:

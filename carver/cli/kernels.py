@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import click
 
+from ..base.child import OWN, PACKAGE
 from ..base.errors import CompileError, ConfigError
 from ..base.folders import publish
 from ..base.given import json_of, printable, text_from, whole
@@ -105,10 +106,10 @@ def compare(
     most = _percent(fail_over)
     given = configs_of(configs, None, config)
     found = []
-    with _before(old, new) as source, progress_bars(is_watched(), transient=True) as bars:
+    with _before(old, new) as (source, paths), progress_bars(is_watched(), transient=True) as bars:
         step = bars.bar("devices", len(arch))
         for name in arch:
-            found.append(_on(opts.device(name).name, source, new, args, given, macros))
+            found.append(_on(opts.device(name).name, {source: paths, new: _paths()}, args, given, macros))
             step()
     title = f"{new.rpartition(':')[2]}: {old} -> {new}"
     opts.save_document(lambda: _document(found, title), html)
@@ -156,11 +157,12 @@ def _percent(given: str | None) -> float | None:
 
 
 @contextmanager
-def _before(old: str, new: str) -> Iterator[str]:
-    """The kernel before the change as FILE.py:NAME; of a revision, in a folder with all files of that revision."""
+def _before(old: str, new: str) -> Iterator[tuple[str, list[str]]]:
+    """The kernel before the change as FILE.py:NAME, and where it looks for modules; of a revision, in a folder with all
+    files of that revision."""
     path, _, name = new.rpartition(":")
     if old.rpartition(":")[0].endswith((".py", *SOURCES)):
-        yield old
+        yield old, _paths()
         return
     file = Path(path).resolve()
     if not file.is_file():
@@ -175,7 +177,18 @@ def _before(old: str, new: str) -> Iterator[str]:
         there = Path(folder) / file.relative_to(root)
         if not there.is_file():
             raise ConfigError(f"there is no {file.relative_to(root)} at {old}")
-        yield f"{there}:{name}"
+        yield f"{there}:{name}", _paths(root, Path(folder))
+
+
+def _paths(root: Path | None = None, place: Path | None = None) -> list[str]:
+    """Where a process looks for modules: where this one does, and then in the current directory. Of a repository that
+    was unpacked elsewhere in that place, but for what it does not hold, such as an environment."""
+    here = str(Path.cwd())
+    found = [Path(path).resolve() for path in dict.fromkeys((*sys.path, here)) if path not in ("", here)] + [Path(here)]
+    if root is not None and place is not None:
+        moved = {path: place / path.relative_to(root) for path in (*found, root) if path.is_relative_to(root)}
+        found = [moved[path] if path in moved and moved[path].is_dir() else path for path in (*found, root)]
+    return [str(path) for path in found]
 
 
 def _git(folder: Path, *words: str) -> bytes:
@@ -188,22 +201,35 @@ def _git(folder: Path, *words: str) -> bytes:
     return done.stdout
 
 
-def _on(arch: str, old: str, new: str, args: Path, configs: Any, macros: Sequence[str]) -> Comparison:
-    """Both rankings on one device, each in a process of its own: modules of the same name do not meet."""
-    asked = [sys.executable, "-m", "carver", "rank", "kernel"]
+_RANK = f"""{OWN}
+from carver.cli.main import main
+sys.path[:] = json.loads(paths)
+main(words)
+"""
+
+
+def _on(arch: str, sides: Mapping[str, Sequence[str]], args: Path, configs: Any, macros: Sequence[str]) -> Comparison:
+    """The rankings of both kernels on one device, each in a process of its own that looks for modules in its own paths:
+    those of the same name do not meet."""
     told = None if configs is None else json.dumps(configs).encode()
     more = ["--args", str(args), "--arch", arch, "--json", *(["--configs", "-"] if told else [])]
     more += [word for macro in macros for word in ("-D", macro)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    running = [subprocess.Popen([*asked, source, *more], **pipes) for source in (old, new)]
-    hints = []
-    for process, source in zip(running, (old, new), strict=True):
-        out, said = process.communicate(told)
-        if process.returncode:
-            why = said.decode(errors="replace").strip().removeprefix("error: ")
-            raise (CompileError if process.returncode == 1 else ConfigError)(f"{source} on {arch}: {why}")
-        hints.append([Hint.from_dict(each) for each in json_of(out, "a ranking", ConfigError)["hints"]])
-    return compared(*hints)
+    hints, running = [], dict[str, subprocess.Popen[bytes]]()
+    try:
+        for source, paths in sides.items():
+            asked = [sys.executable, "-P", "-c", _RANK, PACKAGE, json.dumps(paths), "rank", "kernel", source, *more]
+            running[source] = subprocess.Popen(asked, **pipes)
+        for source, process in running.items():
+            out, said = process.communicate(told)
+            if process.returncode:
+                why = said.decode(errors="replace").strip().removeprefix("error: ")
+                raise (CompileError if process.returncode == 1 else ConfigError)(f"{source} on {arch}: {why}")
+            hints.append([Hint.from_dict(each) for each in json_of(out, "a ranking", ConfigError)["hints"]])
+    finally:
+        for process in running.values():
+            process.kill()
+    return compared(hints[0], hints[-1])
 
 
 @opts.command

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..arch import devices
 from ..arch.descriptor import IDENTITY, SECTIONS, Arch
+from ..base.child import PACKAGE
 from ..base.errors import ConfigError
 from ..base.folders import cache_folder, trust, trusted
 from ..base.given import printable
@@ -301,10 +302,10 @@ def fresh(arch: Arch, topk: int, backend: str | None, processes: int) -> dict[st
     """
     code = _FRESH.format(arch=arch.name, topk=topk, backend=backend)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    runs = [  # the first one writes the bytecode that an installed package has
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout.split()
-        for _ in range(processes + 1)
-    ]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "cwd": Path(PACKAGE).parent, "env": env}
+    # the first one writes the bytecode that an installed package has
+    asked = [sys.executable, "-c", code]
+    runs = [subprocess.run(asked, check=True, **how).stdout.split() for _ in range(processes + 1)]
     imports, firsts = np.median(np.array(runs[1:], float), axis=0) * 1e3
     return {"import_ms": float(imports), "first_ms": float(firsts)}
 

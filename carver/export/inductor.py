@@ -422,7 +422,8 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
     (`torch._inductor.lookup_table.choices.LookupTableChoices`): one choice a matmul, nothing is timed.
 
     Keys are the inputs' types, shapes and strides and the operation, of any device; each entry has the hash of
-    Inductor's template, which a changed template refuses. Of several hints for one problem the fastest by prediction is
+    Inductor's template, which a changed template refuses, and the mask of depths that are no whole tiles: the key of a
+    dynamic matmul has the sizes of its first call. Of several hints for one problem the fastest by prediction is
     taken, ties by the stated order. Hints with split-K are left out.
     """
     imported("torch._inductor.lookup_table.choices", *PACKAGE)
@@ -439,7 +440,7 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
         hint = choose(listed).hint
         template = mm_template if key.endswith("+mm") else bmm_template
         table[key] = [{"template_id": template.uid, "template_hash": template.src_hash,
-                       **_tile(hint, hint.problem.sizes["k"])}]  # fmt: skip
+                       "EVEN_K": False, **_tile(hint)}]  # fmt: skip
     return table
 
 
@@ -486,16 +487,16 @@ def _problem(inputs: Any) -> Template:
                           b_dtype=names[1], lda=rows[0], ldb=rows[1], static_shapes=True)  # fmt: skip
 
 
-def _tile(hint: Hint, k: Any) -> dict[str, Any]:
-    """What Inductor's template takes of a hint. `k`: the depth of a product, where it is dynamic an expression: the
-    kernel serves all depths then, and leaves the mask out only for one that every tile divides."""
-    names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")
-    return {**{name: hint.config[name] for name in names}, "EVEN_K": k % hint.config["BLOCK_K"] == 0}
+def _tile(hint: Hint) -> dict[str, Any]:
+    """What Inductor's template takes of a hint."""
+    return {name: hint.config[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_warps", "num_stages")}
 
 
 def _choice(like: Any, hint: Hint, k: Any) -> Any:
-    """Inductor's own choice with the hint's tile: same template, layout and inputs."""
-    params = type(like.params)(like.params.to_kwargs() | _tile(hint, k))
+    """Inductor's own choice with the hint's tile: same template, layout and inputs. `k`: the depth, where it is dynamic
+    an expression: one kernel serves all depths then, and goes without the mask if each of them is whole tiles."""
+    tile = _tile(hint) | {"EVEN_K": k % hint.config["BLOCK_K"] == 0}
+    params = type(like.params)(like.params.to_kwargs() | tile)
     choice = type(like)(like.template, params, like.extra_kwargs, like.layout, like.inputs)
     choice.annotations[HINT] = hint
     return choice
