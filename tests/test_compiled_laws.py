@@ -71,7 +71,22 @@ def test_a_sector_that_caches_lost_is_read_again_by_64_bytes() -> None:
     for span_bytes, times in ((4.0, (64 + 16) / 32), (4096.0, 1 + 16 / 4096)):
         load = AccessFacts("load", "pointer", "x", 0, 4096.0, 0.0, 4.0, span_bytes, 1.0, 1.0, 128.0)
         each = facts(accesses=(load,), live_bytes=1024 * MIB)
-        assert _missed(each, H100, k, MIB, 64 * MIB) == pytest.approx(64 * MIB * times, rel=1e-6)
+        assert _missed(each, H100, k, MIB, 64 * MIB, 1.0, 1.0) == pytest.approx(64 * MIB * times, rel=1e-6)
+
+
+def test_what_l1_keeps_for_a_second_pass_is_not_read_from_dram_again() -> None:
+    """Rows that an SM's programs read twice, more of all SMs than L2 has room for; what they store takes room, too."""
+    twice = {"read_bytes": 1024 * MIB, "again_bytes": 1024 * MIB, "live_bytes": 1024 * MIB}
+    loads = {"straight": span(bytes={"load global": 16384.0})}
+
+    def dram_bytes(**given: Any) -> float:
+        return float(as_long(price_compiled([facts(**twice, **given)], H100)[0])[0])
+
+    kept, lost = (dram_bytes(sm_live_bytes=room, **loads) for room in (64 * 1024, 64 * MIB))
+    assert kept == pytest.approx(1024 * MIB, rel=0.05) and lost > 1.9 * kept
+    assert dram_bytes(sm_live_bytes=64 * 1024, straight=span(bytes={"copy global": 16384.0})) == lost
+    some, stored = (dram_bytes(sm_live_bytes=200 * 1024, written_bytes=n * MIB, **loads) for n in (0, 1024))
+    assert some == kept and stored > 1.1 * (some + 1024 * MIB)
 
 
 def test_a_walk_finds_what_dram_moved_beside_its_last_sector() -> None:
@@ -90,7 +105,7 @@ def test_pages_stay_open_for_programs_that_look_at_a_part_of_a_table() -> None:
         each = ((256.0 * MIB, 32.0 * MIB, float(live)),)
         f = facts(accesses=(replace(load, kind=kind),), anywhere=each, read_bytes=32.0 * MIB, live_bytes=live,
                   changed_anywhere=each if kind == "atomic" else ())  # fmt: skip
-        bytes_of.append(_missed(f, H200, PRIORS, 64.0 * MIB, 0.0) / (32 * MIB))
+        bytes_of.append(_missed(f, H200, PRIORS, 64.0 * MIB, 0.0, 1.0, 1.0) / (32 * MIB))
     assert bytes_of == pytest.approx([2.0, 1.0 + 1 / 64, 1.0], rel=0.01)
 
 

@@ -22,7 +22,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import LINE_BYTES, SECTOR_BYTES, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
+from .l1 import LINE_BYTES, SECTOR_BYTES, again_from_l2, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
 from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
@@ -307,12 +307,13 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     looked_up = np.array([passes(f, s.total, arch, missed)
                           for f, s, missed in zip(candidates, shapes, missed_l1, strict=True)]) / steps * loaded
     again = np.maximum(missed_l1 * each("load_bytes") - each("cached_load_bytes"), 0.0) * steps * grid
-    beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again)
-    read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again))
+    second = [again_from_l2(f, s.total, arch) for f, s in zip(candidates, shapes, strict=True)]
+    beyond_l2 = _missed_bytes(candidates, arch, k, arch.l2_bytes, again, second)
+    read = np.minimum(beyond_l2, _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again, second))
     written = np.array([_written(f, arch, k) for f in candidates])
     turned = TURNED if arch.dram_reach == 1.0 else 0.0
     moved = (read + written) * (1.0 + turned * 2.0 * np.minimum(read, written) / np.maximum(read + written, 1.0))
-    dram_bytes = _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again, 0.0)
+    dram_bytes = _missed_bytes(candidates, arch, k, max(arch.l2_bytes, arch.l3_bytes), again, second, 0.0)
     dram_bytes += [_written(f, arch, k, 0.0) for f in candidates]  # as they are, however long they take
     kept = float(reused_share(arch, k))
     out_of_l2, out_of_l3 = (
@@ -430,24 +431,24 @@ def _transfer_clk(work: Work, arch: Arch, k: Mapping[str, float]) -> FloatArray:
 
 def _missed_bytes(
     candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float], cache_bytes: float, again: FloatArray,
-    pages: float = 1.0,
+    second: Sequence[float], pages: float = 1.0,
 ) -> FloatArray:  # fmt: skip
     """Bytes read from beyond a cache that all programs share: L2, or the one behind it. Bytes that later waves or the
     same program read again hit it, as far as what is touched meanwhile fits it. `again`: what each reads again of its
-    own since L1 has lost it; `pages`: 0 for bytes alone, and not as long as they take."""
-    usable, each = float(reused_share(arch, k)) * cache_bytes, zip(candidates, again, strict=True)
-    return np.array([_missed(f, arch, k, usable, own, pages) for f, own in each])
+    own since L1 has lost it; `second`: of second passes, the share that L1 has lost; `pages`: 0 for bytes alone."""
+    usable, each = float(reused_share(arch, k)) * cache_bytes, zip(candidates, again, second, strict=True)
+    return np.array([_missed(f, arch, k, usable, own, lost, pages) for f, own, lost in each])
 
 
 def _missed(
-    f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float, pages: float = 1.0
+    f: Facts, arch: Arch, k: Mapping[str, float], usable_bytes: float, own_bytes: float, second: float, pages: float
 ) -> float:
     """Of one candidate. Each byte as long as it takes: short stretches open pages more often. A tensor that fits is
     read once: from pages that stay open where programs that run together look at a part of it, else from one for each
     64 bytes (`first_touches.jsonl` in tests/data/h200: half a million words of 16 MB, anywhere 12.4 microseconds, in
     order 9.8). Nobody waits for atomics, so that DRAM takes those of a page together."""
     once = sum(different(*each) for *each, _ in f.anywhere)
-    again = f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
+    again = second * f.again_bytes * lost_share(f.live_bytes, usable_bytes) + again_beyond(f.reuse, usable_bytes)
     step = min(f.step_bytes * f.present(arch) * arch.sm_count, f.live_bytes) if f.step_bytes else f.live_bytes
     own = own_bytes * lost_share(step, usable_bytes)
     placed = [a for a in f.accesses if a.kind != "store" and not a.anywhere]
