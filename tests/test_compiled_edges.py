@@ -36,6 +36,7 @@ from carver.compiled.sectors import (
 )
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace
+from carver.compiled.trace import joined as trace_joined
 from carver.compiled.ttir import Type
 from carver.compiled.values import (
     Exact,
@@ -429,6 +430,58 @@ def test_a_walk_of_known_places_fetches_a_sector_once() -> None:
     trace = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1), {"ids": ids})
     assert trace.accesses[1].placed.new == 1 / 8
     assert fetched(trace.accesses[1], trace.accesses) == 1.0
+
+
+@pytest.mark.parametrize(("near", "new"), [(True, 1 / 3), (False, 1.0)])
+def test_places_that_each_pass_looks_up_may_be_in_sectors_that_one_before_it_fetched(near: bool, new: float) -> None:
+    """As those of a block of atoms, each pass another neighbour of each; or ever farther away. Of three that stand for
+    all the share is at least a third."""
+    text = LOOKED_UP.replace(
+        "%one = tt.load %at : tensor<64x!tt.ptr<f32>>",
+        """%from = arith.constant 0 : i32
+    %to = arith.constant 8 : i32
+    %by = arith.constant 1 : i32
+    %all = arith.constant 1024 : i32
+    scf.for %k = %from to %to step %by : i32 {
+      %pass = arith.muli %k, %all : i32
+      %passes = tt.splat %pass : i32 -> tensor<64xi32>
+      %keys = tt.addptr %entry, %passes : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+      %other = tt.load %keys : tensor<64x!tt.ptr<i32>>
+      %there = tt.addptr %base, %other : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+      %one = tt.load %there : tensor<64x!tt.ptr<f32>>
+    }""",
+    )
+    draw, block = np.random.default_rng(0), np.arange(1024) // 64 * 512
+    ids = np.array([block + draw.permuted(np.tile(np.arange(64) * 8, (16, 1)), axis=1).ravel() for _ in range(8)])
+    ids += np.arange(8)[:, None] * (0 if near else 8192)
+    trace = evaluate(text, [("ids", None), ("x", None)], (16, 1, 1), {"ids": ids.astype(np.int32)})
+    assert [a.placed.new for a in trace.accesses if a.loop >= 0 and a.argument == "x"] == [new]
+
+
+def test_places_of_all_passes_say_where_atomics_crowd() -> None:
+    """As where particles go from plane to plane: in none of them all passes meet."""
+    passes = [replace(tiles(np.arange(64) + k, (32,), (np.nan,)), kind="atomic", drawn=np.arange(2048.0) + 4096 * k)
+              for k in range(16)]  # fmt: skip
+    found = trace_joined(passes).drawn.reshape(64, 32)
+    assert (found % 4096 == np.arange(2048).reshape(64, 32)).all()
+    assert np.bincount((found[:, 0] // 4096).astype(int)).min() >= 3
+
+
+@pytest.mark.parametrize(("apart", "new"), [(0, 1 / 16), (1, (8 + 15) / (8 * 16)), (4096, 1.0)])
+def test_passes_that_are_followed_one_by_one_meet_sectors_again(apart: int, new: float) -> None:
+    """As nodes of a tree, each chosen by the one before: a tile of 8 sectors that moves on by so many."""
+    at = np.arange(8)[:, None] * 4096.0 + np.arange(8) * 8
+    passes = [replace(tiles(np.arange(8), (8,), (np.nan,)), drawn=(at + k * apart * 8).ravel(), placed=Sectors(256.0))
+              for k in range(16)]  # fmt: skip
+    assert trace_joined(passes).placed.new == new
+
+
+@pytest.mark.parametrize(("predicate", "kept"), [("sge", [1.0, 1.0, 1.0, 0.0]), ("sgt", [1.0, 1.0, 0.0, 0.0])])
+def test_lanes_whose_elements_are_alike_pass_a_mask_as_one(predicate: str, kept: list[float]) -> None:
+    """As rays of a scanner that go along a side of its picture."""
+    place = Value(np.array([3.0, 3.0, 0.0, -1.0]), (np.array([1.0, 0.0, 0.0, 0.0]),))
+    mask = compared(predicate, place, Value(np.zeros(1), (0.0,)), (8,))
+    assert np.broadcast_to(let_through(mask, (8,), 4), 4).tolist() == kept
 
 
 def test_of_a_largest_float_each_of_two_atomics_is_for_half() -> None:

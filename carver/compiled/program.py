@@ -541,9 +541,8 @@ class _Evaluator:
         tile = types[-1]
         descriptor = frame.get(op.operands[0])
         if not isinstance(descriptor, Described) or name in ("descriptor_gather", "descriptor_scatter"):
-            return self.record(
-                frame, op, kind, "descriptor", unknown(len(tile.shape)), tile.shape, tile.bits / 8, np.ones(1)
-            )
+            lost = unknown(len(tile.shape))
+            return self.record(frame, op, kind, "descriptor", lost, tile.shape, tile.bits / 8, np.ones(1))
         block, base = types[0].shape, descriptor.pointer  # a load may leave out the extents that are 1
         kept: Column = np.ones(1)
         coef, places = [], map(frame.get, op.operands[1:])
@@ -585,7 +584,8 @@ class _Evaluator:
             mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
             fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
-        pointer, pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, walked, item)
+        passes = walked or (frame.ends and (*frame.ends[:3], np.full(len(frame.ends[0]), np.nan)))
+        pointer, pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, passes, item)
         coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         access = Access(
             kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),

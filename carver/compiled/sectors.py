@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -308,21 +308,35 @@ def sectors(
 
 
 def unmet(
-    v: Value, mask: Value | None, extents: Sequence[int], first: Any, trips: Any, stride: Any, item_bytes: float
+    v: Value, mask: Value | None, extents: Sequence[int], passes: tuple[Any, Any, Any, Any], item_bytes: float
 ) -> float:
-    """Of the sectors of a tile that is not affine and steps evenly through a loop, the share that it was in at no
-    earlier step: of some walks as far as MOST_WALKED steps."""
-    each, all_ = 0, 0
+    """`first_met` of a tile that is not affine, in those passes of a loop that are evaluated, or step evenly."""
+    walks, (first, last, trips, stride) = list[Any](), passes
     for walk in np.unique((2 * np.arange(FEW_LANES) + 1) * len(first) // (2 * FEW_LANES)):
-        tile = elements(v, int(first[walk]), extents)
-        if tile is None or not np.isfinite(stride[walk]):
+        steps, even = np.arange(min(int(trips[walk]), MOST_WALKED)) * stride[walk], math.isfinite(stride[walk])
+        end = min(last[walk] + 1, first[walk] + (1 if even else MOST_WALKED))
+        tiles = [(lane, elements(v, lane, extents)) for lane in range(int(first[walk]), int(end))]
+        if any(tile is None for _, tile in tiles):
             return 1.0
-        steps = np.arange(min(int(trips[walk]), MOST_WALKED)) * stride[walk]
-        own = np.unique(_cut(mask, int(first[walk]), tile, extents)[0])
-        met = np.floor((own + steps[:, None]) * (item_bytes / SECTOR_BYTES))
-        each += sum(len(np.unique(step)) for step in met)
-        all_ += len(np.unique(met))
-    return all_ / each if each else 1.0
+        own: Any = [np.unique(_cut(mask, lane, tile, extents)[0]) for lane, tile in tiles]
+        walks.append(own[0] + steps[:, None] if even else own)
+    return first_met(walks, item_bytes)
+
+
+def first_met(walks: Iterable[Sequence[Any]], item_bytes: float) -> float:
+    """Of the sectors that a program is in, pass by pass, the share that it was in at no earlier pass; `walks`: of some
+    programs the places of MOST_WALKED passes at most. Source: neighbours of blocks of atoms, another of each in each
+    pass (`tabulated_density` in `zoo_24th.jsonl.gz`, tests/data/h200)."""
+    met = [[np.unique(np.floor(at[np.isfinite(at)] * (item_bytes / SECTOR_BYTES))) for at in walk] for walk in walks]
+    each = sum(len(at) for walk in met for at in walk)
+    return sum(len(np.unique(np.concatenate(walk))) for walk in met) / each if each else 1.0
+
+
+def of_all(passes: Sequence[Any]) -> FloatArray:
+    """Places of some tiles of all passes together, of each tile those of one, drawn evenly: tiles lie in the order of
+    programs, a row each."""
+    at = [(int(n * GOLDEN % 1.0 * len(passes)), n) for n in range(max(map(len, passes), default=0))]
+    return np.array([passes[k][n * len(passes[k]) // len(at)] for k, n in at]).ravel()
 
 
 def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[tuple[int, Any]]:
@@ -368,11 +382,11 @@ def _by_chance(gaps: Sequence[Any]) -> bool:
 
 def layout(
     kind: str, pointer: Value, mask: Value | None, extents: Sequence[int], lanes: int,
-    walked: tuple[Any, Any, Any, Any] | None, item_bytes: float,
+    passes: tuple[Any, Any, Any, Any] | None, item_bytes: float,
 ) -> tuple[Value, tuple[Piece | None, ...], Sectors, FloatArray]:  # fmt: skip
     """Its places, `bounded`, and how tiles of an access lie that are not affine: pieces along each dimension, of a load
-    their sectors, and all places of some of an atomic or load. `walked`: first and last lanes, trips and stride, of one
-    that steps evenly."""
+    their sectors, and all places of some of an atomic or load. `passes`: of a loop first and last lanes, trips and
+    stride, NaN where it does not step evenly."""
     pointer, loaded = bounded(pointer, mask, extents, lanes), kind == "load"
     pieces = pointer.pieces
     if not any(pieces):
@@ -382,9 +396,8 @@ def layout(
     few = min(max(few, least), SAMPLED_LANES) if loaded else max(few, least)
     tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
     placed = sectors(tiles, mask, item_bytes, extents) if loaded else Sectors()
-    if walked is not None and placed.sector_bytes:
-        first, _, trips, stride = walked
-        placed = placed._replace(new=unmet(pointer, mask, extents, first, trips, stride, item_bytes))
+    if passes is not None and placed.sector_bytes:
+        placed = placed._replace(new=unmet(pointer, mask, extents, passes, item_bytes))
     places = laid_out(tiles, mask, extents)
     gone = np.isnan(places) & (not loaded)
     if gone.all() or not gone.any():  # of atomics, in place of those held back others in order

@@ -17,7 +17,7 @@ from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from . import ttir
 from .isa.code import reachable
-from .sectors import GOLDEN, Sectors
+from .sectors import GOLDEN, MOST_WALKED, Sectors, first_met, of_all
 from .ttir import Block, Function, Op
 from .turns import READS, Turn
 from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Exact, Floor, Piece, Value, known, unknown
@@ -341,11 +341,15 @@ def joined(parts: Sequence[Access]) -> Access:
     place one."""
     if len(parts) == 1:
         return parts[0]
-    first = replace(parts[0], leads=all(p.leads for p in parts))
+    passes = [p.drawn.reshape(-1, math.prod(p.shape)) for p in parts if len(p.drawn)]
+    first = replace(parts[0], leads=all(p.leads for p in parts), drawn=of_all(passes))
     alike = all(
         len(p.start) == len(first.start) and (p.program == first.program).all() and (p.round == first.round).all()
         for p in parts
     )
+    if alike and first.placed.sector_bytes and len({len(p.drawn) for p in parts}) == 1:  # of the same programs
+        new = first_met(zip(*passes[:MOST_WALKED], strict=True), first.item_bytes)
+        first = replace(first, placed=first.placed._replace(new=new))
     if alike and all((p.count == 1).all() and (p.times == first.times).all() for p in parts):
         starts, kept, beside = (np.array([getattr(p, name) for p in parts]) for name in ("start", "kept", "beside"))
         steps = np.diff(starts, axis=0)

@@ -475,8 +475,8 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
     kind = predicate.replace("u", "s") if predicate[0] == "u" and predicate != "une" else predicate
     if kind in ("sgt", "sge"):  # a > b is b < a
         gap, slopes, kind = -gap, tuple(-c for c in slopes), "slt" if kind == "sgt" else "sle"
+    test = {"slt": gap > 0, "sle": gap >= 0, "eq": gap == 0, "ne": gap != 0}[kind].astype(np.int64)
     if not moving:
-        test = {"slt": gap > 0, "sle": gap >= 0, "eq": gap == 0, "ne": gap != 0}[kind].astype(np.int64)
         box: Box = ((np.where(test > 0, 0, 0), np.where(test > 0, extents[0], 0)), *[None] * (rank - 1)) if rank else ()
         return Value(test, (0.0,) * rank, box=box if rank else None)
     if len(moving) > 1 or np.isnan(slopes[moving[0]]).any():
@@ -497,6 +497,7 @@ def compared(predicate: str, a: Value, b: Value, extents: Sequence[int]) -> Valu
         case _:
             return Value(None, (np.nan,) * rank, box=(None,) * rank)
     ranges: list[tuple[Column, Column] | None] = [None] * rank
+    low, high = np.where(slope == 0, 0, low), np.where(slope == 0, n * test, high)  # lanes whose elements all agree
     ranges[d] = np.clip(low, 0, n), np.clip(high, 0, n)
     return Value(None, (np.nan,) * rank, box=tuple(ranges))
 
