@@ -28,8 +28,9 @@ from .gcn_arithmetic import (
     parsed,
     poison,
 )  # fmt: skip
-from .gcn_operands import EXEC, WHOLE, Getter, Operands, any_of, memory, put, put_mask, registers
+from .gcn_operands import EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers
 from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
+from .operands import Getter
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lg": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal,

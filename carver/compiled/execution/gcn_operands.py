@@ -15,10 +15,8 @@ import numpy as np
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
 from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair, told
-from .operands import floats
+from .operands import SPLIT, Getter, floats, given, mapped
 
-Getter = Callable[[Thread], Value]
-SPLIT = re.compile(r",(?![^\[{]*[\]}])")
 ONE = re.compile(r"^(v|s|a|ttmp)(\d+)$")
 SEVERAL = re.compile(r"^(v|s|a|ttmp)\[(\d+):(\d+)\]$")
 WHOLE = re.compile(r"^-?(0x[0-9a-f]+|\d+)$")
@@ -196,14 +194,6 @@ def _by_lane(thread: Thread, low: Column, high: Column) -> Value:
     return Column(bits, known_in([low, high]))
 
 
-def mapped(fetch: Getter, function: Callable[[Array], Array]) -> Getter:
-    def got(thread: Thread) -> Value:
-        value = fetch(thread)
-        return None if value is None else Column(function(value.bits), value.known)
-
-    return got
-
-
 def _bits(value: float, kind: str) -> int:
     if kind.endswith("64"):
         return int(np.float64(value).view(np.int64))
@@ -244,7 +234,6 @@ def put_mask(thread: Thread, names: Sequence[str], mask: Value) -> None:
 
 ADDRESS_BITS = (1 << 48) - 1
 """Of a buffer's descriptor, above which it has a stride and flags."""
-VALUE = re.compile(r"^-?(0x[0-9a-f]+|\d+)$")
 MEMORY = re.compile(r"^(global|flat|buffer|scratch|tbuffer|ds|s)_(\w+)")
 RETURNS = ("sc0", "glc", "th:TH_ATOMIC_RETURN")
 """Modifiers of an atomic that gives back what was there."""
@@ -299,9 +288,8 @@ def summed(terms: Sequence[Getter], constant: int, mask: int | None = None) -> G
     """The sum of some operands; None where one is not known."""
 
     def got(thread: Thread) -> Value:
-        values = [get(thread) for get in terms]
-        columns = [value for value in values if value is not None]
-        if len(columns) < len(values):
+        columns = given(thread, terms)
+        if columns is None:
             return None
         total = sum((column.bits for column in columns), np.array([constant], np.int64))
         return Column(total if mask is None else total & mask, known_in(columns))
@@ -325,28 +313,33 @@ def buffer(each: Instruction, o: Operands, first: int) -> tuple[Getter, list[Get
     """The address of an access through a buffer's descriptor, and whether it is inside the buffer."""
     vector, descriptor, scalar = o.parts[first : first + 3]
     words = registers(descriptor)
-    low, high, size = (o.word(name) for name in words[:3])
-
-    def base(thread: Thread) -> Value:
-        a, b = low(thread), high(thread)
-        if a is None or b is None:
-            return None
-        return Column(pair(a.bits, b.bits) & ADDRESS_BITS, known_in([a, b]))
-
+    base, size = start_of(o, words), o.word(words[2])
     names = registers(vector)
     index = [o.get(names[-1], "u32")] if names and "offen" in o.mods else []
     within = summed(index, o.offset())
     terms = [base, within, *([o.get(scalar, "u32")] if scalar not in ("0", "off", "null") else [])]
 
     def inside(thread: Thread) -> Value:
-        at, most = within(thread), size(thread)
-        if at is None or most is None:
+        if (columns := given(thread, [within, size])) is None:
             return None
-        known = known_in([at, most])
+        (at, most), known = columns, known_in(columns)
         thread.note(each.address, "LT", Column(at.bits, known), Column(most.bits, known))
         return Column(np.atleast_1d(at.bits < most.bits), known)
 
     return summed(terms, 0), [inside]
+
+
+def start_of(o: Operands, words: Sequence[str]) -> Getter:
+    """The address in the first two words of a descriptor, or in a pair."""
+    low, high = o.word(words[0]), o.word(words[1])
+
+    def start(thread: Thread) -> Value:
+        columns = given(thread, [low, high])
+        if columns is None:
+            return None
+        return Column(pair(*(column.bits for column in columns)) & ADDRESS_BITS, known_in(columns))
+
+    return start
 
 
 def into_lds(o: Operands, width: int) -> Getter:
@@ -364,19 +357,11 @@ def into_lds(o: Operands, width: int) -> Getter:
 
 def scalar_load(each: Instruction, o: Operands) -> Op:
     """A load of a whole wave, of its arguments as a rule."""
-    names, base = registers(o.parts[0]), registers(o.parts[1])
-    low, high = o.word(base[0]), o.word(base[1])
-
-    def start(thread: Thread) -> Value:
-        a, b = low(thread), high(thread)
-        if a is None or b is None:
-            return None
-        return Column(pair(a.bits, b.bits) & ADDRESS_BITS, known_in([a, b]))
-
-    terms: list[Getter] = [start]
+    names = registers(o.parts[0])
+    terms: list[Getter] = [start_of(o, registers(o.parts[1]))]
     constant = o.offset()
     for token in o.parts[2:]:
-        if VALUE.match(token):
+        if WHOLE.match(token):
             constant += int(token, 0)
         elif registers(token):
             terms.append(o.get(token, "u32"))

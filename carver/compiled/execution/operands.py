@@ -4,7 +4,7 @@ those on floats and doubles compute, where branches or addresses depend on them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -127,6 +127,13 @@ def _constant(bank: int, register: str, offset: int) -> Getter:
     return indexed
 
 
+def given(thread: Thread, getters: Iterable[Getter]) -> list[Column] | None:
+    """What getters give, where all of them give something."""
+    values = [get(thread) for get in getters]
+    columns = [value for value in values if value is not None]
+    return columns if len(columns) == len(values) else None
+
+
 def mapped(fetch: Getter, function: Callable[[Array], Array]) -> Getter:
     def got(thread: Thread) -> Value:
         value = fetch(thread)
@@ -217,11 +224,8 @@ def added(low: Getter, high: Getter) -> Getter:
     """A number of 64 bits."""
 
     def got(thread: Thread) -> Value:
-        values = [low(thread), high(thread)]
-        columns = [value for value in values if value is not None]
-        if len(columns) < len(values):
-            return None
-        return Column(pair(*(column.bits for column in columns)), known_in(columns))
+        columns = given(thread, [low, high])
+        return None if columns is None else Column(pair(*(column.bits for column in columns)), known_in(columns))
 
     return got
 

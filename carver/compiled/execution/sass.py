@@ -50,6 +50,7 @@ from .operands import (
     Operands,
     after,
     engine,
+    given,
     mapped,
     memory,
     operand,
@@ -204,10 +205,9 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         sides = [operand(part, o, False) for part in parts[1:3]]
 
         def checked(thread: Thread) -> None:
-            values = [side[0][0](thread) if side else None for side in sides]
-            columns = [value for value in values if value is not None]
-            slow = division_is_slow(*(column.bits for column in columns)) if len(columns) == len(sides) else FALSE.bits
-            known = known_in(columns)
+            columns = given(thread, [side[0][0] for side in sides if side]) if all(sides) else None
+            slow = division_is_slow(*(column.bits for column in columns)) if columns else FALSE.bits
+            known = known_in(columns or [])
             thread.set(parts[0], Column(slow if known is None else slow & known))
 
         return op("alu", checked, parts[:1])
@@ -347,10 +347,9 @@ def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op
     low = o.get(parts[5]) if "EX" in mods and len(parts) > 5 else None
 
     def outcome(thread: Thread) -> Value:
-        values = [get(thread) for get in sources]
-        if not how or any(value is None for value in values):
+        columns = given(thread, sources)
+        if not how or columns is None:
             return None
-        columns = [value for value in values if value is not None]
         bits = [column.bits for column in columns]
         known = known_in(columns)
         if long:
@@ -386,10 +385,8 @@ def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Callable[
     def outcome(thread: Thread) -> Value:
         if not how or first is None or second is None:
             return None
-        values = [get(thread) for get in (*first[0], *second[0])]
-        if any(value is None for value in values):
+        if (columns := given(thread, (*first[0], *second[0]))) is None:
             return None
-        columns = [value for value in values if value is not None]
         thread.note(each.address, "still", *columns)
         bits, at = [column.bits for column in columns], len(first[0])
         x, y = first[1](*bits[:at]), second[1](*bits[at:])
@@ -438,11 +435,10 @@ def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., O
     least, cast = o.get(o.parts[inputs[-1] + 1]), unsigned if mods & {"U32", "U64"} else signed
 
     def run(thread: Thread) -> None:
-        p, values = least(thread), [get(thread) for get in words]
+        p, columns = least(thread), given(thread, words)
         for name in tests:
             thread.set(name, None)
-        columns = [value for value in values if value is not None]
-        if p is None or len(columns) < len(words):
+        if p is None or columns is None:
             for name in targets:
                 thread.set(name, None)
             return
