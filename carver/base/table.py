@@ -37,7 +37,7 @@ class Column(Record):
     def width(self) -> int:
         return self.wide(self.heading)
 
-    @cached_property
+    @property
     def _room(self) -> int:
         return max(map(len, self.cells), default=0)
 

@@ -503,7 +503,7 @@ class Touched(Record):
                 out[meanwhile] += part * share
         return tuple((n, meanwhile) for meanwhile, n in sorted(out.items()) if n > 0.0)
 
-    @cached_property
+    @property
     def returned_bytes(self) -> float:
         """Bytes that programs load where they have stored before, and that nothing has loaded before that: as a second
         pass over what the first one made, a state that goes through memory from step to step, or scratch space."""

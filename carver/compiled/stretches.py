@@ -7,7 +7,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -183,7 +182,6 @@ def _tile(access: Access, sector: float, kept: float) -> tuple[float, list[Part]
     return (pitch, parts) if parts else None
 
 
-@lru_cache(maxsize=64)
 def runs(
     shape: tuple[int, ...], coef: tuple[float, ...], floors: tuple[Floor, ...], gap: float = 1.0
 ) -> tuple[Part, ...]:  # fmt: skip

@@ -563,7 +563,6 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
     return None
 
 
-@lru_cache(maxsize=256)
 def flops_per_s(problem: Problem, arch: Arch) -> Mapping[str, float]:
     """Peak rate of a contraction's arithmetic by unit: "vector", and "matrix" if an instruction fits. [FLOP/s]
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from math import prod
@@ -336,7 +336,7 @@ class Operator(Record):
     recognise: Callable[[Problem], Problem | None] = lambda _: None
     """A problem in someone's own notation as this operator spells it; None where it is something else."""
 
-    @cached_property
+    @property
     def arguments(self) -> Mapping[str, str | Mapping[str, Any]]:
         """What `templates/arguments.toml` says of each parameter of the template that the command line has."""
         said = shipped("arguments")

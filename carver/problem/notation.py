@@ -44,7 +44,7 @@ class Tensor(Record):
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(axis for dim in self.index for axis, _ in dim))
 
-    @cached_property
+    @property
     def windows(self) -> tuple[int, ...]:
         """The dimensions that several axes index."""
         return tuple(place for place, dim in enumerate(self.index) if len(dim) > 1)

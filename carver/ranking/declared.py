@@ -155,11 +155,11 @@ class Declared(Record, eq=False):
     def seconds(self) -> FloatArray:
         return np.concatenate([part.seconds for part in self.parts])
 
-    @cached_property
+    @property
     def index(self) -> IntArray:
         return np.concatenate([part.space.index for part in self.parts])
 
-    @cached_property
+    @property
     def starts(self) -> IntArray:
         """The first row of each part."""
         return np.cumsum([0, *(len(part.space) for part in self.parts[:-1])])

@@ -69,7 +69,7 @@ class Best(Record):
     def median_ms(self) -> float:
         return _median(self.measurement)
 
-    @cached_property
+    @property
     def hint(self) -> Hint:
         if self.measurement.hint is None:
             raise ConfigError(f"{self.measurement.kernel} was measured without a hint; there is none to give")
@@ -111,7 +111,7 @@ class Report:
         self.measurements: tuple[Measurement, ...] = tuple(ordered)
         """In predicted order, the failed ones too."""
 
-    @cached_property
+    @property
     def ok(self) -> tuple[Measurement, ...]:
         """Those that ran and were right, in predicted order."""
         return tuple(m for m in self.measurements if m.ok and m.median_ms)
@@ -127,7 +127,7 @@ class Report:
         said = [float(c["disturbed_percent"]) for m in self.ok for c in m.conditions if "disturbed_percent" in c]
         return sum(said) / len(said) if said else 0.0
 
-    @cached_property
+    @property
     def outcomes(self) -> dict[str, int]:
         return dict(Counter(m.outcome for m in self.measurements))
 
@@ -139,7 +139,7 @@ class Report:
             raise NoCandidates(f"{self.problem} on {self.measurements[0].device}: {first}", self.outcomes)
         return Best(self.tied[0], self.device, self.defines)
 
-    @cached_property
+    @property
     def tied(self) -> list[Measurement]:
         """The fastest, `best`, and then those that noise does not tell from it (`carver.run.records`)."""
         return tied(self.ok)
@@ -158,7 +158,7 @@ class Report:
         picks = [_median(m) for m in self.measurements[:k] if m.ok and m.median_ms]
         return min(picks) / self._least_ms if picks else None
 
-    @cached_property
+    @property
     def correlation(self) -> dict[str, float | None]:
         """Spearman's rho and Kendall's tau-b of predicted and measured times; `_near_best`: within 1.5x of it.
 
@@ -181,7 +181,7 @@ class Report:
         return self.correlation["spearman"]
 
 
-    @cached_property
+    @property
     def residuals(self) -> tuple[Residual, ...]:
         """Measured over predicted, by the term that dominates the prediction; the most frequent first."""
         groups: dict[str, list[float]] = {}

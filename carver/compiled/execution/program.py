@@ -138,7 +138,7 @@ class Program:
         last = {name: j for j in range(self.ranges[block].start, i) for name in self.ops[j].writes}
         return block, frozenset((name, last.get(name)) for name in self.ops[i].reads)
 
-    @cached_property
+    @property
     def _returns(self) -> tuple[int, ...]:
         """Blocks behind calls."""
         return tuple(n + 1 for n, each in enumerate(self.ranges) if self.ops[each[-1]].kind == "call")

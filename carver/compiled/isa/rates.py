@@ -237,7 +237,6 @@ GROUP = re.compile(r"^([HIQB])GMMA\b.*?\.(\d+)x(\d+)x(\d+)(?=\.|$)")
 BLOCK = re.compile(r"^UTC([HIQO])MMA\b")
 
 
-@lru_cache(maxsize=1024)
 def sass_matrix(opcode: str) -> tuple[Matrix, float] | None:
     """Kind of a matrix instruction of a warp or warp group, and its FLOPs per warp; None for other opcodes.
 
@@ -323,7 +322,6 @@ NARROW = re.compile(r"cbsz:[234].*blgp:[234]")
 """Both factors of 6 or 4 bits, which are multiplied at one rate: in half the passes of 8 bits (CDNA 4 ISA, MFMA)."""
 
 
-@lru_cache(maxsize=1024)
 def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
     """Kind of an AMD matrix instruction, and its FLOPs per wave; None for other opcodes.
 
