@@ -27,8 +27,9 @@ from .gcn_arithmetic import (
     made,
     parsed,
     poison,
+    size,
 )  # fmt: skip
-from .gcn_operands import EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers
+from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers
 from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
 from .operands import Getter
 
@@ -426,7 +427,7 @@ def scalar(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     getters = [o.get(token, kind) for token in sources]
     if op.endswith(("k_i32", "k_co_i32")):
         getters[-1] = o.get(str(_short(sources[-1])), kind)
-    maskable = stem in BOOLS and size_of(types) == o.wave
+    maskable = stem in BOOLS and size(kind) == o.wave
     as_masks = [o.mask(token) for token in sources] if maskable else []
     tokens = [name for token in sources for name in registers(token)]
     low = low_words(o, stem, sources, getters, names)
@@ -467,14 +468,9 @@ def low_word(thread: Thread, compute: Any, low: Sequence[Getter], values: Sequen
     return applied(lambda *bits: compute(*bits) & WORD, [get(thread) for get in low])
 
 
-def size_of(types: Sequence[str]) -> int:
-    return int(types[-1].lstrip("buif")) if types else 32
-
-
 def _short(token: str) -> int:
     """A constant of 16 bits with its sign."""
-    value = int(token, 0) & 0xFFFF
-    return value - 0x10000 if value & 0x8000 else value
+    return int(CASTS["i16"](int(token, 0)))
 
 
 def counted(each: Instruction, o: Operands, _: set[str]) -> Op | None:

@@ -350,8 +350,6 @@ class Op:
     """What an atomic adds to a number of which it loads what was there before."""
     strong: bool = False
     """Whether it accesses what other blocks write meanwhile."""
-    matrices: int = 0
-    """That a load of matrices from shared memory takes."""
     map: tuple[Callable[[Any], Value], Callable[[Any], Value]] | None = None
     coordinates: Sequence[Callable[[Any], Value]] = ()
     barrier: Callable[[Any], Value] | None = None

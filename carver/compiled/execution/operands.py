@@ -266,7 +266,6 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
     if kind in STORES:
         data = o.parts[-1].split(".")[0]
         stored = [held.get(data if not n or data == "RZ" else after(data, n)) for n in range(words)]
-    matrices = int(each.opcode.split(".")[-1]) if each.opcode[-1] in "24" and kind in ("LDSM", "STSM") else 1
     where = "global" if outside else "local" if kind in LOCAL else "shared"
     return op(
         where, None, written, at=address(place, outside, o), width_bytes=width, mask=mask,
@@ -275,7 +274,6 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
         deals=o.get(o.parts[-1]) if deals else None, strong=outside and ".STRONG" in each.opcode,
         stored_names=frozenset(held.reads),
         signed_bits=next((bits for bits in (8, 16) if f".S{bits}" in each.opcode), 0),
-        matrices=matrices if kind in ("LDSM", "STSM") else 0,
     )  # fmt: skip
 
 

@@ -35,16 +35,12 @@ class Wait(NamedTuple):
 
     at: index of the instruction that waits; on: indices of the instructions it waits for; kind: name of their latency
     distance: iterations between the issue of the youngest of them and the wait; 0 within one iteration
-    covered_clk: clocks between the issue of the youngest and the wait; this much of its latency is hidden
-    stalled_clk: clocks that the warp stalls here under the latencies of this simulation
     """
 
     at: int
     on: tuple[int, ...]
     kind: str
     distance: int
-    covered_clk: float
-    stalled_clk: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,6 @@ class Op(NamedTuple):
 class Pending(NamedTuple):
     order: int
     done: float
-    issued: float
     place: int
     iteration: int
     kind: str
@@ -320,17 +315,16 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
     order = 0
     least = _warm_up(ops) if repeats else 1
     took: list[float] = []
-    waits: list[tuple[int, list[Pending], float, float]] = []
+    waits: list[tuple[int, list[Pending]]] = []
     for iteration in range(MOST_ITERATIONS if repeats else 1):
         waits = []
         start = now
         for op in ops:
             for names, limit in op.waits:
                 if ended := _finished(queues, names, limit):
-                    ready = max([each.done for each in ended])
                     if ended[-1].kind not in ARITHMETIC:
-                        waits.append((op.place, ended, now, ready))
-                    now = max(now, ready)
+                        waits.append((op.place, ended))
+                    now = max(now, *[each.done for each in ended])
             for pipe, _ in op.busy:
                 if (frees := free.get(pipe, 0.0)) > now:  # the innermost loop: a call of `max` takes longer
                     now = frees
@@ -342,7 +336,7 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
                 if name == "products":
                     free[name] = max(now, free.get(name, 0.0)) + op.beside_clk
                     done = free[name] + latency[kind]
-                queues.setdefault(name, deque()).append(Pending(order, done, now, op.place, iteration, kind))
+                queues.setdefault(name, deque()).append(Pending(order, done, op.place, iteration, kind))
             if op.closes and (members := queues.pop(op.closes[0], None)):
                 done = max(each.done for each in members)
                 queues.setdefault(op.closes[1], deque()).append(members[-1]._replace(done=done, order=order))
@@ -352,10 +346,9 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
             took = took[-period:]
             break
     return sum(took) / len(took), tuple(
-        Wait(place, tuple(dict.fromkeys(each.place for each in ended)), ended[-1].kind,
-             iteration - ended[-1].iteration, at - ended[-1].issued, max(0.0, ready - at))
-        for place, ended, at, ready in waits
-    )  # fmt: skip
+        Wait(place, tuple(dict.fromkeys(each.place for each in ended)), ended[-1].kind, iteration - ended[-1].iteration)
+        for place, ended in waits
+    )
 
 
 def _period(took: Sequence[float], depth: int) -> int:
