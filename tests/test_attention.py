@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import carver
 from benchmarks import adapters as tables
 from carver.base.errors import ConfigError, ProblemError
+from carver.cost.model import price
 from carver.cost.models.attention import causal_tiles, key_tiles
-from carver.cost.pricing import price
 from carver.kernels.declaration import kernels
 from carver.kernels.space import Space, given_space
 from carver.run import check as reference

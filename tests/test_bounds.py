@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import carver
 from carver import ops
 from carver.base.errors import ConfigError, KernelError, NoCandidates
-from carver.cost.pricing import roofline_seconds
+from carver.cost.model import roofline_seconds
 
 DEVICES = tuple(carver.arch_names())
 FLOATS = ("float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3")

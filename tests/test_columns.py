@@ -26,10 +26,10 @@ from carver.cost.model import (
     model_named,
     model_of,
     parts_of,
+    price,
     read_columns,
     resolve,
 )
-from carver.cost.pricing import price
 from carver.kernels.declaration import DeclarationError, Kernel, load
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.space import Space

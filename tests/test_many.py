@@ -21,8 +21,7 @@ from cases import KERNELS, offered
 import carver
 from carver.base.errors import ConfigError, KernelError, NoCandidates, ProblemError
 from carver.base.types import FrozenDict
-from carver.cost.model import model_of, resolve
-from carver.cost.pricing import Catalogue, Priced, Traced, catalogue, price, shown
+from carver.cost.model import Catalogue, Priced, Traced, catalogue, model_of, price, resolve, shown
 from carver.kernels.declaration import Kernel, kernel_named
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.expr import size_scope, static_scope

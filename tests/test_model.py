@@ -17,9 +17,8 @@ from carver.calibrate.fitting import samples
 from carver.calibrate.tables import Case
 from carver.cost.estimate import Estimate, Work, estimate, on_pipe
 from carver.cost.learn import predict
-from carver.cost.model import CONSTANTS, resolve
+from carver.cost.model import CONSTANTS, resolve, roofline_seconds
 from carver.cost.models.contraction import one_step
-from carver.cost.pricing import roofline_seconds
 from carver.cost.traffic import sector_waste
 from carver.kernels.expr import contiguous_run, warp_matrix_unit
 from carver.ranking.recommend import offered_kernels, rank, unit_share

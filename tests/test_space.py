@@ -16,8 +16,8 @@ from cases import FACES, KERNELS, PRICED, answerable, device_for, offered, templ
 
 import carver
 from carver.base.errors import ConfigError, NoCandidates, ProblemError
-from carver.cost import pricing
-from carver.cost.pricing import price
+from carver.cost import model
+from carver.cost.model import price
 from carver.kernels.declaration import Kernel
 from carver.kernels.enumeration import enumerate_space
 from carver.kernels.expr import Expression, roles, size_scope, static_scope
@@ -262,13 +262,13 @@ def test_an_operand_that_lacks_an_axis_is_read_again_for_each_row() -> None:
 
 def test_what_is_kept_from_shape_to_shape_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates of many devices and types would else fill the memory of a process that lives long."""
-    monkeypatch.setattr(pricing, "MAX_KEPT_BYTES", 2**20)
+    monkeypatch.setattr(model, "MAX_KEPT_BYTES", 2**20)
     for dtype in ("float16", "float32", "int8"):
         carver.MatmulTemplate(512, 512, 512, in_dtype=dtype).with_arch("a100").recommend_hints(backend="clblast")
-        *older, last = (each.nbytes for each in pricing._KEPT.values())
+        *older, last = (each.nbytes for each in model._KEPT.values())
         assert last > 2**20 > sum(older) == 0, "the last alone is more than the bound, and is kept"
     again = carver.MatmulTemplate(480, 512, 512, in_dtype="int8").with_arch("a100").recommend_hints(backend="clblast")
-    assert [each.nbytes for each in pricing._KEPT.values()] == [last] and again[0].predicted_ms > 0
+    assert [each.nbytes for each in model._KEPT.values()] == [last] and again[0].predicted_ms > 0
 
 
 def test_rows_that_are_said_to_ascend_are_in_the_order_of_all_tunables() -> None:

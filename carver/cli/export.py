@@ -21,8 +21,7 @@ from ..base.errors import CarverError, ConfigError, NoCandidates, nearest
 from ..base.given import MOST_BYTES, json_of, text_of
 from ..base.table import is_watched, progress_bars, words
 from ..base.types import Record
-from ..cost.model import model_faults
-from ..cost.pricing import price
+from ..cost.model import model_faults, price
 from ..export import cutlass, plain, tilelang, vllm
 from ..kernels import expr
 from ..kernels.backends import BACKENDS

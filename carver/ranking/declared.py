@@ -22,8 +22,7 @@ from ..arch.devices import match
 from ..base.errors import ConfigError
 from ..base.types import FloatArray, FrozenDict, IntArray, Record, Value
 from ..cost.estimate import LIMITERS
-from ..cost.model import CONSTANTS, constants_of, resolve
-from ..cost.pricing import Priced, roofline_seconds, shown
+from ..cost.model import CONSTANTS, Priced, constants_of, resolve, roofline_seconds, shown
 from ..kernels.declaration import Kernel
 from ..kernels.expr import multiply_dtype
 from ..kernels.space import Space
@@ -226,7 +225,7 @@ class Declared(Record, eq=False):
 
 
 def _reasons(problem: Problem, space: Space, told: Mapping[str, Any]) -> tuple[Columns, Mapping[str, Any]]:
-    """The other fields of hints, from the columns of `pricing.shown`: as columns, and those that all share."""
+    """The other fields of hints, from the columns of `model.shown`: as columns, and those that all share."""
     arch, kernel, n = space.arch, space.kernel, len(space)
     col = partial(_whole, space)
 

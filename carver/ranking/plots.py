@@ -22,7 +22,7 @@ from ..arch.descriptor import Arch, blocks_by_limit, occupancy_limits
 from ..base.errors import CarverError, ConfigError, nearest
 from ..base.given import shown as repeated
 from ..base.table import ROWS_SHOWN, aligned, several, words
-from ..cost.pricing import price
+from ..cost.model import price
 from ..kernels.declaration import kernel_named
 from ..kernels.expr import flops_per_s, multiply_dtype
 from ..kernels.space import given_space

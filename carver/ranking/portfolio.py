@@ -16,7 +16,7 @@ from ..base.errors import ConfigError, ProblemError, nearest
 from ..base.given import is_number, shown, takes
 from ..base.table import Column, drawn, in_all, said_left_out, screen_width, several, tunables, wrapped
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
-from ..cost.pricing import price
+from ..cost.model import price
 from ..kernels.space import given_space
 from ..problem.problem import Problem, counted
 from ..problem.problem import size as checked_size

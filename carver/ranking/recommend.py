@@ -13,7 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import ConfigError, KernelError, NoCandidates, nearest
 from ..base.given import takes
-from ..cost.pricing import Priced, catalogue, in_order, price
+from ..cost.model import Priced, catalogue, in_order, price
 from ..cost.tile import peak
 from ..kernels.backends import BACKENDS, adopt, listed, preferred, renamed
 from ..kernels.declaration import Kernel, backends, every, kernel_named, kernels

@@ -31,7 +31,7 @@ from ..base.table import (
     words,
 )
 from ..base.types import Late, Record
-from ..cost.pricing import price, roofline_seconds
+from ..cost.model import price, roofline_seconds
 from ..kernels.declaration import Kernel, kernel_named
 from ..kernels.expr import Expression, flops_per_s
 from ..kernels.space import Space, given_space
