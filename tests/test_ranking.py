@@ -317,7 +317,7 @@ def test_headings_are_broken_only_where_the_table_needs_it() -> None:
 
 
 def test_a_launch_that_leaves_most_of_a_device_idle_says_so() -> None:
-    """A sum of products has no kernel that splits its one row."""
-    ranking = carver.OpTemplate("s[] += x[i] * y[i]", i=1 << 26).with_arch("h100").recommend_hints(1)
+    """A sum of products of three has no kernel that splits its one row."""
+    ranking = carver.OpTemplate("s[] += x[i] * y[i] * z[i]", i=1 << 26).with_arch("h100").recommend_hints(1)
     assert "1 block for 132 SMs: most of the device has no part in #1" in str(ranking)
     assert "no part in" not in str(carver.MatmulTemplate(4096, 4096, 4096).with_arch("h100").recommend_hints(1))
