@@ -941,6 +941,16 @@ def test_atomics_of_programs_that_run_together_are_in_one_pass_of_a_loop(apart: 
     assert asked == 8 * 32 and found == pytest.approx(near, rel=0.1)
 
 
+def test_rows_are_read_once_where_all_loads_of_their_tensor_ask_for_no_more_than_it_has() -> None:
+    """A loop that is unrolled asks for rows of a table far more often than what is left of it does."""
+    left = tiles(np.full(4096, np.nan), (1, 8), (np.nan, 1))
+    unrolled = tiles(np.full(4096, np.nan), (64, 8), (np.nan, 1))
+    for accesses, once in (([left], True), ([unrolled], False), ([left, unrolled], False), ([unrolled, left], False)):
+        trace = Trace((4096, 1, 1), 4096, ((0, 4096),), accesses=accesses)
+        [(_, size, _)] = Footprint(trace, ("load",), {"x": 2.0**18}).anywhere(64)
+        assert (size > 2.0**18) is once
+
+
 @pytest.mark.parametrize("near", [64, 16, 1])
 def test_programs_that_read_the_same_keys_look_up_the_same_rows(near: int) -> None:
     """Of 64 tiles of keys each is read by 64 programs, so many of them side by side, and 64 programs run at a time:

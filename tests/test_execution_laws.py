@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_execution import NVCC, f32, i32
 
@@ -39,6 +40,12 @@ extern "C" __global__ void scattered(const int* at, const float* x, float* y) {
 extern "C" __global__ void gathered(const int* at, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = x[at[i]];
+}
+extern "C" __global__ void of_records(const int* at, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float total = 0;
+    for (int k = 0; k < 8; ++k) total += x[at[i] * 8 + k];
+    y[i] = total;
 }
 extern "C" __global__ void apart(const float* x, float* y, int step, int lanes, int words) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -111,6 +118,15 @@ def test_l1_looks_up_a_line_for_each_word_that_is_loaded_anywhere(built: Path) -
     assert passes(facts, shape.total, H100, 1.0) == pytest.approx(8 * (0.5 * 32 - 1), rel=0.02)
     known = of(built, "apart", f32(1 << 18), f32(1 << 18), i32(1), i32(32), i32(0))
     assert passes(known[0], known[1].total, H100, 1.0) == 0
+
+
+def test_words_of_one_record_are_fetched_together(built: Path) -> None:
+    """Of eight loads at places that given numbers choose, one fetches the sector in which all of them are."""
+    many = 1 << 18
+    at = np.random.default_rng(0).integers(0, many, many).astype(np.int32)
+    args = carver.Tensor("int32", (many,)), f32(8 * many), f32(many)
+    facts = facts_of_binary(Binary(str(built), "of_records", args, many // 256, 256), H100, {"arg0": at})
+    assert facts.fetched_bytes("load") == pytest.approx(256 * (4 + 32), rel=0.02)
 
 
 @pytest.mark.parametrize("step", [1, 4, 8, 16])

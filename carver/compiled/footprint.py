@@ -232,6 +232,9 @@ class Footprint(Record):
             if key not in self._walks:
                 self._walks[key] = accesses, self._walks_of(accesses, size)
             out[argument].append(self._walks[key][1])
+        for found in out.values():  # rows may come again, whichever loads ask for them, where those of any do
+            told = max((g.size_bytes for g in found if g.anywhere.all() and g.size_bytes < math.inf), default=math.inf)
+            found[:] = [replace(g, size_bytes=told, _waves={}) if g.size_bytes == math.inf > told else g for g in found]
         return dict(out)
 
     def _reached_bytes(self, access: Access) -> float:

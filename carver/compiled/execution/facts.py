@@ -451,7 +451,7 @@ class Execution:
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
             together, beside = joined.get(tile.index, (tile.span_bytes, 1))
             span_bytes = together if tile.kind == "load" else tile.span_bytes
-            share = None if lies is None or given.by_chance else apart.get(tile.index)
+            share = None if lies is None else apart.get(tile.index)
             if share is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
