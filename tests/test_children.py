@@ -183,6 +183,8 @@ def test_temporary_files_stay_while_the_child_works_and_go_with_it(tmp_path: Pat
         ("100 errors detected in the compilation of \"f.cu\".\nCompilation terminated.", False),
         ("error: unterminated argument list invoking macro \"F\"", False),
         ("ptxas error : Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)", False),
+        ('killed.cu(3): error: identifier "x" is undefined\n      int killed = x;\n                   ^\n', False),
+        ('f.cu(3): error: identifier "x" is undefined\n      int y = x;\nnvcc error: cicc: Killed', True),
     ],
 )  # fmt: skip
 def test_a_compiler_that_lacked_something_says_nothing_of_the_kernel(log: str, machine: bool) -> None:

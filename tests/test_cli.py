@@ -319,7 +319,10 @@ def test_auto_is_the_gpu_of_this_machine_or_its_cpu(monkeypatch: pytest.MonkeyPa
     assert json.loads(run(*question).stdout)["backend"] == "cuda"
     monkeypatch.setattr("carver.arch.detect.nvidia_names", list)
     answered = run(*question)
-    assert json.loads(answered.stdout)["backend"] == "cpu" and "no NVIDIA GPU" in answered.stderr.splitlines()[0]
+    assert json.loads(answered.stdout)["backend"] == "cpu" and "no GPU in this" in answered.stderr.splitlines()[0]
+    monkeypatch.setattr("carver.arch.devices.HIP", lambda: carver.load_arch("mi300x"))
+    answered = run(*question)
+    assert json.loads(answered.stdout)["backend"] == "triton" and not answered.stderr
 
 
 NO_ANSWER = [

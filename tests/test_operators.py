@@ -199,6 +199,15 @@ def test_a_window_that_only_its_own_output_reads(computes: str, sizes: dict[str,
     assert op.with_arch("h200").recommend_hints(1, "triton")[0].predicted_ms > 0
 
 
+@pytest.mark.parametrize("taps", [16, 64])
+def test_one_more_tap_takes_no_less_time(taps: int) -> None:
+    """Seventeen of 16-bit elements reach by 16, and all but two or three of them begin within a vector."""
+    less, more = (
+        carver.WindowTemplate(1 << 20, n).with_arch("h100").recommend_hints(1)[0].predicted_ms for n in (taps, taps + 1)
+    )
+    assert less <= more
+
+
 def test_taps_of_a_row_find_in_the_first_level_cache_what_the_first_fetched() -> None:
     sizes = {"n": 32, "y": 56, "x": 56, "c": 128, "s": 3}
     times = [

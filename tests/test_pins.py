@@ -336,6 +336,19 @@ def test_a_process_takes_what_the_table_has_and_compiles_nothing_else(
     assert {name: launches[2][name] for name in taken} == taken
 
 
+@pytest.mark.slow
+def test_a_table_that_cannot_be_written_changes_no_pick(
+    launches: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture  # noqa: F811
+) -> None:
+    """Else ranks that can write it and ranks that cannot would take different ones."""
+    (tmp_path / "file").touch()
+    for table in (tmp_path / "pins", tmp_path / "file" / "pins"):
+        with enable_triton(arch=H100, pinned=table, record=True):
+            launch(tuner(), N)
+    assert "is not recorded" in caplog.text
+    assert {launched["BLOCK"] for launched in launches} == {launches[0]["BLOCK"]} != {CONFIGS[0]["BLOCK"]}
+
+
 def test_a_stale_entry_is_logged_and_chosen_anew(
     launches: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture  # noqa: F811
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -326,6 +327,18 @@ def test_lease_excludes_others_and_dies_with_its_process(tmp_path: Path, monkeyp
     assert not list((tmp_path / "leases").iterdir())
 
 
+def test_a_lease_beside_a_file_excludes_who_has_another_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "h100.json"
+    monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "one"))
+    with lease("table", beside=table):
+        monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "other"))
+        with pytest.raises(DeviceError, match="table is in use by process"), lease("table", beside=table):
+            pass
+    with lease("table", beside=table):
+        assert [each.name for each in tmp_path.iterdir()] == [".h100.json.lock"]
+    assert not [*tmp_path.iterdir()]
+
+
 def test_lease_of_many_takers_has_one_holder_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A taker that waited on the file which the last holder removed must not hold it beside the next one."""
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
@@ -399,6 +412,7 @@ def test_what_cannot_be_written_is_read_as_it_stands(tmp_path: Path, monkeypatch
         assert db.lasting
     for module in (records, folders, store):
         monkeypatch.setattr(module, "is_writable", lambda folder: False)
+    monkeypatch.setattr(folders, "_own", functools.cache(folders._own.__wrapped__))  # of the next test's process, none
     for path in (None, tmp_path / "store.sqlite"):
         with Records(path, new=False) as db:
             assert len(db.find()) == 1
@@ -414,6 +428,7 @@ def test_what_cannot_be_written_is_read_as_it_stands(tmp_path: Path, monkeypatch
 def test_a_benchmark_says_that_nothing_of_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(folders, "is_writable", lambda folder: False)
+    monkeypatch.setattr(folders, "_own", functools.cache(folders._own.__wrapped__))
     words = ["bench", "elementwise", "8", "8", "--dtype", "float32", "--arch", "cpu", "--topk", "1", "--seconds", "0.1"]
     result = CliRunner().invoke(main, [*words, "--rounds", "1", "--no-check"])
     assert f"note: not kept: {tmp_path / 'cache'} cannot be written" in result.stderr

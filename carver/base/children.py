@@ -122,6 +122,12 @@ _LACKS = "|".join(
 _TRANSIENT = re.compile(_LACKS, re.IGNORECASE)
 
 
+_DIAGNOSTIC = re.compile(
+    r"^\S+(?:\(\d+\)|:\d+(?::\d+)?): (?:error|warning|note)\b[^\n]*(?:\n[ \t]+[^\n]*)*", re.MULTILINE
+)
+"""What a compiler says of a line of the source, which it quotes below."""
+
+
 def lacked(log: str) -> bool:
     """Whether a compiler's log speaks of the machine, not the source: killed, no memory, disk or file this time."""
-    return bool(_TRANSIENT.search(log))
+    return bool(_TRANSIENT.search(_DIAGNOSTIC.sub("", log)))

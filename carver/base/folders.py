@@ -307,18 +307,22 @@ def lock_folder() -> Path:
 
 @contextmanager
 def lease(
-    name: str, *, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None, shared: bool = False
-) -> Iterator[None]:
+    name: str, *, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None, shared: bool = False,
+    beside: Path | None = None,
+) -> Iterator[None]:  # fmt: skip
     """Hold `name` against all other processes with this cache folder, until the block or the process ends.
 
-    With `shared`, against those of every user of this machine: for a device. While another holds it, waits up to
+    With `shared`, against those of every user of this machine: for a device. With `beside`, against all that share this
+    file, whatever their caches, by a hidden one that lies beside it meanwhile. While another holds it, waits up to
     `wait_s` [s] and tells `waiting` once who that is, then raises DeviceError.
     """
     import fcntl
     from hashlib import sha256
 
     digest = sha256(name.encode()).hexdigest()[:32]
-    path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest
+    path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest if beside is None else (
+        beside.with_name(f".{beside.name}.lock")
+    )  # fmt: skip
     deadline, told = time.monotonic() + wait_s, False
     while True:
         with _opened(path, shared) as file:

@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
@@ -27,7 +28,7 @@ from ..arch import detect
 from ..arch import devices as archs
 from ..arch.descriptor import Arch
 from ..base.dtypes import BYTES
-from ..base.errors import CarverError, ConfigError, ProblemError, nearest
+from ..base.errors import CarverError, ConfigError, DeviceError, ProblemError, nearest
 from ..base.folders import shipped
 from ..base.given import json_of, printable, shown
 from ..base.table import Column, drawn, screen_width, words, wrapped
@@ -294,12 +295,12 @@ def command(function: Function, name: str = "", group: click.Group | None = None
 
 
 def device(name: str) -> Arch:
-    """A descriptor by any of its names; "auto" is the NVIDIA GPU of this machine, or its CPU where it has none."""
-    if name.strip().lower() != "auto":
+    """A descriptor by any of its names; "auto" is the GPU of this machine, or its CPU where it has none."""
+    if name.strip().lower() != "auto" or detect.nvidia_names():
         return archs.load(name)
-    if detect.nvidia_names():
-        return archs.CUDA()
-    click.echo("note: no NVIDIA GPU in this machine: auto is its CPU, and its kernels are those of the CPU", err=True)
+    with suppress(DeviceError):
+        return archs.HIP()
+    click.echo("note: no GPU in this machine: auto is its CPU, and its kernels are those of the CPU", err=True)
     return archs.CPU()
 
 

@@ -77,8 +77,10 @@ class Pinned:
             margin=self.margin, pool=copies,
         )  # fmt: skip
         if self.record:
-            table = pins.add(path, arch.name, [made])
-            self._read[path] = table
+            try:
+                self._read[path] = pins.add(path, arch.name, [made])
+            except (OSError, CarverError) as error:  # the pick is that of all ranks, whoever can write it down
+                PINS.warning("%s is not recorded: %s", made.kernel, error)
         return self._taken(made, configs), f"chosen: {made.why}", made
 
     def _entry(self, path: Path, arch: Arch, kernel: str, key: Mapping[str, Any]) -> tuple[Pin | None, str]:
@@ -243,11 +245,11 @@ def enabled(tools: Sequence[str], topk: int | None, arch: Arch | str, pinned: Pi
     """`enable`, with what is pinned of Triton's kernels. Where no tool is named, one that cannot be is left out with a
     warning."""
     topk = 1 if os.environ.get("CARVER_TUNING") == "off" else counted("topk", TOPK if topk is None else topk, 1)
+    if unknown := [tool for tool in tools if not isinstance(tool, str) or tool not in TOOLS]:
+        raise ConfigError(f"carver knows no tuner {shown(unknown[0])}; {nearest(str(unknown[0]), TOOLS)}")
     log = Enabled(topk, arch, pinned)
     try:
         for tool in tools or filter(_installed, TOOLS):
-            if not isinstance(tool, str) or tool not in TOOLS:
-                raise ConfigError(f"carver knows no tuner {shown(tool)}; {nearest(str(tool), TOOLS)}")
             try:
                 log.restore.append(import_module(f".{TOOLS[tool]}", __package__).patch(log))
             except (ImportError, AttributeError) as error:  # of a version that lacks what is replaced

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from functools import cache, lru_cache, reduce
 from inspect import get_annotations
-from math import prod
+from math import gcd, prod
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -455,7 +455,7 @@ def _size_scope(problem: Problem) -> dict[str, float]:
             operands[name + "_k_contiguous"], operands[name + "_run"] = contiguous_run(problem, tensor)
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
-        operands["window_rows"], operands["window_reach"] = window(problem, s.inputs[0])
+        operands |= window(problem, s.inputs[0])
     traffic: dict[str, float] = {
         "elements": prod(sizes.values()),
         "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),
@@ -500,18 +500,23 @@ def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
     return int(bool(found)), run
 
 
-def window(problem: Problem, tensor: Tensor) -> tuple[int, int]:
-    """For one output of a windowed operand: the number of separate rows in memory, and the span of the taps in a row.
+def window(problem: Problem, tensor: Tensor) -> dict[str, int]:
+    """For one output of a windowed operand: the number of separate rows in memory, the span of the taps in a row and
+    how far apart they lie.
 
-    A row is the innermost windowed dimension and everything inside it. [rows, elements]
+    A row is the innermost windowed dimension and everything inside it. [rows, elements, elements]
     """
     if not (windows := tensor.windows):
-        return 1, 0
+        return {"window_rows": 1, "window_reach": 0, "window_stride": 0}
     s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
     taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
     reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
     rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)
-    return rows, reach * prod(shape[windows[-1] + 1 :])
+    inner = prod(shape[windows[-1] + 1 :])
+    return {
+        "window_rows": rows, "window_reach": reach * inner,
+        "window_stride": gcd(*(stride for axis, stride in taps[-1] if sizes[axis] > 1)) * inner,
+    }  # fmt: skip
 
 
 def multiply_dtype(problem: Problem) -> str:

@@ -339,7 +339,7 @@ def picks_hash(pins: Iterable[Pin]) -> str:
 def add(path: Path, device: str, pins: Iterable[Pin]) -> Table:
     """Put pins into a table, in the place of earlier ones for the same kernel and key; processes take turns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with lease(f"pins {path.resolve()}", wait_s=60.0):
+    with lease(f"pins {path.resolve()}", wait_s=60.0, beside=path):
         table = Table.read(path, device) if path.exists() else Table(device)
         table.pins |= {pin.place: pin for pin in pins}
         publish(path, table.text().encode(), 0o644, lasting=True)
