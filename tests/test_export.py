@@ -266,6 +266,12 @@ KEYS = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_war
          "E=8,N=3584,device_name=NVIDIA_H200,dtype=int4_w4a16.json"),
         (dict(experts=8, topk=2, hidden=4096, intermediate=7168, dtype="int8_w8a16", group_size=128),
          "E=8,N=7168,device_name=NVIDIA_H200,dtype=int8_w8a16.json"),
+        (dict(experts=256, topk=8, hidden=7168, intermediate=256, dtype="int8_w8a8", project="sglang"),
+         "E=256,N=256,device_name=NVIDIA_H200,dtype=int8_w8a8,per_channel_quant=True.json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, device_name="NVIDIA H200 NVL"),
+         "E=8,N=7168,device_name=NVIDIA_H200.json"),
+        (dict(experts=8, topk=2, hidden=4096, intermediate=7168, device_name="NVIDIA H200 NVL", project="sglang"),
+         "E=8,N=7168,device_name=NVIDIA_H200_NVL.json"),
     ],
 )  # fmt: skip
 def test_moe_files_are_named_and_keyed_as_they_are_looked_up(arguments: dict[str, Any], name: str) -> None:
@@ -276,6 +282,26 @@ def test_moe_files_are_named_and_keyed_as_they_are_looked_up(arguments: dict[str
     assert list(read) == ["1", "64", "4096"]
     assert all(set(c) == KEYS | split for m, c in read.items() if int(m) in file.hints) and 64 in file.hints
     assert all(type(v) is int for c in read.values() for v in c.values())
+
+
+def test_a_device_and_its_twin_are_looked_up_by_either_name() -> None:
+    a100 = carver.load_arch("a100_sxm_80")
+    file = vllm.moe(a100, 8, 2, 4096, 7168, batches=(64,))
+    assert file.names == tuple(f"E=8,N=7168,device_name=NVIDIA_A{n}00-SXM4-80GB.json" for n in "18")
+    assert vllm.moe(a100, 8, 2, 4096, 7168, batches=(64,), device_name="NVIDIA A800-SXM4-80GB").names == file.names[1:]
+
+
+def test_linear_layers_of_qwen() -> None:
+    """A gate beside each query head, a shared expert of its own width, and experts in each layer."""
+    qwen = {
+        "model_type": "qwen3_next", "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 2,
+        "head_dim": 256, "intermediate_size": 5120, "shared_expert_intermediate_size": 512, "num_experts": 512,
+        "mlp_only_layers": [], "decoder_sparse_step": 1,
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    }  # fmt: skip
+    assert vllm.linears_of(qwen, 1) == [(9216, 2048), (2048, 4096), (1024, 2048), (2048, 512)]
+    plain = qwen | {"model_type": "qwen2_moe", "mlp_only_layers": [0]}
+    assert vllm.linears_of(plain, 1)[0] == (5120, 2048) and (10240, 2048) in vllm.linears_of(plain, 1)
 
 
 def test_sglang_has_a_second_file_for_the_matmul_back() -> None:

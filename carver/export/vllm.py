@@ -85,7 +85,7 @@ class ConfigFile(Record):
     def names(self) -> tuple[str, ...]:
         """The names under which the project may look for the file, that of `name` first. A device of AMD has several:
         vLLM's, its driver's (virtual functions end in VF), and "AMD Radeon Graphics" of cards that the driver lacks."""
-        known = re.search(r"device_name=\w+", self.name)
+        known = re.search(r"device_name=.+?(?=,|_down|\.json)", self.name)
         others = [self.name.replace(known[0], f"device_name={each}") for each in self.also] if known else []
         return tuple(dict.fromkeys((self.name, *others)))
 
@@ -131,7 +131,10 @@ def moe(
     types, shape = _types(dtype, arch), _block_shape(dtype, block_shape)
     groups = _groups(dtype, group_size, zero_points, hidden, intermediate)
     packed = 2 if dtype == "int4_w4a16" and project == "sglang" else 1
-    name = f"E={experts},N={intermediate // packed},device_name={_device(arch, device_name)}"
+    device = _device(arch, device_name)
+    if project == "vllm" and "H200" in device.split("_"):
+        device = "NVIDIA_H200"  # where vLLM looks up the experts of each of them, as of an H200 NVL
+    name = f"E={experts},N={intermediate // packed},device_name={device}"
     ordered = _ordered(batches)
     in_cuda = project == "vllm" and arch.vendor == "nvidia" and dtype == "int4_w4a16" and group_size in CUDA_GROUPS
     most = CUDA_TOKENS * experts // topk if in_cuda else 0
@@ -250,7 +253,9 @@ def _suffix(dtype: str, shape: tuple[int, int] | None, project: str, matmul: str
         raise ConfigError(f"project is vllm or sglang, got {project!r}")
     comma = ", " if project == "sglang" else ","
     blocks = f",block_shape=[{shape[0]}{comma}{shape[1]}]" if shape else ""
-    return (f",dtype={dtype}" if dtype else "") + blocks + matmul + ".json"
+    # SGLang scales int8 by channel, and says so in the name (w8a8_int8.py)
+    channel = ",per_channel_quant=True" if project == "sglang" and dtype == "int8_w8a8" else ""
+    return (f",dtype={dtype}" if dtype else "") + blocks + channel + matmul + ".json"
 
 
 def _device(arch: Arch, device_name: str) -> str:
@@ -262,9 +267,12 @@ def _device(arch: Arch, device_name: str) -> str:
 
 
 def _also(arch: Arch, device_name: str) -> tuple[str, ...]:
-    """Further names of a device of AMD, unless the caller said its name. Both projects leave " OAM" out."""
-    if arch.vendor != "amd" or device_name:
+    """Further names of a device, unless the caller said its name: of NVIDIA those of its twins, such as an A800's of an
+    A100. Both projects leave AMD's " OAM" out."""
+    if device_name:
         return ()
+    if arch.vendor != "amd":
+        return tuple(name.replace(" ", "_") for name in arch.device_names if name.startswith("NVIDIA "))
     named = [name.replace(" ", "_") for name in arch.device_names if re.fullmatch(r"(?!.* OAM$)[\w ]+", name)]
     own = [IN_VLLM[name] for name in named if name in IN_VLLM]
     return (*own, *named, *[UNKNOWN_RADEON] * any("Radeon" in name for name in named))
@@ -383,8 +391,12 @@ def linears_of(config: Mapping[str, Any], tp: int, project: str = "vllm") -> lis
         keys = _whole(text, "num_key_value_heads") if text.get("num_key_value_heads") else heads
         each = _whole(text, "head_dim") if text.get("head_dim") else _share(hidden, heads, "hidden_size by the heads")
         mine = _share(heads, tp, "the heads")
-        found += [((mine + 2 * max(1, keys // tp)) * each, hidden), (hidden, mine * each)]
-    widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") else set()
+        gated = 1 + bool(text.get("attn_output_gate", str(text.get("model_type")).startswith("qwen3_next")))
+        found += [((gated * mine + 2 * max(1, keys // tp)) * each, hidden), (hidden, mine * each)]
+    every = text.get("mlp_only_layers") == [] and text.get("decoder_sparse_step", 1) == 1  # layer of Qwen's has experts
+    widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") and not every else set()
+    if text.get("shared_expert_intermediate_size"):
+        widths.add(_whole(text, "shared_expert_intermediate_size"))
     if text.get("n_shared_experts") and not _fused(config, project):
         widths.add(_whole(text, "n_shared_experts") * _of_first(text, WIDTH, "the width of an expert"))
     for width in sorted(widths, reverse=True):
