@@ -63,6 +63,19 @@ extern "C" __global__ void added(int* y, const int* x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     atomicAdd(y + i, x[i]);
 }
+extern "C" __global__ void swapped(const int* x, int* y, int n) {
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        int* word = y + blockIdx.x * n + i;
+        int held = *word, seen;
+        do { seen = held; held = atomicCAS(word, seen, seen * 3 + x[blockIdx.x * n + i]); } while (held != seen);
+    }
+}
+extern "C" __global__ void chased(const int* next, int* y, int steps) {
+    int at = threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < steps; ++i) at = next[at];
+    y[threadIdx.x] = at;
+}
 extern "C" __global__ void placed(const short* x, int* y, int columns) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
     if (c < columns) atomicAdd(y + r / 2, (int)x[(blockIdx.z * 64 + r) * columns + c]);
@@ -70,6 +83,10 @@ extern "C" __global__ void placed(const short* x, int* y, int columns) {
 """
 ARCH = {"gfx90a": "mi210", "gfx942": "mi300x", "gfx1100": "rx_7900_xtx", "gfx1151": "radeon_8060s",
         "gfx1201": "rx_9070_xt"}  # fmt: skip
+
+
+def words(n: int) -> carver.Tensor:
+    return carver.Tensor("int32", (n,))
 
 
 pytestmark = pytest.mark.skipif(not clang(), reason="no clang that compiles HIP")
@@ -247,10 +264,29 @@ def test_three_dimensions_and_atomics(arch: Any) -> None:
     assert (atomic.tile_bytes, atomic.run_bytes) == (4 * columns / 2 * 8, 4)  # those that meet are asked for each
 
 
+def test_lanes_come_back_behind_a_loop_whose_end_is_not_known(arch: Any) -> None:
+    """Each word is swapped until no other lane came between, which nobody knows; the loop around goes on for all."""
+    n, blocks = 1024, 3
+    of = executed(arch, "swapped", blocks, 128, words(blocks * n), words(blocks * n), i32(n))
+    assert of.detail.assumed
+    asked = moved(of)
+    assert asked["load", "arg0"] == 4 * blocks * n and asked["atomic", "arg1"] == 4 * blocks * n
+    assert any(round(loop.trips) == n // 128 for loop in of.facts().loops)
+
+
+def test_what_loaded_words_lead_to_lies_anywhere_though_the_first_is_known(arch: Any) -> None:
+    steps = 500
+    of = executed(arch, "chased", 1, 32, words(1 << 24), words(32), i32(steps))
+    facts = of.facts()
+    [load] = [each for each in facts.accesses if each.kind == "load"]
+    assert load.anywhere and load.argument == "arg0" and facts.untold == ("arg0",)
+    assert load.program_bytes == pytest.approx(4 * 32 * steps, rel=0.01)
+
+
 def test_atomics_of_a_wave_are_on_the_sectors_of_all_of_its_lanes(arch: Any) -> None:
     """Those of 64 lanes were said to be on half of them."""
-    words = carver.Tensor("int32", (4096,))
-    of = executed(arch, "added", 16, 256, words, words)
+    many = words(4096)
+    of = executed(arch, "added", 16, 256, many, many)
     assert [*of.code.sectors.values()] == [of.code.warp_size * 4 / 32]
 
 

@@ -29,7 +29,7 @@ from .gcn_arithmetic import (
     poison,
     size,
 )  # fmt: skip
-from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers
+from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers, rejoined
 from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
 from .operands import Getter
 
@@ -66,7 +66,7 @@ def decoded(code: Code) -> list[Op]:
     opcodes = [each.opcode for each in code.instructions]
     spilling = {registers(each.operands.split(",")[0].strip())[0] for each in code.instructions
                 if each.opcode == "v_writelane_b32"}  # fmt: skip
-    ops = [decode(each, code.warp_size, spilling) for each in placed(code.instructions)]
+    ops = [decode(each, code.warp_size, spilling) for each in placed(rejoined(code.instructions))]
     for i, op in enumerate(ops):
         end = op.target or 0
         if op.kind == "branch" and end > i and op.conditions and rare(opcodes[i + 1 : end]):

@@ -28,6 +28,8 @@ NAMES = ("vcc_lo", "vcc_hi", "exec_lo", "exec_hi", "m0", "scc")
 HIGH = re.compile(r"^(?:s\d*[13579]|vcc_hi|exec_hi)$")
 """Registers that hold the upper half of a mask of 64 lanes."""
 EXEC = "exec_lo"
+FREE = 1000
+"""From here on, scalar registers that no code has."""
 SDWA = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16),
         "WORD_1": (16, 16)}  # fmt: skip
 """Where a part of a register begins, and its bits."""
@@ -42,6 +44,30 @@ def registers(token: str) -> list[str]:
     if token in PAIRS:
         return list(PAIRS[token])
     return [token] if token in NAMES else []
+
+
+def rejoined(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions, where a loop's lanes come back behind it from the mask before the last of them left: the
+    compiler takes those that leave out of it, and puts in again what it took out, which need not be known for that."""
+    out, targets = list(instructions), {each.target for each in instructions}
+    left, taken, free = -1, "", FREE
+    for i, each in enumerate(instructions):
+        first, *rest = (part.strip() for part in each.operands.split(","))
+        if each.address in targets:
+            left = -1
+        if rest and first == rest[0] in ("exec", EXEC) and each.opcode[:-4] in ("s_andn2", "s_and_not1"):
+            left, taken = i, rest[-1]
+        elif left >= 0 and rest == [first, taken] and first in ("exec", EXEC) and each.opcode[:-4] == "s_or":
+            kept = f"s{free}" if first == EXEC else f"s[{free}:{free + 1}]"
+            out[left] = out[left]._replace(opcode=f"s_andn1_saveexec{each.opcode[-4:]}", operands=f"{kept}, {taken}")
+            out[i] = each._replace(operands=f"{first}, {kept}, {taken}")
+            left, free = -1, free + 2
+        elif each.opcode != "s_cbranch_execnz" and (
+            each.target is not None or "exec" in each.opcode + each.operands or "cmpx" in each.opcode
+            or {*registers(taken)}.intersection(registers(first))
+        ):  # fmt: skip
+            left = -1
+    return out
 
 
 @dataclass

@@ -24,8 +24,8 @@ are."""
 def choosing(program: Program, tiles: Sequence[Tile]) -> set[str]:
     """Tensors on whose contents the addresses of tiles depend that lie anywhere."""
     loads = {tile.index: tile.place.name for tile in tiles if tile.place is not None and tile.kind == "load"}
-    lost = (tile.index for tile in tiles if tile.anywhere)
-    return {loads[j] for i in lost for j in program.feeding(i) if j in loads and j != i}
+    lost = ((tile.index, tile.led) for tile in tiles if tile.anywhere)
+    return {loads[j] for i, led in lost for j in program.feeding(i) if j in loads and (j != i or led)}
 
 
 def neighbours(blocks: Array, width: int) -> Array:

@@ -33,6 +33,9 @@ OTHER_FORM, SAME_FORM = 0.25, 0.5
 parts may be elsewhere in it and it still has the same, outside of loops."""
 ALIKE = 2.0
 """Tiles that hold more than so many times as much as others are no progression together with these."""
+LED = 0.5
+"""Share of lanes at known places below which an access that loaded words lead on lies anywhere, as the nodes of a list
+of which the first alone is known."""
 FEW_SECTORS = 16
 """Of a warp, of which L1 passes on as one what stores write in turn. Source: 128 MiB stored a word at a time by threads
 that have 1 to 32 in a row take 0.04 ms up to four, which are 16 sectors, and 0.32 ms and more from eight on, on an H200
@@ -53,7 +56,8 @@ class Tile(Record):
     units: of `unit_bytes` that the tile covers, from that of its first byte on
     moved: bytes of the sectors that it touches over its own; executions: in the mean of the blocks that were run
     lines: of a store, `in_part`, for as many of its bytes as a line has
-    anywhere: the addresses are not known, at most of which tensor they are
+    anywhere: the addresses are not known, at most of which tensor they are; led: but for the first of them, from which
+        loaded words lead on
     drawn: of an atomic, known addresses of all lanes of a warp, warp after warp and block after block
     seen: addresses of each block's lanes in the executions that were looked at, sorted, and where each begins
     """
@@ -77,6 +81,7 @@ class Tile(Record):
     lines: float = 0.0
     executions: float = 0.0
     anywhere: bool = False
+    led: bool = False
     mean: float = 1.0
     drawn: Array = ()
     seen: tuple[Array, Array] = ((), ())
@@ -226,6 +231,9 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         tiles_of_exact += len(seen[-1][2])
     if not seen:
         return _lost(index, kind, events, run, launch)
+    if lanes_of_all < LED * sum(times(event) * len(spread_box(event)) for event in events) and not run.unknown:
+        rest = [each for each in events if not len(spread(each)[0])]
+        return replace(_lost(index, kind, rest, run, launch), led=True)
     if place is None:  # of shared memory, by a generic address
         return None
     threads, address, cut = (np.concatenate(each) for each in zip(*seen, strict=True))
