@@ -107,11 +107,10 @@ def through_l1(f: Facts, total: Span) -> float:
 
 
 def again_from_l2(f: Facts, total: Span, arch: Arch) -> float:
-    """Of what programs read once more, as in a second pass over a row, the share that L1 has lost: what the SM's
-    programs read and write meanwhile takes its room. Source: 30 lists of kernels of two passes and more in tests/data,
-    mean error 0.130 as if it had lost all, 0.128 so."""
-    passed = f.sm_live_bytes * (1.0 + f.written_bytes / max(f.read_bytes, 1.0))
-    return 1.0 - through_l1(f, total) * swept(passed, l1_bytes(f, arch), 0.0)
+    """Of what programs read once more, as in a second pass over a row, the share that L1 has lost. Source: norms of an
+    H200 that read rows of 2 to 128 KiB twice (`read_again.jsonl` in tests/data/h200), mean error 0.093 as if L1 lost
+    all, 0.067 so. What is stored takes no room: with room for that, 0.083."""
+    return 1.0 - through_l1(f, total) * swept(f.sm_live_bytes, l1_bytes(f, arch), 0.0)
 
 
 def tables(f: Facts, arch: Arch, size_bytes: float) -> tuple[float, float]:
