@@ -113,8 +113,6 @@ class AccessFacts(Record):
     merged: float = 1.0
     """Share of its sectors that no earlier iteration in the same pass of the code has asked for; of a store, that none
     right before it wrote."""
-    new: float = 1.0
-    """Share of its sectors that it did not fetch in an earlier pass of its loop; `fetched` has no others."""
     lanes_bytes: float = 0.0
     """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
     size_bytes: float = 0.0
@@ -444,7 +442,7 @@ def _access(
         anywhere=filled_in_part(access, trace.accesses) if access.kind == "store" else anywhere(access),
         touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
         placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
-        fresh=fresh(access, trace.accesses, room_bytes), new=access.placed.new, merged=once_asked,
+        fresh=fresh(access, trace.accesses, room_bytes), merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0), goes_on=goes_on(access),
         idle_bytes=idle_elements(access) * access.item_bytes / trace.programs,
         **lines(access, own, arch.vendor == "amd")._asdict(),
