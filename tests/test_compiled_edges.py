@@ -467,6 +467,15 @@ def test_places_of_all_passes_say_where_atomics_crowd() -> None:
     assert np.bincount((found[:, 0] // 4096).astype(int)).min() >= 3
 
 
+def test_atomics_whose_steps_differ_from_program_to_program_are_looked_at_one_by_one() -> None:
+    """Rays of a scanner: one goes along a row of its picture, the next down a column. Each has its own steps."""
+    ray = Value(np.zeros(64), (np.where(np.arange(64) % 2, 256.0, 0.5),))
+    found, _, _, places = layout("atomic", ray, None, (32,), 64, None, 4)
+    assert np.isnan(found.coef[0])
+    assert {float(np.ptp(each)) for each in places.reshape(-1, 32)} == {31 * 0.5, 31 * 256.0}
+    assert len(layout("atomic", Value(np.zeros(64), (np.full(64, 0.5),)), None, (32,), 64, None, 4)[3]) == 0
+
+
 @pytest.mark.parametrize(("apart", "new"), [(0, 1 / 16), (1, (8 + 15) / (8 * 16)), (4096, 1.0)])
 def test_passes_that_are_followed_one_by_one_meet_sectors_again(apart: int, new: float) -> None:
     """As nodes of a tree, each chosen by the one before: a tile of 8 sectors that moves on by so many."""

@@ -339,9 +339,11 @@ def of_all(passes: Sequence[Any]) -> FloatArray:
     return np.array([passes[k][n * len(passes[k]) // len(at)] for k, n in at]).ravel()
 
 
-def drawn(v: Value, extents: Sequence[int], lanes: int, count: int) -> list[tuple[int, Any]]:
-    """A sample of lanes, each with all elements of a tile that is not affine; none where they are not known."""
-    if not v.exact or math.prod(extents) > MOST_ELEMENTS or not any(np.isnan(c).any() for c in v.coef):
+def drawn(v: Value, extents: Sequence[int], lanes: int, count: int, uneven: bool = False) -> list[tuple[int, Any]]:
+    """A sample of lanes, each with all elements of a tile that is not affine, or has other steps in each (`uneven`);
+    none where they are not known."""
+    affine = not any(np.isnan(c).any() for c in v.coef)
+    if math.prod(extents) > MOST_ELEMENTS or (not uneven if affine else not v.exact):
         return []
     return [(lane, every) for lane in _sample(lanes, count) if (every := elements(v, lane, extents)) is not None]
 
@@ -394,7 +396,10 @@ def layout(
     few, more = (n * FEW_ELEMENTS // math.prod(extents) for n in (1, MORE))
     least = FEW_LANES if loaded else min(max(more, SAMPLED_LANES), MORE * SAMPLED_LANES)
     few = min(max(few, least), SAMPLED_LANES) if loaded else max(few, least)
-    tiles = drawn(pointer, extents, lanes, few) if kind != "store" else []
+    uneven = kind == "atomic" and any(np.ptp(c) > 0.0 for c in pointer.coef)  # as of rays that go different ways
+    tiles = drawn(pointer, extents, lanes, few, uneven) if kind != "store" else []
+    if uneven and tiles:
+        pointer = replace(pointer, coef=tuple(np.nan if np.ptp(c) > 0.0 else c for c in pointer.coef))
     placed = sectors(tiles, mask, item_bytes, extents) if loaded else Sectors()
     if passes is not None and placed.sector_bytes:
         placed = placed._replace(new=unmet(pointer, mask, extents, passes, item_bytes))
