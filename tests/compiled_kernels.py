@@ -489,3 +489,25 @@ def sum_segments(x_ptr, first_ptr, y_ptr, D, BLOCK: tl.constexpr, BD: tl.constex
 def add_one(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) + 1, mask=i < n)
+
+
+@triton.jit
+def iterate(x_ptr, y_ptr, K, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    for _ in range(K):
+        x = x * x + 0.5
+    tl.store(y_ptr + i, x)
+
+
+@triton.jit
+def iterate_within(x_ptr, y_ptr, n, K: tl.constexpr, BLOCK: tl.constexpr):
+    """A loop of arithmetic alone within a loop that loads."""
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for c in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + c + i)
+        for _ in range(K):
+            x = x * x + 0.5
+        total += x
+    tl.store(y_ptr + row * BLOCK + i, total)

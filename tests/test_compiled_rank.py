@@ -1518,3 +1518,21 @@ def test_a_kernel_of_a_package_is_found_with_what_it_imports_relatively(
     args.write_text(text.replace("{dtype = 'int8'}", "{dtype = 'int9'}"))
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "argument 'OUT': unknown element type 'int9'; did you mean" in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["h100", "mi300x"])
+def test_loops_of_arithmetic_alone_take_what_their_products_take(device: str) -> None:
+    """The compiler unrolls them, and no byte tells by how much."""
+    arch, x = carver.load_arch(device), carver.Tensor("float32", (1 << 22,))
+    fused_per_s = arch.vector_flops_per_s("float32") / 2
+    plain = carver.rank_kernel(
+        kernels.iterate, [{"BLOCK": 1024}], args={"x_ptr": x, "y_ptr": x, "K": 4096}, grid=(4096,), arch=arch
+    )[0]
+    assert 1.0 < plain.predicted_ms / (4096 * (1 << 22) / fused_per_s * 1e3) < 1.5
+    wide = carver.Tensor("float32", (4096, 8192))
+    within = carver.rank_kernel(
+        kernels.iterate_within, [{"BLOCK": 1024}], args={"x_ptr": wide, "y_ptr": x, "n": 8192}, grid=(4096,), arch=arch,
+        constants={"K": 200},
+    )[0]  # fmt: skip
+    assert 1.0 < within.predicted_ms / (200 * 4096 * 8192 / fused_per_s * 1e3) < 1.5

@@ -231,8 +231,8 @@ def _unrolled(
     """Passes of the loops and of the asides that stand for the program's loop i, those that do most iterations at once
     first, each while there are so many left."""
     loop, span = trace.loops[i], machine.loops[main].span
-    moved, at_once = _moved(span), _at_once(span, trace, i, warps)
-    parts = [(max(1, round(at_once * _moved(machine.loops[j].span) / moved)) if moved else 1, True, j) for j in group]
+    at_once = _at_once(span, trace, i, warps)
+    parts = [(max(1, round(at_once * _share(machine.loops[j].span, span))), True, j) for j in group]
     for n, aside in enumerate(machine.asides):
         if aside.after in group and (copies := _copies(aside.span, span, at_once)):
             parts.append((copies, False, n))
@@ -251,8 +251,7 @@ def _unrolled(
 
 def _copies(aside: Span, loop: Span, at_once: int) -> int:
     """Iterations that code beside a loop does, of which the loop does `at_once` in a pass; 0 for other code."""
-    moved, by = _moved(aside), _moved(loop)
-    copies = round(at_once * moved / by) if by else 0
+    copies = round(at_once * _share(aside, loop))
     if not 0 < copies <= at_once or _flops(aside, 1) or _difference(aside, loop) > ALIKE:
         return 0
     return copies
@@ -344,12 +343,16 @@ def _ratios(span: Span, trace: Trace, i: int, warps: int, singly: bool = True) -
             ratios.append(moved * warps * every / asked)
     if multiplied := _flops(span, warps):
         ratios.append(multiplied * float(trace.loops[i].trips.mean()) / dot_flops(trace)[i])
-    if not singly:
+    if not singly or (trace.loops[i].joins and not ratios):
         return ratios
-    if ratios and span.exponentials and trace.loops[i].exponentials:  # those of short rows are taken by many threads
-        ratios.append(span.exponentials * warps * every / trace.loops[i].exponentials)
-    if ratios and span.float_flops and trace.loops[i].float_flops:  # where threads load the same elements, say
-        ratios.append(span.float_flops * warps * every / trace.loops[i].float_flops)
+    # those of short rows are taken by many threads, of which one that moves its elements is one alone
+    widest = max((math.prod(a.shape) for a in trace.accesses), default=1)
+    copies = 1.0 if ratios else max(warps * LANES / widest, 1.0)
+    for did, asked in (
+        (span.exponentials, trace.loops[i].exponentials), (span.float_flops, trace.loops[i].float_flops),
+    ):  # fmt: skip
+        if did and asked:
+            ratios.append(did * warps * every / asked / copies)
     return ratios
 
 
@@ -377,6 +380,14 @@ def dot_flops(trace: Trace) -> list[float]:
 def _flops(span: Span, warps: int) -> float:
     """Of a block in one pass."""
     return sum(span.matrix.values()) * warps + sum(span.block_matrix.values())
+
+
+def _share(part: Span, whole: Span) -> float:
+    """What a part does in one pass, over what the whole does: bytes through pointers, else arithmetic."""
+    for did in (_moved, lambda span: span.exponentials, lambda span: span.float_flops):
+        if by := did(whole):
+            return did(part) / by
+    return 0.0
 
 
 def _moved(span: Span) -> float:

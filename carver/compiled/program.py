@@ -391,9 +391,11 @@ class _Evaluator:
             case "exp" | "exp2" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
                 self.trace.loops[frame.loop].exponentials += math.prod(of.shape) * float(frame.weight.sum())
             case "addf" | "subf" | "mulf" if frame.loop >= 0 and (of := ttir.types_of(op.types)[-1]).element == "f32":
-                first = frame.number(op.operands[0])
-                if name != "subf" or first is None or np.any(first.base):  # a sign is part of what takes it
+                # a sign is part of what takes it
+                if name != "subf" or (first := frame.number(op.operands[0])) is None or np.any(first.base):
                     self.trace.loops[frame.loop].float_flops += math.prod(of.shape) * float(frame.weight.sum())
+            case "reduce" | "scan" if frame.loop >= 0:
+                self.trace.loops[frame.loop].joins = True
             case _ if name.startswith("descriptor_"):
                 self.described(frame, op, name)
         if not op.results:
@@ -503,8 +505,6 @@ class _Evaluator:
             results = self.function(inner, function.body)
         results += [unknown()] * (len(op.results) - len(results))
         frame.env.update(zip(op.results, results, strict=False))
-
-    # -- what is recorded
 
     def dot(self, frame: Frame, op: Op) -> None:
         factors, _, sums = op.types.partition("->")

@@ -222,6 +222,8 @@ class LoopTrace:
     """Elements of tensors whose exponential the body itself takes, in all programs."""
     float_flops: float = 0.0
     """Elements of tensors of float32 that the body itself adds or multiplies, in all programs."""
+    joins: bool = False
+    """It reduces or scans, whose additions are not counted."""
     where: str = ""
     """Its line of the source; empty where that is not known."""
     swaps: bool = False
