@@ -70,6 +70,11 @@ extern "C" __global__ void swapped(const int* x, int* y, int n) {
         do { seen = held; held = atomicCAS(word, seen, seen * 3 + x[blockIdx.x * n + i]); } while (held != seen);
     }
 }
+extern "C" __global__ void five_points(const float* x, float* y, int rows, int columns) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y, p = r * columns + c;
+    if (r > 0 && r < rows - 1 && c > 0 && c < columns - 1)
+        y[p] = x[p - 1] + x[p + 1] + x[p - columns] + x[p + columns] - 4 * x[p];
+}
 extern "C" __global__ void chased(const int* next, int* y, int steps) {
     int at = threadIdx.x;
 #pragma unroll 1
@@ -272,6 +277,16 @@ def test_lanes_come_back_behind_a_loop_whose_end_is_not_known(arch: Any) -> None
     asked = moved(of)
     assert asked["load", "arg0"] == 4 * blocks * n and asked["atomic", "arg1"] == 4 * blocks * n
     assert any(round(loop.trips) == n // 128 for loop in of.facts().loops)
+
+
+def test_rows_beside_a_wider_row_count_as_rows_of_its_neighbours(arch: Any) -> None:
+    """A word and those beside it are one load of three: the rows above and below are loads of another width, of what
+    the blocks beside them load, too."""
+    n = 4096
+    of = executed(arch, "five_points", (n // 32, n // 8), (32, 8), f32(n, n), f32(n, n), i32(n), i32(n))
+    facts = of.facts()
+    assert facts.read_bytes == pytest.approx(4 * n * n, rel=0.02)
+    assert facts.wave_bytes < 1.15 * facts.read_bytes
 
 
 def test_what_loaded_words_lead_to_lies_anywhere_though_the_first_is_known(arch: Any) -> None:

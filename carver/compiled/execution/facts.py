@@ -398,8 +398,7 @@ class Execution:
         owner = {i: n for n, loop in enumerate(loops) for i in loop.own}
         heads = {i: self.program.block_of[outer.header] for outer in self.code.loops for inner in outer.loops
                  for i in inner.body}  # fmt: skip
-        events = rounds(self.wide, heads)
-        accesses, told = [], []
+        events, accesses, told = rounds(self.wide, heads), list[Access](), list[AccessFacts]()
         blocks, wide = len(self.wide.block_ids), self.wide.passes.mean(axis=(1, 2))
         even = wide if self.even is None else self.even.passes.mean(axis=(1, 2))
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
@@ -427,10 +426,11 @@ class Execution:
                 given = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
             width = self.program.ops[tile.index].width_bytes if tile.kind == "atomic" or lies is None else 1
             if lies is not None and tile.place is not None:
-                shape = (max(int(tile.tile_bytes // width), 1),)
+                away, size = shift.get(tile.index, (0, tile.tile_bytes))
+                shape = (max(int(size // width), 1),)
                 accesses.append(Access(
                     tile.kind, tile.path, tile.place.name, loop, shape, float(width), (1.0,), (None,),
-                    (lies.start - float(shift.get(tile.index, 0))) / width, lies.stride / width,
+                    (lies.start - float(away)) / width, lies.stride / width,
                     lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float), lies.times.astype(float),
                     counted=True, placed=given, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
                 ))  # fmt: skip

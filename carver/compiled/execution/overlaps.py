@@ -36,18 +36,19 @@ def neighbours(blocks: Array, width: int) -> Array:
     return (np.arange(len(blocks)) < along) & ((blocks - blocks[0]) % width < columns)
 
 
-def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[int, int]:
+def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[int, tuple[int, float]]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these, or others that count
-    as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do. They
-    count as the earlier ones. `near`: by slot, whether a block is one of the neighbours that are looked at."""
-    out: dict[int, int] = {}
-    kept: defaultdict[Any, list[tuple[Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
+    as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do; and
+    the bytes of these. They count as the earlier ones. `near`: by slot, whether a block is one of the neighbours that
+    are looked at."""
+    out: dict[int, tuple[int, float]] = {}
+    kept: defaultdict[Any, list[tuple[Tile, Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
     first: dict[Any, tuple[Array, Array, Array]] = {}
     met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
-        form = id(tile.place), tile.kind, tile.tile_bytes, tile.unit_bytes
+        form = id(tile.place), tile.kind, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
         start = lies.start[near[lies.slot]]
         there, units, mine = first.get(form, (start, tile.units, None))
@@ -60,17 +61,19 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[in
         else:
             mine = mine + at
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
-        for lain, group in kept[form] if mine.size else ():
-            if any(_covers(theirs, mine, few, None if None in (at, other) else at - other, met[form])
-                   for theirs, other in reversed(group)):  # fmt: skip
+        for earlier, lain, group in kept[form] if mine.size else ():
+            if tile.tile_bytes <= earlier.tile_bytes and any(
+                _covers(theirs, mine, few, None if None in (at, other) else at - other, met[form])
+                for theirs, other in reversed(group)
+            ):
                 apart = lies.start - lain.start
                 most = int(np.median(apart))
                 if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
-                    out[tile.index] = most
+                    out[tile.index] = most, earlier.tile_bytes
                     group.append((mine, at))
                 break
         else:
-            kept[form].append((lies, [(mine, at)]))
+            kept[form].append((tile, lies, [(mine, at)]))
     return out
 
 
