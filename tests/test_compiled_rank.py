@@ -689,6 +689,27 @@ def test_whatever_a_source_does_in_a_compiling_process(
     assert not [c for c in commands if mark.encode() in c], "it outlived the compiling process"
 
 
+LAID_OUT = """
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def copied(x, y, B: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.program_id(0) * B + gl.arange(0, B, layout=layout)
+    gl.store(y + i, gl.load(x + i))
+"""
+
+
+@pytest.mark.slow
+def test_why_mlir_refuses_a_kernel_is_said(written: Callable[[str, str], Any]) -> None:
+    """MLIR prints it, and raises no more than that there was an error. Here warps of 32 threads where 64 are one."""
+    copied = written("laid_out", LAID_OUT).copied
+    args = {"x": half(1 << 20), "y": half(1 << 20)}
+    with pytest.raises(NoCandidates, match=r"invalid layout: .*threadsPerWarp = .32"):
+        carver.rank_kernel(copied, [{"B": 128, "num_warps": 4}], args=args, grid=(1 << 13,), arch="mi300x")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("does", ["sys.exit(7)", "input()", "raise KeyError('a' * 10**6)"])
 def test_a_module_that_loads_only_here(does: str, written: Callable[[str, str], Any]) -> None:

@@ -13,8 +13,10 @@ import importlib.util
 import inspect
 import math
 import os
+import re
 import resource
 import sys
+import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -216,7 +218,8 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
             why = "Triton's ptxas did not tell its version: it is missing, or it was killed"
         return transient(why)
     except CompileError as refused:
-        return {"refused": first_error(str(refused))}
+        more = printed(lambda: make(request)) if MLIR.search(str(refused)) else ""
+        return {"refused": first_error(more if "error:" in more else str(refused))}
     except CarverError as error:
         return {"error": str(error)}
     except MemoryError:
@@ -227,6 +230,25 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
         return transient(f"the compiler could not run: {error}")
     except Exception as fault:
         return transient(own_fault(fault))
+
+
+MLIR = re.compile(r"error encountered during parsing|PassManager::run failed")
+"""How Triton passes on a refusal of MLIR's, which says why on descriptor 2 alone."""
+
+
+def printed(again: Callable[[], object]) -> str:
+    """What a process prints on descriptor 2 while something fails that failed before."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            with suppress(CarverError):
+                again()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode(errors="replace")
 
 
 def packed(code: bytes | str) -> dict[str, str]:
