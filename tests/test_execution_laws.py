@@ -15,6 +15,7 @@ from carver.compiled.binary import Binary
 from carver.compiled.execution.facts import facts_of_binary
 from carver.compiled.facts import Facts
 from carver.compiled.isa.banks import FURTHER
+from carver.compiled.machine import LATENCIES_CLK
 from carver.cost.models.compiled import Shape, _rewritten, price_compiled, shape_of
 from carver.cost.models.l1 import passes
 
@@ -62,6 +63,41 @@ WALKED(by_1, unsigned char, v)
 WALKED(by_4, float, v)
 WALKED(by_8, float2, v.x + v.y)
 WALKED(by_16, float4, v.x + v.y + v.z + v.w)
+#define WAIT(bar, parity) asm volatile("{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; " \\
+                                       "@!p bra again;}" ::"r"(bar), "r"(parity) : "memory")
+#define FREE(bar) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory")
+#define FED(name, early) extern "C" __global__ void name(const float* x, float* y, int count) { \\
+    __shared__ __align__(128) float held[128]; \\
+    __shared__ unsigned long long bars[4]; \\
+    unsigned full = __cvta_generic_to_shared(bars), free = full + 8, to = __cvta_generic_to_shared(held); \\
+    int t = threadIdx.x; \\
+    if (t == 0) { \\
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full)); \\
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 128;" ::"r"(free)); \\
+    } \\
+    __syncthreads(); \\
+    if (t >= 128) { \\
+        _Pragma("unroll 1") for (int i = 0; t == 128 && i < count; ++i) { \\
+            WAIT(free, i & 1 ^ 1); \\
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(full)); \\
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];" \\
+                         ::"r"(to), "l"(x + (blockIdx.x * count + i) * 128), "r"(full) : "memory"); \\
+        } \\
+    } else { \\
+        float total = 0; \\
+        _Pragma("unroll 1") for (int i = 0; i < count; ++i) { \\
+            WAIT(full, i & 1); \\
+            float v = held[t]; \\
+            if (early) FREE(free); \\
+            _Pragma("unroll") for (int k = 0; k < 512; ++k) v = v * v + 0.5f; \\
+            total += v; \\
+            if (!early) FREE(free + 16 * (v != v)); \\
+        } \\
+        y[blockIdx.x * 128 + t] = total; \\
+    } \\
+}
+FED(given_back_early, true)
+FED(given_back_late, false)
 """
 
 
@@ -127,6 +163,14 @@ def test_words_of_one_record_are_fetched_together(built: Path) -> None:
     args = carver.Tensor("int32", (many,)), f32(8 * many), f32(many)
     facts = facts_of_binary(Binary(str(built), "of_records", args, many // 256, 256), H100, {"arg0": at})
     assert facts.fetched_bytes("load") == pytest.approx(256 * (4 + 32), rel=0.02)
+
+
+def test_a_buffer_is_filled_while_what_it_held_is_worked_on(built: Path) -> None:
+    """Where it is given back once it is read, a pass of 2,000 clocks waits for nothing; else for the whole copy."""
+    args = f32(1 << 20), f32(1 << 17), i32(8)
+    early, late = (of(built, f"given_back_{when}", *args)[0].loops[0].span.alone_clk for when in ("early", "late"))
+    assert early[-1] == early[0] > 2000
+    assert late[-1] - late[0] == pytest.approx(LATENCIES_CLK[-1] - LATENCIES_CLK[0], rel=0.05)
 
 
 @pytest.mark.parametrize("step", [1, 4, 8, 16])

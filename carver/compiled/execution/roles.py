@@ -31,6 +31,8 @@ TABLE_BYTES, TABLE_LINE_BYTES, TABLE_CLK = 2040, 64, 25.0
 the launch's arguments, its line, and clocks of the SM that each then takes. Source: 2 KiB, 64 bytes (arXiv 1804.06826);
 sums of delays on an H100, points in polygons and potentials of atoms (`languages_sixth.jsonl.gz` and `_eighth` in
 tests/data/h200) take 20 to 39 clocks for each read of a table of 2,048 bytes and more, 7.4 for all else at 384."""
+GIVEN_BACK = "SYNCS.ARRIVE"
+"""Says that a warp is through with a buffer, to whom fills it."""
 HOPPER, DRIVERS_BYTES = 90, 1024
 """Of shared memory before a block's own, from which on addresses count since compute capability 9.0, as those in cubins
 of nvcc 13 for sm_90 and sm_100 do; for sm_80 and AMD they begin at 0."""
@@ -130,7 +132,9 @@ class Reader:
 
     def _fed(self, span: Span, indices: Sequence[int], warps: Sequence[int]) -> Span:
         """The clocks of code whose buffers another role fills: a buffer comes back after the latency of its copy and
-        the time for which it is used, and there are as many as the role waits for barriers."""
+        the time for which it is used, from the first wait to where the last is given back, and there are as many as the
+        role waits for barriers. Source: sums of exponentials by TileLang, which are taken from registers, on an H200
+        (`languages_fourteenth.jsonl.gz` in tests/data/h200): with one buffer as fast as with three."""
         ops = self.run.program.ops
         if any(ops[i].kind in ("box", "bulk") and ops[i].access == "load" for i in indices):
             return span
@@ -140,6 +144,10 @@ class Reader:
         if not per_pass:
             return span
         slots = len({place for event in waits for place in _places(event)})
+        first = min(here.intersection(self.run.program.index[event.where] for event in waits))
+        last = max((i for i in here if self.code.instructions[i].opcode.startswith(GIVEN_BACK)), default=-1)
+        used = tuple(i for i in indices if first <= i <= last)
+        used_clk = min(self.span(used, used).alone_clk[0] if used else math.inf, span.alone_clk[0])
         # groups of warps take turns on the tensor cores, and a buffer is free when all of them are done with it
         others = self.turns * span.tensor_clk
         synchronised = not self.barriers.isdisjoint(indices)
@@ -148,7 +156,7 @@ class Reader:
             # with one buffer the model adds what the others take, with several what is said here is the whole time
             whole = [0.0 if slots > 1 and latency else others for latency in LATENCIES_CLK]
             ring = [
-                (per_pass * latency + clk[0] + others) / slots - w
+                (per_pass * latency + used_clk + others) / slots - w
                 for latency, w in zip(LATENCIES_CLK, whole, strict=True)
             ]
             own = (c if synchronised else c - others for c in clk)
