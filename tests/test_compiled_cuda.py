@@ -77,7 +77,7 @@ def test_rows_by_a_table_that_is_not_given_are_said_until_it_is() -> None:
         ("template<int BM> __global__ void f(float* y) { y[threadIdx.x] = BM; }", "f<BM>",
          "parameters of a template have the names of macros, .*: rename BM in one of the two"),
         ("__global__ void f(float* y) {\n#if OTHER\n y[threadIdx.x] = BM;\n#endif\n}", "f",
-         "f has no load and no store: does an #if leave out"),
+         "f has no load and no store that a thread reaches: is a size 0, or does an #if leave out"),
         ("""#include <cooperative_groups.h>
          __global__ void f(float* y) {
            for (int k = 0; k < BM; k++) { y[threadIdx.x] += k; cooperative_groups::this_grid().sync(); }

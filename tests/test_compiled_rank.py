@@ -285,6 +285,14 @@ def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     assert not carver.rank_kernel(kernels.pushed, [{"BLOCK": 64}], args=args, grid=(64,), arch=H100).notes
 
 
+def test_tensors_that_a_device_has_no_room_for_are_said() -> None:
+    args = {"x_ptr": half(1 << 30), "y_ptr": half(1 << 30), "n": 1 << 30}
+    for dram_bytes, said in ((5 << 30, ()), (3 << 30, ("the tensors have 4 GB, NVIDIA H100 SXM 80 GB has 3",))):
+        arch = H100.replace(dram_bytes=dram_bytes)
+        found = carver.rank_kernel(kernels.copy, [{"BLOCK": 1024}], args=args, grid=(1 << 20,), arch=arch)
+        assert tuple(note for note in found.notes if "tensors" in note) == said
+
+
 def test_places_that_wrap_around_below_a_tensor_are_said() -> None:
     """Of 2^31 + 100 elements the last ones lie at negative places of 32 bits, also in tiles that a mask cuts."""
 

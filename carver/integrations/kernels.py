@@ -259,7 +259,8 @@ def evaluated(binaries: Sequence[Binary], arch: Arch, values: Mapping[str, Any] 
         tensors = any(isinstance(each, Tensor | TensorMap | Struct) for each in binary.args)
         if tensors and not kept[key].read_bytes and not kept[key].written_bytes:
             if not any(" global " in kind for span in kept[key].spans for kind in span.accesses):
-                raise ProblemError(f"{binary.entry} has no load and no store: does an #if leave out what it does?")
+                raise ProblemError(f"{binary.entry} has no load and no store that a thread reaches: "
+                                   "is a size 0, or does an #if leave out what it does?")  # fmt: skip
             raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
     return [kept[key] for key in keys]
 

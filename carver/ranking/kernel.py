@@ -263,8 +263,11 @@ def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) ->
     )  # fmt: skip
 
 
-def _beyond(found: Iterable[Facts]) -> Iterator[str]:
-    """Tensors of which a configuration touches more than they have, or what lies before them."""
+def _beyond(found: Sequence[Facts], arch: Arch) -> Iterator[str]:
+    """Tensors of which a configuration touches more than they have, or what lies before them; and more of them than the
+    device has room for."""
+    if (held := sum({a.argument: a.size_bytes for facts in found for a in facts.accesses}.values())) > arch.dram_bytes:
+        yield f"the tensors have {held / 1e9:,.0f} GB, {arch.title} has {arch.dram_bytes / 1e9:,.0f}"
     ends = sorted((each for facts in found for each in facts.beyond), key=lambda end: abs(end[1]))
     for (name, _), (at, size) in sorted({(name, at < 0): (at, size) for name, at, size in ends}.items()):
         why = "give the shape that the kernel and its grid are for"
@@ -414,7 +417,7 @@ def rank_facts(
             notes = (*notes, f"{arch.title} converts {dtype} by instructions; its own type is {own}")
     untold = sorted({name for facts in every for name in facts.untold})
     less = _incomplete([kinds[row] for row in order], [every[row] for row in order])
-    notes = (*notes, *drawn(untold), *_beyond(every), *less)
+    notes = (*notes, *drawn(untold), *_beyond(every, arch), *less)
     table = Compiled(
         Subject(name, FrozenDict(arguments)), arch, backend, kinds,
         tuple(map(tuple, same)), every, source, constants, work, estimate, notes,
