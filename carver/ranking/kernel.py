@@ -268,7 +268,8 @@ def _beyond(found: Sequence[Facts], arch: Arch) -> Iterator[str]:
     device has room for."""
     if (held := sum({a.argument: a.size_bytes for facts in found for a in facts.accesses}.values())) > arch.dram_bytes:
         yield f"the tensors have {held / 1e9:,.0f} GB, {arch.title} has {arch.dram_bytes / 1e9:,.0f}"
-    ends = sorted((each for facts in found for each in facts.beyond), key=lambda end: abs(end[1]))
+    moving = [facts for facts in found if facts.read_bytes + facts.written_bytes]
+    ends = sorted((each for facts in moving for each in facts.beyond), key=lambda end: abs(end[1]))
     for (name, _), (at, size) in sorted({(name, at < 0): (at, size) for name, at, size in ends}.items()):
         why = "give the shape that the kernel and its grid are for"
         if size > 1 << 31:
