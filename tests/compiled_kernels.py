@@ -511,3 +511,13 @@ def iterate_within(x_ptr, y_ptr, n, K: tl.constexpr, BLOCK: tl.constexpr):
             x = x * x + 0.5
         total += x
     tl.store(y_ptr + row * BLOCK + i, total)
+
+
+@triton.jit
+def mixed(x_ptr, y_ptr, K, BLOCK: tl.constexpr):
+    """A hash of integers, in which no operation is of floating point."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    for k in range(K):
+        x = (x ^ (x >> 15)) * -2048144789 + k
+    tl.store(y_ptr + i, x)

@@ -7,6 +7,7 @@ from machine_code import code, control, frozen
 
 from carver.base.errors import CompileError
 from carver.compiled.isa import sass
+from carver.compiled.isa.code import advance
 
 
 @pytest.mark.parametrize(
@@ -191,3 +192,21 @@ def test_a_loop_with_spills_is_no_sine() -> None:
     lanes = ["STL", "LDG.E.CONSTANT", "IDP.4A.S8.S8", "SHFL.BFLY", "MUFU.EX2", "BRA"]
     digits = ["LDG.E.CONSTANT", "IMAD.WIDE.U32", "STL", "ISETP.NE.AND", "BRA"]
     assert [sass.rare(each, within=True) for each in (loads, lanes, digits)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("lines", "gained"),
+    [
+        (("IADD3 R13, R13, -0x4, RZ", "ISETP.GT.AND P1, PT, R13, 0x3, PT"), 4),
+        (("UIADD3 UR4, UR4, -0x20, URZ", "UISETP.NE.AND UP0, UPT, UR4, URZ, UPT"), 32),
+        (("VIADD R9, R4, 0x3", "VIADD R9, R4, 0x8", "ISETP.NE P0, PT, R9, R6, PT", "IMAD.MOV.U32 R4, RZ, RZ, R9"), 8),
+        (("IADD3 R4, R4, 0x1, RZ", "VIADD R4, R4, 0x1", "ISETP.NE.AND P0, PT, R4, R6, PT"), 2),
+        (("SHF.R.U32.HI R4, RZ, 0x1, R4", "ISETP.NE.AND P0, PT, R4, RZ, PT"), 0),
+        (("@P2 IADD3 R4, R4, 0x1, RZ", "ISETP.NE.AND P0, PT, R4, R6, PT"), 0),
+        (("IADD3 R4, R4, 0x1, RZ", "IADD3 R6, R6, 0x2, RZ", "ISETP.NE.AND P0, PT, R4, R6, PT"), 0),
+    ],
+)  # fmt: skip
+def test_what_a_pass_adds_to_the_counter_of_a_loop(lines: tuple[str, ...], gained: int) -> None:
+    read = code(*((control(4), line) for line in (*lines, "@P0 BRA 0x0", "EXIT")))
+    [loop] = read.loops
+    assert advance(read, loop) == gained

@@ -1566,3 +1566,18 @@ def test_loops_of_arithmetic_alone_take_what_their_products_take(device: str) ->
         constants={"K": 200},
     )[0]  # fmt: skip
     assert 1.0 < within.predicted_ms / (200 * 4096 * 8192 / fused_per_s * 1e3) < 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["h100", "rtx_5090", "mi300x", "rx_7900_xtx"])
+def test_loops_of_integers_are_told_by_what_their_counter_gains(device: str) -> None:
+    """A step more of 1,024 takes no longer than one, whether the compiler knows their number or not."""
+    x = carver.Tensor("int32", (1 << 22,))
+    given = {"args": {"x_ptr": x, "y_ptr": x}, "grid": (4096,), "arch": device}
+    known, one_more = (
+        carver.rank_kernel(kernels.mixed, [{"BLOCK": 1024}], constants={"K": n}, **given)[0] for n in (1024, 1025)
+    )
+    given["args"] = given["args"] | {"K": 1024}
+    told = carver.rank_kernel(kernels.mixed, [{"BLOCK": 1024}], **given)[0]
+    for other in (one_more, told):
+        assert 0.75 < known.predicted_ms / other.predicted_ms < 1.33

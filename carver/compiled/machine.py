@@ -13,7 +13,7 @@ from ..base.types import Record
 from .execution.warp import arguments, atomic_sectors, conflicts, partial_lines, through_l1
 from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, behind
-from .isa.code import Code, Loop
+from .isa.code import Code, Loop, advance
 from .isa.rates import Matrix, width_bytes
 from .isa.rates import rate as rate_of
 
@@ -116,6 +116,8 @@ class MachineLoop(Record):
     """Of an innermost loop: its span without the code of `sometimes`; None where there is no such code."""
     sometimes: tuple[Span, ...] = ()
     """Code of an innermost loop that a branch may pass by, and that neither multiplies nor loads for other code."""
+    advance: int = 0
+    """What a pass adds to the counter that ends an innermost loop; 0 where that is not told."""
 
 
 class Aside(Record):
@@ -219,7 +221,7 @@ def _machine(read: Code, isa: str, units: Sequence[Sequence[Any]]) -> Machine:
         spare = [s for s in read.optional if s[0] in loop.own and len(s) >= SPARE and not _feeds(read, s, table)]
         rest = without(loop, {i for stretch in spare for i in stretch}) if spare else None
         apart = tuple(read_span(read, stretch, stretch, table, rate) for stretch in spare)
-        loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart))
+        loops.append(MachineLoop(parent, True, without(loop, ()), rest, apart, advance(read, loop)))
         return place
 
     rest = tuple(i for i in read.straight if i not in passed)

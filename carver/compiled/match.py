@@ -231,8 +231,11 @@ def _unrolled(
     """Passes of the loops and of the asides that stand for the program's loop i, those that do most iterations at once
     first, each while there are so many left."""
     loop, span = trace.loops[i], machine.loops[main].span
-    at_once = _at_once(span, trace, i, warps)
-    parts = [(max(1, round(at_once * _share(machine.loops[j].span, span))), True, j) for j in group]
+    at_once, shares = _at_once(span, trace, i, warps), [_share(machine.loops[j].span, span) for j in group]
+    counted = machine.loops[main].advance
+    if loop.step and counted % loop.step == 0 and not _ratios(span, trace, i, warps):  # nothing else tells it
+        at_once, shares = max(1, counted // loop.step), [machine.loops[j].advance / max(counted, 1) for j in group]
+    parts = [(max(1, round(at_once * share)), True, j) for share, j in zip(shares, group, strict=True)]
     for n, aside in enumerate(machine.asides):
         if aside.after in group and (copies := _copies(aside.span, span, at_once)):
             parts.append((copies, False, n))

@@ -261,6 +261,7 @@ class _Evaluator:
         trips = np.maximum(-(-span // np.maximum(step.base, 1)), 0).astype(np.int64)
         place = self.loop(frame, iv.lstrip("%"), op, trips > 0)
         np.add.at(self.trace.loops[place].trips, frame.program, trips * frame.weight)
+        self.trace.loops[place].step = int(step.base.flat[0]) if np.ptp(step.base) == 0 else 0
         body = op.regions[0][0]
         initial = [frame.get(init) for _, init in carried]
         changes = steps(body, [name for name, _ in carried], iv, self.wanted)
@@ -370,8 +371,6 @@ class _Evaluator:
         else:
             raise ProblemError(f"a while loop runs more than {MOST_STEPS:,} times; its kernel cannot be followed")
         frame.env.update(zip(op.results, finals, strict=True))
-
-    # -- operations
 
     def op(self, frame: Frame, op: Op) -> None:
         name = op.name.partition(".")[2].removeprefix("experimental_")

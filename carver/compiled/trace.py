@@ -222,6 +222,8 @@ class LoopTrace:
     """Elements of tensors whose exponential the body itself takes, in all programs."""
     float_flops: float = 0.0
     """Elements of tensors of float32 that the body itself adds or multiplies, in all programs."""
+    step: int = 0
+    """Of its counter; 0 where it has none, or it differs."""
     joins: bool = False
     """It reduces or scans, whose additions are not counted."""
     where: str = ""

@@ -133,6 +133,43 @@ class Code:
         return [loop for outer in self.loops for loop in outer.walk()]
 
 
+_ADDS = {"IADD3": 1, "VIADD": 1, "UIADD3": 1, "s_add_i32": 1, "s_add_u32": 1, "s_sub_i32": -1, "s_sub_u32": -1}
+_MOVES = ("MOV", "UMOV", "IMAD.MOV.U32", "s_mov_b32")
+
+
+def advance(code: Code, loop: Loop) -> int:
+    """What a pass of a loop adds to the counter that ends it, or takes from it; 0 where that is not told. A register is
+    told as one that the pass began with, and a constant more."""
+    known: dict[str, tuple[str, int] | None] = {}
+    counters: list[tuple[str, int] | None] = []
+
+    def told(word: str) -> tuple[str, int] | None:
+        return known.get(word, (word, 0))
+
+    for i in loop.body:
+        each = code.instructions[i]
+        words = [word.strip().removesuffix(".reuse") for word in each.operands.split(",")]
+        numbers = [int(word, 0) for word in words if re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", word)]
+        registers = [word for word in words[1:] if re.fullmatch(r"U?R\d+|s\d+", word)]
+        if each.mnemonic in ("ISETP", "UISETP") or each.opcode.startswith("s_cmp"):
+            counters = [told(word) for word in words if re.fullmatch(r"U?R\d+|s\d+", word)]
+        elif each.predicate:
+            known[words[0]] = None
+        elif each.opcode == "s_addk_i32":
+            of = told(words[0])
+            known[words[0]] = of and (of[0], of[1] + numbers[0])
+        elif (sign := _ADDS.get(each.mnemonic)) and len(registers) == len(numbers) == 1:
+            of = told(registers[0])
+            known[words[0]] = of and (of[0], of[1] + sign * numbers[0])
+        elif each.opcode in _MOVES and len(registers) == 1:
+            known[words[0]] = told(registers[0])
+        else:
+            known[words[0]] = None
+    ends = [known.get(of[0]) for of in counters if of]
+    steps = {abs(end[1]) for of, end in zip(filter(None, counters), ends, strict=True) if end and end[0] == of[0]} - {0}
+    return steps.pop() if len(steps) == 1 else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Where control goes after an instruction: to the next one (`falls`), to the indices `targets`, or out (neither).
