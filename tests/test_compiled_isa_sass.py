@@ -200,6 +200,7 @@ def test_a_loop_with_spills_is_no_sine() -> None:
         (("IADD3 R13, R13, -0x4, RZ", "ISETP.GT.AND P1, PT, R13, 0x3, PT"), 4),
         (("UIADD3 UR4, UR4, -0x20, URZ", "UISETP.NE.AND UP0, UPT, UR4, URZ, UPT"), 32),
         (("VIADD R9, R4, 0x3", "VIADD R9, R4, 0x8", "ISETP.NE P0, PT, R9, R6, PT", "IMAD.MOV.U32 R4, RZ, RZ, R9"), 8),
+        (("VIADD R2, R2, 0xffffffdb", "ISETP.NE.U32.AND P0, PT, R2, -0x3e8, PT"), 37),
         (("IADD3 R4, R4, 0x1, RZ", "VIADD R4, R4, 0x1", "ISETP.NE.AND P0, PT, R4, R6, PT"), 2),
         (("SHF.R.U32.HI R4, RZ, 0x1, R4", "ISETP.NE.AND P0, PT, R4, RZ, PT"), 0),
         (("@P2 IADD3 R4, R4, 0x1, RZ", "ISETP.NE.AND P0, PT, R4, R6, PT"), 0),

@@ -150,6 +150,7 @@ def advance(code: Code, loop: Loop) -> int:
         each = code.instructions[i]
         words = [word.strip().removesuffix(".reuse") for word in each.operands.split(",")]
         numbers = [int(word, 0) for word in words if re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", word)]
+        numbers = [(n + (1 << 31)) % (1 << 32) - (1 << 31) for n in numbers]  # 0xffffffdb is -37
         registers = [word for word in words[1:] if re.fullmatch(r"U?R\d+|s\d+", word)]
         if each.mnemonic in ("ISETP", "UISETP") or each.opcode.startswith("s_cmp"):
             counters = [told(word) for word in words if re.fullmatch(r"U?R\d+|s\d+", word)]
