@@ -68,6 +68,10 @@ def test_rows_by_a_table_that_is_not_given_are_said_until_it_is() -> None:
     assert untold.notes[0].startswith("not given: at, by which") and not told.notes
     assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == n * (2048 + 4)
     assert one[0].details["compulsory_bytes"] < n * 1100
+    in_order = ask(args=[x, at, x], values={"at": 7})  # by the names of the source
+    assert in_order[0].details["compulsory_bytes"] == one[0].details["compulsory_bytes"]
+    with pytest.raises(ConfigError, match="tensors among the arguments, got 'ta'"):
+        ask(values={"ta": 7})
 
 
 @pytest.mark.slow

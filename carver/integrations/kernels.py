@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -21,7 +21,7 @@ from typing import Any
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
+from ..base.errors import CarverError, CompileError, ConfigError, ProblemError, nearest
 from ..base.folders import cores_available
 from ..base.given import number, shown, takes
 from ..base.table import is_watched, progress_bars
@@ -97,6 +97,7 @@ def rank_kernel(
             raise ConfigError("args, grid, block and constants are the binaries' own: give them to carver.Binary")
         if len(every) != len(kernel):
             raise ConfigError(f"{len(kernel)} binaries, but {len(every)} configurations")
+        _of_arguments(values or {}, {each for binary in kernel for each in binary.names})
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
         backend, source, known = "binary", "", described({}, values or {})
@@ -219,6 +220,7 @@ class Made:
         block = called("the block", self._block, meta) if callable(self._block) else self._block
         grid = called("the grid", self._grid, meta) if callable(self._grid) else self._grid
         binary: Binary = module.binary(kernel, config, args=args, grid=grid, block=block, arch=self._arch)
+        _of_arguments(self._values, {*binary.names, *(args if isinstance(args, Mapping) else ())})
         return binary
 
     def programs(self, config: Mapping[str, Any]) -> float:
@@ -263,6 +265,13 @@ def evaluated(binaries: Sequence[Binary], arch: Arch, values: Mapping[str, Any] 
                                    "is a size 0, or does an #if leave out what it does?")  # fmt: skip
             raise ProblemError(f"carver cannot follow how {binary.entry} reaches its tensors")
     return [kept[key] for key in keys]
+
+
+def _of_arguments(values: Mapping[str, Any], names: Collection[str]) -> None:
+    """Raises ConfigError for values of what is no argument."""
+    for name in values:
+        if name not in names:
+            raise ConfigError(f"values are of tensors among the arguments, got {name!r}: {nearest(name, names)}")
 
 
 def _told(reply: Reply) -> list[Facts | CarverError]:

@@ -63,7 +63,11 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
     added = given.shared_bytes
     if callable(added):
         added = called("shared_bytes", added, {**(args if isinstance(args, Mapping) else {}), **given.defines})
-    names, values = zip(*args.items(), strict=True) if isinstance(args, Mapping) and args else ((), tuple(args))
+    if isinstance(args, Mapping):
+        names, values = tuple(args), tuple(args.values())
+    else:
+        values = tuple(args)
+        names = next((each for each in named(text, kernel.entry) if len(each) == len(values)), ())
     return Binary(
         code, symbol(code, kernel.entry, unset(text, written.defines)), tuple(map(passed, values or _declared(given))),
         kernel.launch.counts({}) if grid is None else dim3("grid", grid),
@@ -77,16 +81,21 @@ def ordered(args: Mapping[str, Any], text: str, entry: str) -> Mapping[str, Any]
 
     `text`: the source without its comments.
     """
+    for names in named(text, entry):
+        if sorted(names) == sorted(args):
+            return {name: args[name] for name in names}
+        other = args.keys() - set(names)
+        if len(names) == len(args) > len(other):
+            raise ConfigError(f"{entry} has no parameter {min(other)!r}; {nearest(min(other), names)}")
+    return args
+
+
+def named(text: str, entry: str) -> Iterator[tuple[str, ...]]:
+    """The names of a function's parameters, of each of its definitions in a source without comments."""
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
     for listed in re.findall(rf"\b{name}\s*\(([^()]*)\)\s*\{{", text):
-        names = [re.findall(r"\w+", re.sub(r"[=\[].*", "", each))[-1:] for each in listed.split(",")]
-        parameters = [word for last in names for word in last]
-        if sorted(parameters) == sorted(args):
-            return {name: args[name] for name in parameters}
-        other = args.keys() - set(parameters)
-        if len(parameters) == len(args) > len(other):
-            raise ConfigError(f"{entry} has no parameter {min(other)!r}; {nearest(min(other), parameters)}")
-    return args
+        last = [re.findall(r"\w+", re.sub(r"[=\[].*", "", each))[-1:] for each in listed.split(",")]
+        yield tuple(word for each in last for word in each)
 
 
 def instantiated(source: Source, entry: str) -> Source:
