@@ -480,6 +480,8 @@ def test_files_of_a_model_and_of_several_devices(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(DEEPSEEK | {"hidden_size": 512, "intermediate_size": 1024, "q_lora_rank": 256}))
     where = ("--tp", "8", "--folder", str(tmp_path), "--batches", "16")
+    listed = json.loads(run("export", "vllm-model", str(config), *where, "--arch", "h200", "--dry-run", "--json"))
+    assert len(listed["linears"]) == 8 and listed["experts"]["experts"] == 256
     written = run("export", "vllm-model", str(config), *where, "--arch", "h200").split()
     assert len(written) == 9 and all(Path(name).exists() for name in written)
     again = CliRunner().invoke(main, ["export", "vllm-moe", "--model", str(config), *where, "--arch", "h200"])

@@ -254,11 +254,15 @@ def _model(
     if not linears and layer is None:
         raise ConfigError(f"{file}: engines look up files for experts and for block-scaled fp8 layers; it has neither")
     if dry_run:
+        context = click.get_current_context()
+        if context.params["as_json"]:
+            click.echo(json.dumps({"linears": [{"n": n, "k": k} for n, k in linears], "experts": layer}, indent=1))
+            context.exit()
         for n, k in linears:
             click.echo(f"linear N={n} K={k}")
         if layer is not None:
             click.echo(f"experts {words(layer)}")
-        click.get_current_context().exit()
+        context.exit()
     block = vllm.block_of(config) or (128, 128)
     files = [vllm.block_fp8(arch, n=n, k=k, block_shape=block, **how) for n, k in linears]
     return files if layer is None else [*files, vllm.moe(arch, **layer, separate=separate, **how)]
