@@ -899,7 +899,8 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
          Walks(block, 4096 * block + at, zero, one, one, zero, one))
         for n, at in enumerate((0, 4, 8, 12, 16, 20, 48, 76, 160, 168))
     ]  # fmt: skip
-    assert overlaps(found, block < 8) == {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 48, 7: 76, 9: 8}
+    behind = {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 48, 7: 76, 9: 8}
+    assert overlaps(found, block < 8) == {n: (at, 128.0) for n, at in behind.items()}
     assert asked == [8, 8 * 32]
 
 
