@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import time
 import tomllib
 from collections.abc import Mapping
 from inspect import signature
@@ -128,10 +129,21 @@ def test_axes_that_lie_in_memory_as_one_are_one(computes: str, sizes: dict[str, 
     assert problem.sizes == dict(zip("bmnk", bmnk, strict=True))
 
 
-@pytest.mark.parametrize("computes", ["C[m,b,n] += A[b,m,k] * B[b,k,n]", "C[m,n] += A[m,p,q] * B[q,p,n]"])
+@pytest.mark.parametrize("computes", [
+    "C[m,b,n] += A[b,m,k] * B[b,k,n]", "C[m,n] += A[m,p,q] * B[q,p,n]", "C[m,p,q,n] += A[m,p,q,p+r] * B[r,n]",
+])  # fmt: skip
 def test_axes_that_a_tensor_has_apart_stay_two(computes: str) -> None:
     statement = notation.parse(computes)
     assert notation.fused(statement, dict.fromkeys(statement.axes, 4))[0] == statement
+
+
+def test_many_axes_are_fused_or_left_in_no_time() -> None:
+    axes = [f"a{i}" for i in range(250)]
+    for order, left in ((axes, 2), (axes[::2] + axes[1::2], 251)):
+        statement = notation.parse(f"C[{','.join(axes)}] += A[{','.join(order)},k] * B[k]")
+        began = time.monotonic()
+        assert len(notation.fused(statement, dict.fromkeys(statement.axes, 2))[1]) == left
+        assert time.monotonic() - began < 5  # a fifth of a second; each pair of axes took 8
 
 
 def test_a_product_of_vectors_is_a_gemv_of_one_row() -> None:

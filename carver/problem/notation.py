@@ -132,18 +132,28 @@ class Statement(Record):
 def fused(statement: Statement, sizes: Mapping[str, int]) -> tuple[Statement, dict[str, int]]:
     """With two axes as one, and its extent, where no tensor has one without the other right behind it: in memory they
     are one axis. Y[b,i,k] += X[b,i,j] * W[k,j] is a matmul of b times i rows."""
-    for outer, inner in permutations(statement.axes, 2):
-        pair = (((outer, 1),), ((inner, 1),))
-        if all(_follows(tensor, pair) for tensor in statement.tensors):
-            rest = {axis: extent for axis, extent in sizes.items() if axis != inner}
-            return fused(statement.without((inner,)), rest | {outer: sizes[outer] * sizes[inner]})
-    return statement, dict(sizes)
+    sizes = dict(sizes)
+    while pair := next((p for each in statement.tensors for p in _neighbours(each) if _one(statement, p)), None):
+        ((outer, _),), ((inner, _),) = pair
+        sizes[outer] *= sizes.pop(inner)
+        statement = statement.without((inner,))
+    return statement, sizes
 
 
-def _follows(tensor: Tensor, pair: tuple[Affine, Affine]) -> bool:
-    """Whether a tensor has both as neighbouring dimensions, or neither anywhere."""
-    found = sum(axis in (pair[0][0][0], pair[1][0][0]) for dim in tensor.index for axis, _ in dim)
-    return found == 0 or (found == 2 and pair in zip(tensor.index, tensor.index[1:], strict=False))
+def _one(statement: Statement, pair: tuple[Affine, Affine]) -> bool:
+    """Whether each tensor has these two as neighbours, and nowhere else, or neither."""
+    axes = {pair[0][0][0], pair[1][0][0]}
+    return all(
+        axes.isdisjoint(tensor.axes)
+        or (pair in _neighbours(tensor) and sum(axis in axes for dim in tensor.index for axis, _ in dim) == 2)
+        for tensor in statement.tensors
+    )
+
+
+def _neighbours(tensor: Tensor) -> list[tuple[Affine, Affine]]:
+    """Of dimensions that one axis of stride 1 indexes each, the second of which follows the first."""
+    pairs = zip(tensor.index, tensor.index[1:], strict=False)
+    return [pair for pair in pairs if all(len(dim) == 1 and dim[0][1] == 1 for dim in pair)]
 
 
 def _extent(tensor: Tensor) -> list[int]:
