@@ -86,6 +86,9 @@ def test_helion_without_helion() -> None:
     )
     with pytest.raises(ConfigError, match="4 columns of tiles"):
         helion.from_config(given)
+    for order in ([[0, 1, 2]], [[2, 0]], [[]]):
+        with pytest.raises(ConfigError, match="loop_orders of two tiles"):
+            helion.from_config(given | {"loop_orders": order})
     with pytest.raises(ConfigError, match="three tiles"):
         helion.from_config({"block_sizes": [64]})
     with pytest.raises(ConfigError, match="letters m, n and k"):

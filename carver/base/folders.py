@@ -320,9 +320,10 @@ def lease(
     from hashlib import sha256
 
     digest = sha256(name.encode()).hexdigest()[:32]
-    path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest if beside is None else (
-        beside.with_name(f".{beside.name}.lock")
-    )  # fmt: skip
+    if beside is not None:
+        path = beside.with_name(f".{beside.name}.lock")
+    else:
+        path = lock_folder() / f"carver-{digest}" if shared else private("leases") / digest
     deadline, told = time.monotonic() + wait_s, False
     while True:
         with _opened(path, shared) as file:

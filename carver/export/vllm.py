@@ -393,8 +393,9 @@ def linears_of(config: Mapping[str, Any], tp: int, project: str = "vllm") -> lis
         mine = _share(heads, tp, "the heads")
         gated = 1 + bool(text.get("attn_output_gate", str(text.get("model_type")).startswith("qwen3_next")))
         found += [((gated * mine + 2 * max(1, keys // tp)) * each, hidden), (hidden, mine * each)]
-    every = text.get("mlp_only_layers") == [] and text.get("decoder_sparse_step", 1) == 1  # layer of Qwen's has experts
-    widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") and not every else set()
+    # Qwen's configurations have a width of dense layers though each layer has experts
+    none_dense = text.get("mlp_only_layers") == [] and text.get("decoder_sparse_step", 1) == 1
+    widths = {_whole(text, "intermediate_size")} if text.get("intermediate_size") and not none_dense else set()
     if text.get("shared_expert_intermediate_size"):
         widths.add(_whole(text, "shared_expert_intermediate_size"))
     if text.get("n_shared_experts") and not _fused(config, project):

@@ -118,7 +118,7 @@ def _all_kwargs(config: Any) -> dict[str, Any]:
             "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
 
 
-WHOLE = 1 << 20
+ALL_ROWS = 1 << 20
 """GROUP_M of a walk down all rows of tiles before the next column: more than any matrix has."""
 
 
@@ -136,11 +136,13 @@ def from_helion(config: Any, tiles: str = "mnk") -> dict[str, int]:
     out["num_warps"] = as_whole("num_warps", given.get("num_warps") or 4)
     out["num_stages"] = as_whole("num_stages", given.get("num_stages") or 1)
     group = as_whole("l2_groupings", (given.get("l2_groupings") or [1])[0])
-    opened = tiles.replace("k", "")
-    first = opened[as_whole("loop_orders", (given.get("loop_orders") or [[0, 1]])[0][0])]
+    turned = (given.get("loop_orders") or [[0, 1]])[0]
+    if sorted(turned) != [0, 1]:
+        raise ConfigError(f"a matmul has loop_orders of two tiles, [[0, 1]] or [[1, 0]], got {given['loop_orders']!r}")
+    first = tiles.replace("k", "")[turned[0]]
     if first == "n" and group > 1:
         raise ConfigError(f"l2_groupings of {group} columns of tiles is not in the model, which groups rows")
-    out["GROUP_M"] = 1 if first == "n" else group if group > 1 else WHOLE
+    out["GROUP_M"] = 1 if first == "n" else group if group > 1 else ALL_ROWS
     return out
 
 
