@@ -1,2 +1,5 @@
-"""Measured tables and how good rankings of them are; constants measured on a device, or fitted to such a table. See
-docs/howto/calibration.md."""
+"""Measured tables (`tables`) and how good rankings of them are (`summary`); constants measured by microbenchmarks
+(`micro`) or fitted to a table (`fitting`), and both for the device of this machine (`device`).
+
+docs/howto/calibration.md is the guide.
+"""

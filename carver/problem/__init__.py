@@ -1,1 +1,1 @@
-"""Problems: index notation, bound to sizes and types."""
+"""Problems: a line of index notation (`notation`), bound to sizes and types (`problem`)."""

@@ -3,7 +3,8 @@
     with carver.set_autotune_inputs(a, b):
         kernel = matmul(4096, 4096, 4096)      # a function under @carver.autotune(configs=...) and @carver.jit
 
-docs/howto/tuning.md is the guide.
+`decorator` is what a call meets. `plan` gathers candidates (`candidates`), inputs and the key (`keys`) of a tuning;
+`tuner` carries it out on `sessions`, and `cache` keeps the result. docs/howto/tuning.md is the guide.
 """
 
 from ..ranking.search import SearchSpace
