@@ -38,6 +38,11 @@ class RunError(CarverError):
     """A kernel failed on the device."""
 
 
+def told(error: BaseException) -> str:
+    """What an error says; of one that is not carver's, its class as well."""
+    return str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
+
+
 def first_error(text: str) -> str:
     """The line that says most: of a compiler's log the first error, with its file's name, or that of an exception in
     Python; else the first line."""

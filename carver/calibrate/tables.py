@@ -27,7 +27,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import isa_of, load, match, names
-from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest
+from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest, told
 from ..base.given import is_number, json_of, shown, text_of, toml_of
 from ..base.types import FloatArray, Record
 from ..kernels.backends import as_whole, renamed
@@ -136,9 +136,7 @@ def tunables(rows: Sequence[Mapping[str, Any]], operator: str, backend: str) -> 
 
 def reason(error: Exception) -> str:
     """What went wrong with foreign data, in words."""
-    if isinstance(error, CarverError):
-        return str(error)
-    return f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+    return f"it has no {error}" if isinstance(error, KeyError) else told(error)
 
 
 class Remark(Record):

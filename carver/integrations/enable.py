@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, ConfigError, nearest
+from ..base.errors import CarverError, ConfigError, nearest, told
 from ..base.folders import cache_folder
 from ..base.given import canonical, shown
 from ..base.table import Column, drawn, screen_width
@@ -189,8 +189,7 @@ class Enabled(list[Entry]):
         except Exception as error:
             if self.pinned is not None and self.pinned.strict:
                 raise
-            told = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-            why, took = next(iter(told.splitlines()), ""), time.perf_counter() - began
+            why, took = next(iter(told(error).splitlines()), ""), time.perf_counter() - began
             if self.pinned is not None:
                 PINS.warning("%s takes the first of its list, which is not ranked: %s", kernel, why)
             self.append(Entry(kernel, len(every), len(every), took, why))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..base.child import outcome_of
-from ..base.errors import CarverError, ConfigError, DeviceError, RunError, nearest
+from ..base.errors import CarverError, ConfigError, DeviceError, RunError, nearest, told
 from ..base.folders import memory_bytes
 from ..base.given import as_json, number, shown, typed, whole
 from ..base.types import Record
@@ -125,8 +125,7 @@ def _candidate() -> Iterator[None]:
     except Failed:
         raise
     except (Exception, SystemExit) as error:
-        said = str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
-        raise Failed(outcome_of(error), said) from error
+        raise Failed(outcome_of(error), told(error)) from error
 
 
 class Worker:
@@ -414,7 +413,6 @@ class Worker:
             loaded.launch(pointers | {"workspace": self._workspace.buffer.pointer if self._workspace else 0})
 
         return run
-
 
     def _python(self, key: str, config: Mapping[str, Any]) -> Callable[[Set], Any]:
         if not self._sets:
