@@ -111,14 +111,12 @@ def _continued(hints: Iterable[Hint], given: Sequence[Hint]) -> Iterator[Hint]:
             yield hint
 
 
-def first_fitting(
-    problem: Problem, arch: Arch, k: int, backend: str, fits: Callable[[Hint], bool], profile: Given | None = None
-) -> list[Hint]:
-    """The first `k` hints that a target can take, by what `fits` says; fewer where no more are."""
-    ranking = recommend(problem, arch, 8 * k, backend, profile=profile)
-    if sum(map(fits, ranking)) < k and len(ranking) < ranking.candidates:
-        ranking = recommend(problem, arch, ranking.candidates, backend, profile=profile)
-    return list(islice(filter(fits, ranking), k))
+def first_unsplit(problem: Problem, arch: Arch, k: int, profile: Given | None = None) -> list[Hint]:
+    """The first `k` of Triton's hints that do not split K; fewer where no more are."""
+    ranking = recommend(problem, arch, 8 * k, "triton", profile=profile)
+    if sum(hint.split_k == 1 for hint in ranking) < k and len(ranking) < ranking.candidates:
+        ranking = recommend(problem, arch, ranking.candidates, "triton", profile=profile)
+    return list(islice((hint for hint in ranking if hint.split_k == 1), k))
 
 
 def renamed(config: Mapping[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
@@ -157,6 +155,11 @@ def check_one_space(configs: Sequence[Mapping[str, Any]], target: str) -> None:
             f"{target} tunes one kernel, and of these hints some have {word!r}, some not; ask for those of one kernel "
             "with recommend_hints(kernel=...)"
         )
+
+
+def values_of(configs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The values that configurations of one space have by key, sorted."""
+    return {key: sorted({config[key] for config in configs}) for key in configs[0]}
 
 
 def imported(module: str, target: str, pin: str) -> Any:

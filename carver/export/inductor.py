@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..arch.descriptor import Arch
 from ..arch.devices import CUDA, load, to_toml
-from ..base.errors import CarverError, CompileError, ConfigError, ProblemError
+from ..base.errors import CompileError, ConfigError, ProblemError, told
 from ..base.given import canonical, takes
 from ..base.types import Record
 from ..compiled.triton import Absent, Compiled, Target, out_of, plain_config, refusal
@@ -47,7 +47,7 @@ from ..ranking.pins import Pin
 from ..ranking.profile import Given, profile_of
 from ..ranking.ranking import choose
 from ..ranking.recommend import rank
-from . import Exported, checked, distinct, first_fitting, imported, splits
+from . import Exported, checked, distinct, first_unsplit, imported, splits
 
 if TYPE_CHECKING:
     from torch._inductor.choices import InductorChoices
@@ -114,7 +114,7 @@ class Kernels:
         try:
             pin = self._pick(tuner, listed, args, named)
         except Exception as error:  # in the middle of somebody's training: what Inductor takes with no timing
-            self.refused[tuner.fn.__name__] = why = next(iter(_told(error).splitlines()), "")
+            self.refused[tuner.fn.__name__] = why = next(iter(told(error).splitlines()), "")
             log.info("%s takes Inductor's own configuration: %s", tuner.fn.__name__, why)
             default = _default(tuner, listed)
             return next(launcher for launcher in tuner.launchers if launcher.config is default)
@@ -312,7 +312,7 @@ def choices(
             try:
                 own, problem = _fastest(every, V.graph.current_node, device, most)
             except Exception as error:
-                self.log.append(Replaced(operator, "", len(theirs), len(theirs), _told(error)))
+                self.log.append(Replaced(operator, "", len(theirs), len(theirs), told(error)))
                 return theirs
             own += [each for each in default if each not in own]
             self.log.append(Replaced(operator, str(problem), len(theirs), len(own)))
@@ -329,11 +329,11 @@ def choices(
                         theirs[hint.index].annotations[HINT] = hint
                     return [theirs[hint.index] for hint in kept]
                 most = TIES if pinned else topk
-                hints = first_fitting(op.problem, device, most, "triton", lambda hint: hint.split_k == 1, self.profile)
+                hints = first_unsplit(op.problem, device, most, self.profile)
                 if pinned:
                     hints = [choose(hints).hint]
             except Exception as error:  # in the middle of somebody's compilation, by methods that PyTorch may change
-                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), _told(error)))
+                self.log.append(Replaced(op_name, "", len(theirs), len(theirs), told(error)))
                 return theirs
             self.log.append(Replaced(op_name, str(op.problem), len(theirs), len(hints)))
             return [_choice(theirs[0], hint, depth) for hint in hints]
@@ -463,10 +463,6 @@ def _lookup_key(problem: Problem, torch: Any) -> str:
         nodes.append((dtype, [rows, cols], strides) if batch == 1 else
                      (dtype, [batch, rows, cols], [rows * cols, *strides]))  # fmt: skip
     return f"{tuple(nodes)}+{'mm' if batch == 1 else 'bmm'}"
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, CarverError) else f"{type(error).__name__}: {error}"
 
 
 def _problem(inputs: Any) -> Template:

@@ -12,7 +12,7 @@ from ..base.errors import ConfigError, nearest
 from ..base.given import takes
 from ..kernels.backends import from_kernel_tuner
 from ..ranking.hint import Hint
-from . import check_one_space, filled, imported, renamed
+from . import check_one_space, filled, imported, renamed, values_of
 
 from_config = from_kernel_tuner
 
@@ -36,8 +36,7 @@ def configs(
 def tune_params(hints: Iterable[Hint], **how: Any) -> dict[str, list[Any]]:
     """The values that the hints use, sorted, for `tune_kernel(tune_params=...)`. Their product holds more than the
     hints; `restriction` cuts it down to them. `how` as for `configs`."""
-    found = configs(hints, **how)
-    return {key: sorted({config[key] for config in found}) for key in found[0]}
+    return values_of(configs(hints, **how))
 
 
 @takes(ConfigError)
@@ -143,6 +142,5 @@ def arguments(
     then: str | None = "genetic_algorithm", **how: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """`tune_params` and `strategy` for `tune_kernel`: the hints in rank order, then another strategy."""
-    found = configs(hints, **how)
-    space = tune_params or {key: sorted({config[key] for config in found}) for key in found[0]}
+    space = tune_params or values_of(configs(hints, **how))
     return {"tune_params": dict(space), "strategy": strategy(hints, space, then, **how)}

@@ -13,7 +13,7 @@ from ..base.errors import ConfigError
 from ..base.given import shown, takes
 from ..kernels.backends import from_optuna
 from ..ranking.hint import Hint
-from . import check_one_space, filled, imported, renamed
+from . import check_one_space, filled, imported, renamed, values_of
 
 if TYPE_CHECKING:
     import optuna
@@ -53,9 +53,8 @@ def add_measured(
     if not rows:
         raise ConfigError("no measured configurations to add")
     check_one_space([params for params, _ in rows], "Optuna")
-    spaces = dict(distributions or {
-        key: optuna.distributions.CategoricalDistribution(sorted({row[key] for row, _ in rows})) for key in rows[0][0]
-    })  # fmt: skip
+    values = values_of([params for params, _ in rows])
+    spaces = dict(distributions or {k: optuna.distributions.CategoricalDistribution(v) for k, v in values.items()})
     for params, value in rows:
         study.add_trial(optuna.trial.create_trial(params=params, distributions=spaces, value=value))
     return len(rows)
@@ -66,4 +65,4 @@ def choices(hints: Iterable[Hint], names: Mapping[str, str] | None = None) -> di
     """Values by key, sorted, for `trial.suggest_categorical(key, values)`."""
     rows = [renamed(config, names) for config in filled(hints)]
     check_one_space(rows, "Optuna")
-    return {key: sorted({row[key] for row in rows}) for key in rows[0]} if rows else {}
+    return values_of(rows) if rows else {}

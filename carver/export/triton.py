@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..arch.descriptor import Arch
@@ -21,7 +20,7 @@ from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking.hint import Hint
 from ..ranking.ranking import Ranking
-from . import Exported, distinct, first_fitting, imported, renamed
+from . import Exported, distinct, first_unsplit, imported, renamed
 
 if TYPE_CHECKING:
     import triton
@@ -176,7 +175,7 @@ def _proposed(op: Template, listed: list[Any], topk: int, names: Mapping[str, st
     if spelled.get("SPLIT_K") in keys:
         hints: Iterable[Hint] = op.recommend_hints(most, "triton")
     else:
-        hints = first_fitting(op.problem, device(op), most, "triton", lambda hint: hint.split_k == 1)
+        hints = first_unsplit(op.problem, device(op), most)
     found = configs(hints, spelled, only=keys)[:topk]
     for each in found:
         each.kwargs.update(rest[0])
@@ -190,11 +189,6 @@ def perf_model(
 ) -> Callable[..., float]:
     """`prune_configs_by={"perf_model": carver.triton_perf_model(op), "top_k": 5}`: predicted times, infinite where the
     configuration cannot run. [s]"""
-
-    @lru_cache(maxsize=64)
-    def op_of(arguments: tuple[tuple[str, Any], ...]) -> Template:
-        return make(template, dict(arguments))
-
     known = {*LAUNCH, "ir_override", "pre_hook", *ALIASES}
     known |= {alias for aliases in ALIASES.values() for alias in aliases} | set((names or {}).values()) | set(ignore)
 
@@ -202,7 +196,7 @@ def perf_model(
         config = {k: v for k, v in arguments.items() if k in known}
         rest = {k: v for k, v in arguments.items() if k not in known and isinstance(v, int | str | float)}
         try:
-            ranking = op_of(tuple(rest.items())).rank([from_config(config, names, ignore)], backend="triton")
+            ranking = make(template, rest).rank([from_config(config, names, ignore)], backend="triton")
         except NoCandidates:
             return float("inf")
         return float(ranking.seconds[0])

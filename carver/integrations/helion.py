@@ -26,12 +26,11 @@ from ..compiled.inspect import Candidate, candidate, facts_of
 from ..compiled.pool import SECONDS
 from ..compiled.triton import Target, compile_triton
 from ..compiled.worker import Forks
-from ..cost.models.compiled import fits, price_compiled
 from ..export import imported
 from ..ops.attention import FlashAttentionTemplate
 from ..ops.matmul import MatmulTemplate
 from ..ops.operator import Template
-from ..ranking.kernel import described
+from ..ranking.kernel import described, price_of
 from ..ranking.ranking import Ranking, Search
 from ..ranking.search import BESIDE, DRAWN, MOST, MOVED, PATIENCE, Config, searched
 from . import capability, compiling
@@ -412,8 +411,6 @@ class HelionKernels:
         return kernel, candidate(kernel, options, args, tuple(grid), self._arch, constants)
 
 
-
-
 @contextmanager
 def _allocated(args: Sequence[Any]) -> Iterator[None]:
     """Where the arguments are tensors of `absent`, what a host function allocates is one too."""
@@ -439,8 +436,5 @@ def _allocated(args: Sequence[Any]) -> Iterator[None]:
 
 def priced(kernels: HelionKernels, configs: Sequence[Config], arch: Arch) -> list[float]:
     """Predicted times of configurations; infinite for those that do not compile or fit. [s]"""
-    out = []
-    for facts in kernels.facts(configs, SECONDS):
-        lost = isinstance(facts, CarverError) or fits(facts, arch)
-        out.append(math.inf if lost else float(price_compiled([facts], arch)[1].seconds[0]))  # type: ignore[list-item]
-    return out
+    prices = (price_of(facts, arch).seconds for facts in kernels.facts(configs, SECONDS))
+    return [math.inf if seconds is None else seconds for seconds in prices]
