@@ -311,7 +311,7 @@ def test_a_session_that_is_stopped_ends_what_runs() -> None:
         deadline = time.monotonic() + 20
         while one.worker.started == 0 and time.monotonic() < deadline:
             time.sleep(0.01)
-        one.stop()
+        one.worker.stop()
         thread.join(20)
         assert not thread.is_alive() and len(ended) == 1
 

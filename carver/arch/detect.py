@@ -226,7 +226,10 @@ def _linux_cpu(root: Path) -> Detected:
     places = {(block.get("physical id", "0"), block.get("core id", block.get("processor"))) for block in used}
     cores = min(len(places), quota_cores(root))
     sysfs = root / "sys/devices/system/cpu"
-    said: dict[str, int | float | None] = {"sm_count": cores, "clock_hz": _clock_hz(sysfs, used[0], listed)}
+    khz, mhz = text_at(sysfs / "cpu0/cpufreq/cpuinfo_max_freq"), listed.get("CPU max MHz") or used[0].get("cpu MHz")
+    # the highest clock that is stated anywhere; in a virtual machine only the present one is
+    clock_hz = float(khz) * 1e3 if khz else float(mhz or 0) * 1e6 or None
+    said: dict[str, int | float | None] = {"sm_count": cores, "clock_hz": clock_hz}
     said |= _caches(sysfs, {int(block["processor"]) for block in used if "processor" in block}, cores)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", text_at(root / "proc/meminfo"), re.MULTILINE)
     said["dram_bytes"] = int(memory[1]) * 1024 if memory else None
@@ -248,14 +251,6 @@ def _isa(flags: set[str], machine: str) -> str:
 def _cpuinfo(block: str) -> dict[str, str]:
     pairs = (line.partition(":") for line in block.splitlines())
     return {key.strip().lower() if key[:1].isupper() else key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _clock_hz(sysfs: Path, block: dict[str, str], listed: dict[str, str]) -> float | None:
-    """The highest clock that is stated anywhere; in a virtual machine only the present one is."""
-    if khz := text_at(sysfs / "cpu0/cpufreq/cpuinfo_max_freq"):
-        return float(khz) * 1e3
-    mhz = listed.get("CPU max MHz") or block.get("cpu MHz")
-    return float(mhz) * 1e6 if mhz and float(mhz) > 0 else None
 
 
 def _caches(sysfs: Path, processors: set[int], cores: int) -> dict[str, int | float | None]:

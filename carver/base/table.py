@@ -37,12 +37,8 @@ class Column(Record):
     def width(self) -> int:
         return self.wide(self.heading)
 
-    @property
-    def _room(self) -> int:
-        return max(map(len, self.cells), default=0)
-
     def wide(self, heading: str) -> int:
-        return max(self._room, *map(len, heading.split("\n")))
+        return max(map(len, (*self.cells, *heading.split("\n"))))
 
 
 def screen_width() -> int:
@@ -234,16 +230,13 @@ def progress_bars(wanted: bool, transient: bool = False) -> Iterator[Bars]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     # in a notebook rich draws by ipywidgets; without them it warns and shows empty boxes, where plain text would do
-    with Progress(*columns, console=Console(stderr=True, force_jupyter=_draws_widgets()), transient=transient) as shown:
-        yield Bars(shown)
-
-
-def _draws_widgets() -> bool | None:
-    """What rich asks: None leaves it to find out whether this is a notebook. What is installed may fail to import."""
     try:
-        import ipywidgets  # noqa: F401
+        import ipywidgets  # noqa: F401 - what is installed may fail to import
     except ImportError:
-        return False
-    return None
+        console = Console(stderr=True, force_jupyter=False)
+    else:
+        console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=transient) as shown:
+        yield Bars(shown)

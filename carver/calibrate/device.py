@@ -225,12 +225,6 @@ COUNTS = (5, 28, 4)
 EVERYTHING = 10**6
 
 
-def usual_problems(kind: str) -> dict[str, list[Template]]:
-    """What is measured on a "gpu" or a "cpu", by operator."""
-    said = shipped("calibrate/problems")[kind]
-    return {name: [operators()[name].template(**each) for each in rows] for name, rows in said.items()}
-
-
 def measured(
     device: str, arch: Arch, seconds: float, problems: Mapping[str, Sequence[Template]] | None = None,
     counts: tuple[int, int, int] = COUNTS, each: Callable[[str], None] = lambda text: None,
@@ -245,8 +239,10 @@ def measured(
     """
     began = time.monotonic()
     top, spread, again = counts
-    chosen = (problems or usual_problems(arch.kind)).values()
-    todo = [template for turn in zip_longest(*chosen) for template in turn if template is not None]
+    if problems is None:
+        said = shipped("calibrate/problems")[arch.kind]
+        problems = {name: [operators()[name].template(**each) for each in rows] for name, rows in said.items()}
+    todo = [template for turn in zip_longest(*problems.values()) for template in turn if template is not None]
     settings = Settings(rounds=3, budget_s=max(0.5, 0.4 * seconds / len(todo)), timeout_s=20.0)
     cases: dict[Problem, Case] = {}
     skipped: list[str] = []

@@ -246,10 +246,10 @@ def _tables(
     from ..arch.devices import load
     from ..calibrate.fitting import fit_group, groups, with_kernel
     from ..calibrate.fitting import write as keep
-    from ..calibrate.tables import read
+    from ..calibrate.tables import insist, read
 
     formats = reading().formats
-    every = groups(case for path in paths for case in read(path, tell_or_fail, formats))
+    every = groups(case for path in paths for case in read(path, insist, formats))
     chosen = [group for group in every if kernel in (None, group.name)]
     if not chosen:
         known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"
@@ -393,8 +393,3 @@ def tell(remark: Remark) -> None:
     click.echo(printable(f"{remark.table}: {remark.text}"), err=True)
 
 
-def tell_or_fail(remark: Remark) -> None:
-    """For commands that need every table that they are given."""
-    if remark.broken:
-        raise ConfigError(f"{remark.table}: {remark.text}")
-    tell(remark)

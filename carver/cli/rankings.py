@@ -302,7 +302,10 @@ def _argument(name: str, value: Any) -> Any:
     if value.keys() == {"dtype"}:
         return _type(name, value["dtype"])
     if value.keys() == {"dtype", "value"}:
-        return _scalar(name, value["dtype"], value["value"])
+        try:  # a number of a type, as a parameter of machine code has it
+            return np.dtype(value["dtype"]).type(value["value"])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"argument {name!r}: no number of type {shown(value['dtype'])}: {error}") from None
     if "dtype" not in value or "shape" not in value:
         raise ConfigError(f"argument {name!r}: a tensor has dtype and shape, and may have strides and block_shape")
     from ..compiled.binary import Descriptor, Tensor
@@ -322,14 +325,6 @@ def _type(name: str, dtype: Any) -> Any:
     if dtype not in TRITON_TYPE:
         raise ConfigError(f"argument {name!r}: unknown element type {shown(dtype)}; {nearest(str(dtype), TRITON_TYPE)}")
     return decode({"dtype": re.sub(r"^(u?)i?(?=\d)", r"\1int", TRITON_TYPE[dtype])})
-
-
-def _scalar(name: str, dtype: Any, value: Any) -> Any:
-    """A number of a type, as a parameter of machine code has it."""
-    try:
-        return np.dtype(dtype).type(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ConfigError(f"argument {name!r}: no number of type {shown(dtype)}: {error}") from None
 
 
 def _extent(given: Any, numbers: Mapping[str, Any], what: str = "grid") -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,16 +22,13 @@ from ..compiled.triton import (
     specialise,
 )
 
+configs = autotuned
+
 _NUMBERS = {
     "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u1": np.uint8, "u8": np.uint8,
     "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "fp16": np.float16, "fp32": np.float32, "fp64": np.float64,
 }  # fmt: skip
 """Types of a signature, and the NumPy scalars that have their width."""
-
-
-def configs(kernel: Any, args: Mapping[str, Any]) -> Sequence[Any]:
-    """Those of its `triton.autotune`."""
-    return autotuned(kernel, args)
 
 
 def binary(kernel: Any, config: Any, *, args: Mapping[str, Any], grid: Any, block: Any, arch: Arch) -> Binary:

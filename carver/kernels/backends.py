@@ -101,7 +101,11 @@ def _ours(backend: str, names: Mapping[str, str] | None) -> dict[str, str]:
 
 def triton_options(config: Any, ignore: Collection[str] = ()) -> dict[str, int]:
     """A `triton.Config` or dict under its own keys, without options whose value changes nothing (`_NEUTRAL`)."""
-    given = dict(config) if isinstance(config, Mapping) else _all_kwargs(config)
+    if isinstance(config, Mapping):
+        given = dict(config)
+    else:
+        options = {"num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}
+        given = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages, **options}
     out: dict[str, int] = {}
     for key, value in given.items():
         if key in ignore:
@@ -111,11 +115,6 @@ def triton_options(config: Any, ignore: Collection[str] = ()) -> dict[str, int]:
         elif (neutral := _NEUTRAL[key]) is not None and value not in neutral:
             raise ConfigError(f"{key}={value!r} is not in the model; ignore=[{key!r}] ranks as if it were not set")
     return out
-
-
-def _all_kwargs(config: Any) -> dict[str, Any]:
-    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages,
-            "num_ctas": getattr(config, "num_ctas", 1), "maxnreg": getattr(config, "maxnreg", None)}  # fmt: skip
 
 
 ALL_ROWS = 1 << 20

@@ -414,13 +414,15 @@ class _Reader:
     def launch(self, raw: Mapping[str, Any]) -> Launch:
         table = "launches"
         self.keys(table, raw, LAUNCH_KEYS, "entry", "grid", "block", "args")
+        args = map(str, self.listed(table, "args", raw))
         if len(grid := self.parts(table, "grid", raw)) > 3:
             self.fault(table, "grid", f"grid has at most three extents, got {raw['grid']}")
         return Launch(
             str(raw.get("entry", "")), grid, self.part(table, "block", raw, 1),
             self.part(table, "dynamic_smem_bytes", raw),
             tuple(map(self.map, self.tables("launches.maps", raw.get("maps", [])))),
-            tuple(self.argument(str(arg)) for arg in self.listed(table, "args", raw)), self.part(table, "when", raw, 1),
+            tuple(arg if arg.endswith("*") else self.expression(table, "args", arg).text for arg in args),
+            self.part(table, "when", raw, 1),
         )  # fmt: skip
 
     def map(self, raw: Mapping[str, Any]) -> Map:
@@ -430,9 +432,6 @@ class _Reader:
             str(raw.get("tensor", "")), self.part(table, "copied", raw), self.part(table, "copied_at", raw),
             self.parts(table, "sizes", raw), self.part(table, "row_bytes", raw), self.parts(table, "box", raw),
         )  # fmt: skip
-
-    def argument(self, text: str) -> str:
-        return text if text.endswith("*") else self.expression("launches", "args", text).text
 
     def ordered(self, declared: Mapping[str, Expression]) -> dict[str, Expression]:
         """`declared` and the columns that the compiler decides, ordered so that each comes after those it uses."""

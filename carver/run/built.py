@@ -23,7 +23,7 @@ from ..base.given import asked, takes
 from ..ranking.hint import Hint
 from .buffers import Buffer, address, empty_like, is_gpuarray, is_torch
 from .compile import Binary, compile_source
-from .device import Device, has_source, open_device
+from .device import has_source, open_device
 from .render import Launcher, Program, Source
 from .session import compiler_of
 from .spec import LEFT_OUT, HintKernel, Kernel, Launch, Param, described, gpu_of, integers, param_of, places, sizes_of
@@ -32,9 +32,8 @@ Reader = Callable[[Any], Any]
 """The value that a launch takes for an argument; None where it is none of the kind that the reader was made for."""
 
 
-@lru_cache(maxsize=8)
-def device_of(name: str) -> Device:
-    return open_device(name)
+device_of = lru_cache(maxsize=8)(open_device)
+"""A device by its name, which stays open."""
 
 
 def elsewhere(name: str, kind: str) -> str:

@@ -180,7 +180,6 @@ class Report:
     def spearman(self) -> float | None:
         return self.correlation["spearman"]
 
-
     @property
     def residuals(self) -> tuple[Residual, ...]:
         """Measured over predicted, by the term that dominates the prediction; the most frequent first."""
@@ -347,8 +346,7 @@ class Report:
         differ, same = tunables([row["config"] for row in rows], out, width)
         return [*out, *differ], same
 
-    def __str__(self) -> str:
-        return self.table()
+    __str__ = table
 
     def __repr__(self) -> str:
         return f"<Report {self.problem}: {len(self.ok)} of {len(self.measurements)} measured>"

@@ -86,7 +86,6 @@ class Trial(Record):
         return {"do": do, "trial": as_json(self)}
 
 
-
 def digest(parts: Sequence[Any]) -> str:
     """SHA-256 of plain values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
@@ -248,10 +247,6 @@ class Session(ExitStack):
             raise DeviceError(f"device {self.spec.device!r}: {reply.message}")
         opened: Opened = typed(Opened, reply.data)
         return opened
-
-    def stop(self) -> None:
-        """End what runs, asked from another thread than the one that waits for it; nothing is measured after it."""
-        self.worker.stop()
 
     def begin(self) -> None:
         """What needs no candidate, so that it can go on while compilers run: the worker process comes up, the inputs

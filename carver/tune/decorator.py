@@ -8,14 +8,14 @@ import threading
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..base.errors import ConfigError
 from ..base.given import asked, shown
 from ..base.table import words
-from ..base.types import Record
+from ..base.types import Record, late
 from ..ops.operator import Template
 from ..ranking.search import SearchSpace
 from ..run.buffers import is_torch
@@ -108,11 +108,7 @@ class Autotuned:
     def par_compile(self, *args: Any, **kwargs: Any) -> list[Any]:
         return self.jit.par_compile(*args, **kwargs)
 
-    def check_bucket(
-        self, sizes: Sequence[tuple[Any, ...] | Mapping[str, Any]], measure: bool = True
-    ) -> list[BucketCost]:
-        """What it costs to share one tuning among these calls; see `check_bucket`."""
-        return check_bucket(self, sizes, measure)
+    check_bucket: ClassVar[Callable[..., list[BucketCost]]] = late("tune.decorator:check_bucket")
 
     def _tuner(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AutoTuner:
         template = self.template

@@ -87,7 +87,7 @@ class Sessions(ExitStack):
         def stop() -> None:
             self._stop.set()
             for session in self._every:
-                session.stop()
+                session.worker.stop()
             threads.shutdown()
 
         try:
@@ -215,7 +215,7 @@ def _close(parent: BaseProcess | None = None) -> None:
         parent.join()
     while _HERE:
         _, session = _HERE.popitem()
-        session.stop()
+        session.worker.stop()
         session.close()
 
 
