@@ -117,21 +117,27 @@ def test_what_is_no_object_for_the_device_is_one_sentence(tmp_path: Path) -> Non
 
 
 @needs_tools
-@pytest.mark.parametrize(("isa", "lanes"), [("gfx942", 64), ("gfx1100", 32), ("gfx1201", 32)])
-def test_an_object_of_triton_says_what_its_assembly_says(isa: str, lanes: int) -> None:
-    """Arguments that are put into registers before the start among them (gfx942)."""
+@pytest.mark.parametrize(
+    ("isa", "lanes", "waves", "resident"),
+    [("gfx942", 64, 0, 8), ("gfx942", 64, 1, 1), ("gfx90a", 64, 2, 2), ("gfx1100", 32, 0, 8), ("gfx1100", 32, 8, 4),
+     ("gfx1201", 32, 0, 8)],
+)  # fmt: skip
+def test_an_object_of_triton_says_what_its_assembly_says(isa: str, lanes: int, waves: int, resident: int) -> None:
+    """Arguments that are put into registers before the start among them (gfx942), and registers that nothing uses, by
+    which `waves_per_eu` keeps waves out."""
     triton = pytest.importorskip("triton")
     from triton.backends.compiler import GPUTarget
     from triton_kernels import row_sums
 
     types = {"x_at": "*fp32", "y_at": "*fp32", "rows": "i32", "cols": "i32"}
     source = triton.compiler.ASTSource(row_sums, types, {"BLOCK_ROWS": 4, "BLOCK_COLS": 256})
-    made = triton.compile(source, target=GPUTarget("hip", isa, lanes))
+    made = triton.compile(source, target=GPUTarget("hip", isa, lanes), options={"waves_per_eu": waves})
     asm = made.asm
     args = (carver.Tensor("float32", (256, 1000)), carver.Tensor("float32", (256,)), np.int32(256), np.int32(1000))
     call = {"entry": "row_sums", "args": (*args, None, None), "grid": 64, "block": 4 * lanes}
     call |= {"shared_bytes": made.metadata.shared}
     of_text = facts(asm["amdgcn"].encode(), DEVICES[isa], **call)
+    assert of_text.resident == resident
     try:
         of_object = facts(asm["hsaco"], DEVICES[isa], **call)
     except DeviceError as old:

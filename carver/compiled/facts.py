@@ -227,8 +227,8 @@ class Facts(Record):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for configurations that do the same."""
-        return self.code, self.grid, self.warps, self.accesses
+        """Equal for configurations that do the same, as many at a time."""
+        return self.code, self.grid, self.warps, self.accesses, self.resident
 
     @property
     def threads(self) -> int:

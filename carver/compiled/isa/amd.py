@@ -35,6 +35,9 @@ ENTRY = re.compile(r"\.(offset|size|value_kind): +(\S+)")
 UNPACKED = re.compile(r"gfx(9(?!0a|4|5)|10)")
 """Targets that start with the three places of a thread in three registers; others have them in one."""
 
+GRANULES = ((16, re.compile("gfx125")), (8, re.compile("gfx9(0a|4|5)")), (4, re.compile("")))
+"""Vector registers that the descriptor counts in one, by target; 8 for all others where a wave has 32 lanes."""
+
 
 class Argument(Record):
     """`kind` as metadata say it: global_buffer, by_value, hidden_block_count_x."""
@@ -77,10 +80,9 @@ class Header(Record):
 
 def header(text: str, isa: str, kernel: str) -> Header:
     """Raises CompileError where the text does not say it."""
-    found = re.search(rf"^\s*\.amdhsa_kernel {re.escape(kernel)}$(.*?)^\s*\.end_amdhsa_kernel", text, re.M | re.S)
-    if not found:
+    said = _said(text, kernel)
+    if not said:
         raise CompileError(f"the code has no descriptor of kernel {kernel!r}")
-    said = {name: int(value, 0) for name, value in DIRECTIVE.findall(found[1]) if value.lstrip("-").isdigit()}
     user, at = {}, 0
     for name, count in USER:
         if said.get(f"user_sgpr_{name}"):
@@ -94,6 +96,13 @@ def header(text: str, isa: str, kernel: str) -> Header:
          bool(said.get("system_sgpr_workgroup_id_z", 0))),
         said.get("system_vgpr_workitem_id", 0) + 1, said.get("group_segment_fixed_size", 0),
     )  # fmt: skip
+
+
+def _said(text: str, kernel: str) -> dict[str, int]:
+    """The numbers of a kernel's descriptor by their directives; none where it has no descriptor."""
+    found = re.search(rf"^\s*\.amdhsa_kernel {re.escape(kernel)}$(.*?)^\s*\.end_amdhsa_kernel", text, re.M | re.S)
+    listed = DIRECTIVE.findall(found[1]) if found else ()
+    return {name: int(value, 0) for name, value in listed if value.lstrip("-").isdigit()}
 
 
 def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
@@ -158,7 +167,7 @@ def read(text: str, kernel: str | None = None) -> Code:
     steps = usual({i: s for i, each in enumerate(instructions) if (s := _step(each, places))}, opcodes, rare)
     roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
     resources = Resources(
-        registers=facts["vgpr_count"],
+        registers=max(facts["vgpr_count"], _said(text, name).get("next_free_vgpr", 0)),  # more keeps waves out
         scalars=facts.get("sgpr_count", 0),
         shared_bytes=facts.get("group_segment_fixed_size", 0),
         stack_bytes=stack_bytes,
@@ -342,7 +351,7 @@ def assembly(code: bytes, kernel: str, isa: str) -> str:
     return "\n".join((
         f'\t.amdgcn_target "{target[1]}"', f"{kernel}:", *_lines(listed[1], places), ".Lfunc_end0:",
         f"\t.amdhsa_kernel {kernel}",
-        *_descriptor(code, symbols[f"{kernel}.kd"][0]), "\t.end_amdhsa_kernel",
+        *_descriptor(code, symbols[f"{kernel}.kd"][0], target[1]), "\t.end_amdhsa_kernel",
         "\t.amdgpu_metadata", described[0], "\t.end_amdgpu_metadata", "",
     ))  # fmt: skip
 
@@ -396,18 +405,21 @@ def _lines(listing: str, places: Mapping[int, str]) -> Iterator[str]:
         yield f"\t{text}"
 
 
-def _descriptor(code: bytes, at: int) -> Iterator[str]:
-    """A kernel's descriptor, which is at an address, as directives."""
+def _descriptor(code: bytes, at: int, target: str) -> Iterator[str]:
+    """A kernel's descriptor, which is at an address, as directives. Of its vector registers it has the granules, so
+    that the fewest which need as many are said."""
     try:
         table, (size, count) = struct.unpack_from("<Q", code, 32)[0], struct.unpack_from("<HH", code, 54)
         segments = [struct.unpack_from("<IIQQQQ", code, table + size * i) for i in range(count)]
         here = next(file + at - start for kind, _, file, start, _, filled in segments
                     if kind == LOAD and start <= at < start + filled)  # fmt: skip
         (shared,) = struct.unpack_from("<I", code, here)
-        started, asked, preload = struct.unpack_from("<IHH", code, here + 52)
+        kept, started, asked, preload = struct.unpack_from("<IIHH", code, here + 48)
     except (struct.error, StopIteration) as error:
         raise CompileError(f"a code object of {len(code)} bytes is cut off or not as expected: {error!r}") from error
+    granule = next(size for size, of in GRANULES if of.search(target) or (size == 8 and asked >> 10 & 1))
     said = {"group_segment_fixed_size": shared, "user_sgpr_count": started >> 1 & 31}
+    said |= {"next_free_vgpr": (kept & 63) * granule + 1}
     said |= {f"system_sgpr_workgroup_id_{axis}": started >> 7 + i & 1 for i, axis in enumerate("xyz")}
     said |= {"system_vgpr_workitem_id": started >> 11 & 3}
     said |= {f"user_sgpr_{name}": asked >> i & 1 for i, (name, _) in enumerate(USER)}
