@@ -20,7 +20,7 @@ from carver.cost.learn import predict
 from carver.cost.model import CONSTANTS, resolve, roofline_seconds
 from carver.cost.models.contraction import one_step
 from carver.cost.traffic import sector_waste
-from carver.kernels.expr import contiguous_run, warp_matrix_unit
+from carver.kernels.expr import row_of, warp_matrix_unit
 from carver.ranking.recommend import offered_kernels, rank, unit_share
 
 H200 = carver.CUDA("h200")
@@ -628,8 +628,26 @@ def test_registers_are_shared_out_by_scheduler() -> None:
 def test_a_window_walks_no_further_than_its_image() -> None:
     conv = carver.OpTemplate("O[n,p,q,f] += I[n,p+r,q+s,c] * W[r,s,c,f]", n=8, p=28, q=28, f=64, r=7, s=7, c=3)
     image, weights = conv.problem.statement.inputs
-    assert contiguous_run(conv.problem, image) == (1, 21)  # 7 pixels of 3 channels, then the next line
-    assert contiguous_run(conv.problem, weights) == (0, 64)
+    assert row_of(conv.problem, image) == (1, 21, 1)  # 7 pixels of 3 channels, then the next line
+    assert row_of(conv.problem, weights) == (0, 64, 1)
+
+
+@pytest.mark.parametrize("stride", [2, 8, 16, 1024])
+def test_elements_apart_in_a_row_are_read_with_what_lies_between_up_to_a_sector_each(stride: int) -> None:
+    """Counted by hand: 2^24 elements of 2 bytes are written, and as many read from sectors of 32."""
+    copied = carver.OpTemplate(f"Y[i] = X[{stride}*i]", i=1 << 24).with_arch("h100").recommend_hints(1)[0]
+    moved_bytes = (1 << 24) * (min(2 * stride, 32) + 2)
+    assert moved_bytes <= copied.details["dram_bytes"] <= 1.1 * moved_bytes
+    matmul = carver.OpTemplate(f"C[m,n] += A[m,{stride}*k] * B[k,n]", m=4096, n=4096, k=4096).with_arch("h100")
+    matmul_bytes = 4096 * 4096 * (min(2 * stride, 32) + 4)
+    assert matmul_bytes <= matmul.recommend_hints(1)[0].details["dram_bytes"] <= 3 * matmul_bytes
+
+
+def test_taps_of_a_strided_window_fill_what_their_neighbours_leave_out() -> None:
+    sizes = {"n": 8, "f": 64, "c": 64, "p": 56, "q": 56, "r": 3, "s": 3}
+    each = [carver.OpTemplate(f"O[n,f,p,q] += I[n,c,{at}] * W[f,c,r,s]", **sizes) for at in ("p+r,q+s", "2*p+r,2*q+s")]
+    near, far = (op.with_arch("h100").recommend_hints(1)[0].predicted_ms for op in each)
+    assert near <= far <= 1.2 * near
 
 
 @pytest.mark.parametrize("causal", [False, True])

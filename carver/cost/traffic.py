@@ -64,10 +64,11 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
     """
     arch = t.arch
     depth = np.minimum(t.tile_k, t.k)
-    run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.a_bytes
-    run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.b_bytes
-    waste_a = sector_waste(run_a, t.row_align_a, arch.sector_bytes)
-    waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes)
+    gap_a, gap_b = gap(t.a_gap, t.a_bytes, arch), gap(t.b_gap, t.b_bytes, arch)
+    run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.a_bytes * gap_a
+    run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.b_bytes * gap_b
+    waste_a = sector_waste(run_a, t.row_align_a, arch.sector_bytes) * gap_a
+    waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes) * gap_b
     page_a, page_b = 1 + k["dram_run_bytes"] / run_a, 1 + k["dram_run_bytes"] / run_b
     padded = t.padded_loads > 0
     fetched = np.minimum(t.tile_k, t.k / (t.steps * t.split))  # mean over steps: the last one of a ragged K is shorter
@@ -102,6 +103,12 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
         hit_rate=hit,
         merged_share=1.0 - (asked_a * served_a + asked_b * served_b) / (asked_a + asked_b),
     )
+
+
+def gap(elements: FloatArray, width_bytes: FloatArray, arch: Arch) -> FloatArray:
+    """Bytes moved over bytes wanted of elements so far apart: a sector each, or where several share one, what lies
+    between them."""
+    return np.minimum(elements, np.maximum(arch.sector_bytes / width_bytes, 1.0))
 
 
 def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:

@@ -443,8 +443,13 @@ def _size_scope(problem: Problem) -> dict[str, float]:
     out, operands = s.output.name, dict[str, float]()
     most = elements[out]
     if not s.reduced:
-        apart = [t.name for t in s.tensors if scattered(t, s)]
-        operands |= {"scattered": len(apart), "scattered_elements": sum(elements[name] for name in apart)}
+        apart = [t for t in s.tensors if scattered(t, s)]
+        strided = [t for t in apart if t in s.inputs and s.output.axes[-1] in dict(t.index[-1])]
+        operands |= {
+            "scattered": len(apart), "scattered_elements": sum(elements[t.name] for t in apart if t not in strided),
+            "strided_elements": sum(elements[t.name] for t in strided),
+            "strided_reach": sum(elements[t.name] * row_of(problem, t)[2] for t in strided),
+        }  # fmt: skip
         walked = [t for t in s.inputs if any(sizes[axis] > 1 for axis in t.axes)]
         short = [t for t in walked if elements[t.name] < most]
         across = [t for t in short if s.output.axes[-1] in t.axes]
@@ -452,7 +457,8 @@ def _size_scope(problem: Problem) -> dict[str, float]:
     role, widths = roles(problem), problem.sizeless.widths
     if s.contracts:
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
-            operands[name + "_k_contiguous"], operands[name + "_run"] = contiguous_run(problem, tensor)
+            layout = dict(zip(("k_contiguous", "run", "gap"), row_of(problem, tensor), strict=True))
+            operands |= {f"{name}_{which}": value for which, value in layout.items()}
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands |= window(problem, s.inputs[0])
@@ -472,32 +478,29 @@ def scattered(tensor: Tensor, statement: Statement) -> bool:
     return lanes in tensor.axes and tensor.index[-1] != ((lanes, 1),)
 
 
-def contiguous_run(problem: Problem, tensor: Tensor) -> tuple[int, int]:
-    """Whether a tensor's innermost axis is reduced, and the length of the contiguous run along axes of the same kind.
+def row_of(problem: Problem, tensor: Tensor) -> tuple[int, int, int]:
+    """Whether a tensor's innermost axis is reduced, the elements of its row along axes of the same kind, and how far
+    they lie apart: 1 where they are contiguous.
 
-    Axes of extent 1 do not count. In a window (`2*q+s`) the longer of its axes of stride 1 counts, and ends the run.
+    Axes of extent 1 do not count. In a window (`2*q+s`) the longest axis counts, and ends the row, as does a distance
+    above 1; what one axis leaves out, another one reads. [flag, elements, elements]
     """
     reduced, sizes, found, run = problem.statement.reduced, problem.sizes, None, 1
     for dim in reversed(tensor.index):
-        if len(dim) == 1:
-            [(axis, stride)] = dim
-            if sizes[axis] == 1:
-                continue
-            found = axis in reduced if found is None else found
-            if (axis in reduced) != found or stride != 1:
-                break
-            run *= sizes[axis]
-            continue
-        live = [(axis, stride) for axis, stride in dim if sizes[axis] > 1]
+        live = {axis: stride for axis, stride in dim if sizes[axis] > 1}
         if not live:
             continue
-        unit = {axis: sizes[axis] for axis, stride in live if stride == 1}
+        near = live if found is None else {axis: stride for axis, stride in live.items() if stride == 1}
         if found is None:
-            found = max(unit or dict(live), key=lambda axis: unit.get(axis, 0)) in reduced
-        run *= max((n for axis, n in unit.items() if (axis in reduced) == found), default=1)
-        if len(live) > 1 or (live[0][0] in reduced) != found or not unit:
+            found = max(live, key=lambda axis: sizes[axis]) in reduced
+            gap = gcd(*live.values())
+        alike = [sizes[axis] for axis in near if (axis in reduced) == found]
+        if len(dim) == 1 and not alike:
             break
-    return int(bool(found)), run
+        run *= max(alike, default=1)
+        if len(live) > 1 or not alike or gap > 1:
+            break
+    return int(bool(found)), run, 1 if found is None else gap
 
 
 def window(problem: Problem, tensor: Tensor) -> dict[str, int]:
