@@ -643,6 +643,15 @@ def test_elements_apart_in_a_row_are_read_with_what_lies_between_up_to_a_sector_
     assert matmul_bytes <= matmul.recommend_hints(1)[0].details["dram_bytes"] <= 3 * matmul_bytes
 
 
+def test_where_a_batch_is_the_innermost_axis_each_element_takes_a_sector() -> None:
+    """Counted by hand: 64 matmuls read 2 x 512 x 512 elements each, and of each element one sector of 32 bytes."""
+    sizes = {"m": 512, "n": 512, "k": 512, "b": 64}
+    each = [carver.OpTemplate(f"C[b,m,n] += {x}", **sizes) for x in ("A[b,m,k] * B[b,k,n]", "A[m,k,b] * B[k,n,b]")]
+    outer, inner = (op.with_arch("h100").recommend_hints(1)[0].details["dram_bytes"] for op in each)
+    assert outer < 1.1 * 3 * 64 * 512 * 512 * 2
+    assert 2 * 64 * 512 * 512 * 32 < inner < 1.2 * 2 * 64 * 512 * 512 * 32 + 64 * 512 * 512 * 2
+
+
 def test_taps_of_a_strided_window_fill_what_their_neighbours_leave_out() -> None:
     sizes = {"n": 8, "f": 64, "c": 64, "p": 56, "q": 56, "r": 3, "s": 3}
     each = [carver.OpTemplate(f"O[n,f,p,q] += I[n,c,{at}] * W[f,c,r,s]", **sizes) for at in ("p+r,q+s", "2*p+r,2*q+s")]

@@ -461,7 +461,7 @@ def _size_scope(problem: Problem) -> dict[str, float]:
             operands |= {f"{name}_{which}": value for which, value in layout.items()}
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
-        operands |= window(problem, s.inputs[0])
+        operands |= window(problem, s.inputs[0]) | {"out_gap": row_of(problem, s.output)[2]}
     traffic: dict[str, float] = {
         "elements": prod(sizes.values()),
         "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),
@@ -483,24 +483,31 @@ def row_of(problem: Problem, tensor: Tensor) -> tuple[int, int, int]:
     they lie apart: 1 where they are contiguous.
 
     Axes of extent 1 do not count. In a window (`2*q+s`) the longest axis counts, and ends the row, as does a distance
-    above 1; what one axis leaves out, another one reads. [flag, elements, elements]
+    above 1; what one axis leaves out, another one reads. A tile has one place of the batch, whose axes are passed over
+    where they are the innermost, and end the row where they are not. [flag, elements, elements]
     """
-    reduced, sizes, found, run = problem.statement.reduced, problem.sizes, None, 1
+    reduced, sizes, found, run, gap = problem.statement.reduced, problem.sizes, None, 1, 1
+    batch = dict(_role_axes(problem.computes)).get("b", ())
     for dim in reversed(tensor.index):
         live = {axis: stride for axis, stride in dim if sizes[axis] > 1}
         if not live:
             continue
+        if live.keys() <= set(batch):
+            if found is not None:
+                break
+            gap *= prod(sizes[axis] for axis in live)
+            continue
         near = live if found is None else {axis: stride for axis, stride in live.items() if stride == 1}
         if found is None:
             found = max(live, key=lambda axis: sizes[axis]) in reduced
-            gap = gcd(*live.values())
+            gap *= gcd(*live.values())
         alike = [sizes[axis] for axis in near if (axis in reduced) == found]
         if len(dim) == 1 and not alike:
             break
         run *= max(alike, default=1)
         if len(live) > 1 or not alike or gap > 1:
             break
-    return int(bool(found)), run, 1 if found is None else gap
+    return int(bool(found)), run, gap
 
 
 def window(problem: Problem, tensor: Tensor) -> dict[str, int]:

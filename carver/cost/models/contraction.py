@@ -22,7 +22,7 @@ from .. import tile
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined, norm, on_pipe
 from ..model import Model, apart, read_columns
 from ..tile import Block, Extent, ThreadTile, Tile
-from ..traffic import sector_waste, traffic
+from ..traffic import gap, sector_waste, traffic
 
 ASYNC_BYTES = 4
 """Least width of an asynchronous copy; narrower copies pass through registers."""
@@ -443,7 +443,8 @@ def stored_bytes(t: Tile) -> FloatArray:
     align = np.where(partial, 16, t.row_align_out)
     inside = t.m / t.grid_m * t.n / t.grid_n  # mean over the tiles: those at the edge write less
     run = np.where(t.tile_n >= t.n, inside, t.cols)  # whole rows lie one after the other
-    return inside * width * sector_waste(run * width, align, arch.sector_bytes)
+    apart = gap(np.where(partial, 1.0, t.out_gap), width, arch)
+    return inside * width * apart * sector_waste(run * width * apart, align, arch.sector_bytes)
 
 
 def reduction(t: Tile, k: Mapping[str, float]) -> FloatArray:
