@@ -4,7 +4,6 @@ gathers, two problems each. All were predicted before they were timed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from .blind import LINES, picked
 from .edges import PIXELS, line
 from .eleventh import over
 from .forms import drawn
-from .subject import Arrays, Problem, shapes, subject
+from .subject import Problem, shapes, subject
 from .thirteenth import WIDE
 
 
@@ -110,144 +109,3 @@ SUBJECTS = [
         LINES, "d: int8[3, high, wide]; sky: float16[6, size, size, 4]; y: float16[high, wide, 4]; "
         "n = high * wide; size", "cdiv(high * wide, BLOCK)", most=8, tolerance=0.0, values=normals),
 ]  # fmt: skip
-
-# -- what is right
-
-
-def painted_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    n, many = p["reach"], (p["reach"] + 1) ** 2
-    x = torch.nn.functional.pad(t["x_ptr"].double()[None, None], (n, n, n, n), mode="replicate")
-    mean, square = (torch.nn.functional.avg_pool2d(v, n + 1, 1)[0, 0] for v in (x, x * x))
-    spread = ((square - mean * mean) * many * many).round() * 4
-    cut = [(slice(i, i + p["high"]), slice(j, j + p["wide"])) for i in (0, n) for j in (0, n)]
-    least = torch.stack([spread[c] + k for k, c in enumerate(cut)]).argmin(0)  # the first of equals
-    return torch.stack([mean[c] for c in cut]).gather(0, least[None])[0]
-
-
-def onset_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float()
-    before = torch.nn.functional.pad(x, (1, 1, 1, 0))[:, :-1]
-    most = torch.maximum(before[..., 1:-1], torch.maximum(before[..., :-2], before[..., 2:]))
-    return (x - most).clamp(min=0).sum(2)
-
-
-def vessels_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].float()
-
-    def at(*go: int) -> Any:
-        return x.roll([-g for g in go], (0, 1, 2))
-
-    units = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    y = sum((at(*u) + at(*(-k for k in u)) - 2 * x) ** 2 for u in units)
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        both, other = [i + j for i, j in zip(units[a], units[b], strict=True)], list(units[a])
-        other[b] = -1
-        y += (at(*both) + at(*(-k for k in both)) - at(*other) - at(*(-k for k in other))) ** 2 / 8
-    for d in range(3):
-        y.select(d, 0).zero_()
-        y.select(d, -1).zero_()
-    return y
-
-
-def blur_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    row = torch.tensor([1.0, 3.0, 3.0, 1.0], device=t["x_ptr"].device) / 8
-    w = (row[:, None] * row).expand(p["width"], 1, 4, 4)
-    y = torch.nn.functional.conv2d(t["x_ptr"].float().permute(0, 3, 1, 2), w, stride=2, padding=1, groups=p["width"])
-    return y.permute(0, 2, 3, 1)
-
-
-def grid_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, side = t["x_ptr"].long(), p["side"]
-    r, c = torch.meshgrid(*[torch.arange(p[n], device=x.device) for n in ("high", "wide")], indexing="ij")
-    high, wide = p["high"] // side + 2, p["wide"] // side + 2
-    cell = (((r + side // 2) // side * wide + (c + side // 2) // side) * 17 + (x + 8) // 16).ravel()
-    parts = [cell.bincount(v.double(), minlength=high * wide * 17) for v in (x.ravel(), torch.ones_like(cell))]
-    return torch.stack(parts, 1).view(high, wide, 17, 2)
-
-
-def pairs_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, count = t["x_ptr"], torch.zeros(p["bins"], device=t["x_ptr"].device)
-    for i in range(0, p["n"], 500):
-        apart = ((x[:, i : i + 500, None] - x[:, None] + 512) & 1023) - 512
-        bin = ((apart * apart).sum(0).float().sqrt() * (p["bins"] / 512)).int()
-        after = torch.ones_like(bin).triu(i + 1) > 0
-        count += bin[after & (bin < p["bins"])].bincount(minlength=p["bins"])
-    return count
-
-
-def rated_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    user, item = t["user_ptr"].long(), t["item_ptr"].long()
-    u, v = t["u_ptr"][user], t["v_ptr"][item]
-    by = (t["rating_ptr"] - (u * v).sum(1))[:, None]
-    return (torch.zeros_like(t["u_ptr"]).index_add_(0, user, by * v),
-            torch.zeros_like(t["v_ptr"]).index_add_(0, item, by * u))  # fmt: skip
-
-
-def pose_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    j, e, camera = t["j_ptr"], t["e_ptr"], t["camera_ptr"].long()
-    a, b = torch.triu_indices(6, 6, device=j.device)
-    parts = torch.cat([(j[:, :, a] * j[:, :, b]).sum(1), (j * e[:, :, None]).sum(1)], 1)
-    return torch.zeros(p["cameras"], 27, device=j.device).index_add_(0, camera, parts)
-
-
-def genome_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    pattern, first, seen = (t[f"{n}_ptr"].long() for n in ("pattern", "first", "seen"))
-    low = torch.zeros(p["n"], dtype=torch.int64, device=first.device)
-    high = low + p["size"]
-    for letter in pattern.flip(1).T:
-        low, high = first[letter] + seen[low, letter], first[letter] + seen[high, letter]
-    return low, high
-
-
-def spline_want(p: Problem, t: Arrays) -> Any:
-    x, y = t["x_ptr"].long(), t["x_ptr"].new_zeros(p["rows"], p["outs"]).float()
-    u, cell = (x & 255).float() / 256, x >> 8
-    parts = (1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3
-    for i in range(p["ins"]):
-        for k, part in enumerate(parts):
-            y += part[:, i, None] * t["w_ptr"][i, cell[:, i] + k].float() / 6
-    return y
-
-
-def mesh_want(p: Problem, t: Arrays) -> Any:
-    near, x = t["near_ptr"].long(), t["x_ptr"]
-    there = (near >= 0)[:, :, None]
-    mean = (x[near.clamp(min=0)] * there).sum(1) / there.sum(1)
-    return 0.6 * x + 0.4 * mean
-
-
-def sky_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, y, z = t["d_ptr"].long().flatten(1)
-    p_, q, r, size = x.abs(), y.abs(), z.abs(), p["size"]
-    by_x, by_y = (p_ >= q) & (p_ >= r), q >= r
-    most = torch.where(by_x, p_, torch.where(by_y, q, r)).clamp(min=1)
-    face = torch.where(by_x, (x < 0).long(), torch.where(by_y, 2 + (y < 0).long(), 4 + (z < 0).long()))
-    u, v = ((torch.where(by, a, b) + most) * size // (2 * most) for by, a, b in ((by_x, y, x), (by_x | by_y, z, y)))
-    return t["sky_ptr"][face, v.clamp(max=size - 1), u.clamp(max=size - 1)].view(p["high"], p["wide"], 4)
-
-
-WANT = {
-    "oil_painted": painted_want, "onset_strength": onset_want, "vessels": vessels_want, "blur_pool": blur_want,
-    "bilateral_grid": grid_want, "pair_distances": pairs_want, "rated_gradients": rated_want,
-    "pose_equations": pose_want, "search_genome": genome_want, "spline_layer": spline_want,
-    "smooth_mesh": mesh_want, "sky_of_normals": sky_want,
-}  # fmt: skip
-SUBJECTS = [replace(s, want=WANT[s.name]) for s in SUBJECTS]
