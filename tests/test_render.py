@@ -236,6 +236,7 @@ def test_tensor_maps_say_how_the_copy_engine_reads_each_operand(problem: Problem
         ("box", '["24", "128"]', "a row of a box has 32, 64 or 128 bytes, got 24 elements of 2"),
         ("box", '["64", "512"]', "a box has 1 to 256 elements along an axis, got 64 x 512"),
         ("box", "[]", "1 to 5 sizes, and a box of at most as many extents, got 3 and 0"),
+        ("sizes", '["k", "2147483648", "b"]', "an axis has at most 2,147,483,647 elements, got 2,147,483,648"),
         ("row_bytes", '"k + 3"', "rows start on multiples of 16 bytes, got rows of 307"),
     ],
 )
@@ -246,6 +247,12 @@ def test_a_map_that_the_copy_engine_cannot_read_by_is_refused(tmp_path: Path, ke
               "alternate": 0, "cluster": 1}  # fmt: skip
     with pytest.raises(ConfigError, match=re.escape(says)):
         concrete(kernel.load(tmp_path / "tma.toml", "matmul"), MatmulTemplate(1000, 520, 304).problem, config, H200)
+
+
+def test_no_rows_go_to_the_copy_engine_whose_places_need_more_than_32_bits() -> None:
+    for rows, with_maps in (((1 << 31) - 64, True), (1 << 31, False)):
+        op = MatmulTemplate(rows, 16, 16, trans_B=True, in_dtype="float8_e4m3", out_dtype="float8_e4m3")
+        assert any(hint.kernel == "tma" for hint in op.with_arch("h200").recommend_hints(4, "cuda")) is with_maps
 
 
 @pytest.mark.parametrize(("op", "rows", "align"), [("softmax", 1, 2), ("softmax", 5, 2), ("sum", 1, 16)])

@@ -46,8 +46,9 @@ _WIDEST_LOAD_BYTES = 16
 
 SWIZZLES = {32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle of cuda.h, by the bytes of a box's row."""
-_MOST_AXES, _MOST_OF_A_BOX, _ROW_ALIGN_BYTES = 5, 256, 16
-"""Of cuTensorMapEncodeTiled: axes, elements of a box along an axis, and what the strides are multiples of."""
+_MOST_AXES, _MOST_OF_A_BOX, _ROW_ALIGN_BYTES, _MOST_PLACES = 5, 256, 16, 2**31 - 1
+"""Of cuTensorMapEncodeTiled: axes, elements of a box along an axis, and what the strides are multiples of. And elements
+along an axis, since the copy engine takes places as numbers of 32 bits with a sign."""
 
 
 class Source(Record):
@@ -308,6 +309,8 @@ def _map(declared: Map, problem: Problem, names: Mapping[str, Any]) -> TensorMap
         raise refuse("elements have a whole number of bytes", dtype)
     if not 1 <= len(box) <= len(sizes) <= _MOST_AXES:
         raise refuse(f"1 to {_MOST_AXES} sizes, and a box of at most as many extents", f"{len(sizes)} and {len(box)}")
+    if max(sizes) > _MOST_PLACES:
+        raise refuse(f"an axis has at most {_MOST_PLACES:,} elements", f"{max(sizes):,}")
     if not all(1 <= extent <= _MOST_OF_A_BOX for extent in box):
         raise refuse(f"a box has 1 to {_MOST_OF_A_BOX} elements along an axis", " x ".join(map(str, box)))
     if box[0] * item_bytes not in SWIZZLES:
