@@ -35,6 +35,7 @@ from kernels.language_problems import NZ, ROWS, Problem  # noqa: E402
 from kernels.language_problems import problems as first_problems  # noqa: E402
 from kernels.language_problems_eighth import eighth_problems  # noqa: E402
 from kernels.language_problems_eleventh import eleventh_problems  # noqa: E402
+from kernels.language_problems_fifteenth import fifteenth_problems  # noqa: E402
 from kernels.language_problems_fifth import fifth_problems  # noqa: E402
 from kernels.language_problems_fourteenth import fourteenth_problems  # noqa: E402
 from kernels.language_problems_fourth import fourth_problems  # noqa: E402
@@ -67,6 +68,7 @@ def problems() -> list[Problem]:
         *twelfth_problems(),
         *thirteenth_problems(),
         *fourteenth_problems(),
+        *fifteenth_problems(),
     ]
 
 
@@ -156,6 +158,7 @@ def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, bl
     from kernels import (
         languages,
         languages_eleventh,
+        languages_fifteenth,
         languages_fourteenth,
         languages_ninth,
         languages_tenth,
@@ -166,7 +169,7 @@ def front_end(problem: Problem, config: dict[str, Any], args: Any, grid: Any, bl
 
     front = import_module(f"carver.integrations.{problem.language}")
     files = (languages, languages_third, languages_ninth, languages_tenth, languages_eleventh, languages_twelfth,
-             languages_thirteenth, languages_fourteenth)  # fmt: skip
+             languages_thirteenth, languages_fourteenth, languages_fifteenth)  # fmt: skip
     made = next(getattr(file, problem.made) for file in files if hasattr(file, problem.made))
     if problem.language == "tilelang":
         return front.binary(made(**problem.defines, **config), {}, args={}, grid=None, block=None, arch=arch)
