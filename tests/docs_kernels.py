@@ -38,7 +38,7 @@ def meaning(name: str) -> str | None:
     """What a name in scope is; None for axes and options."""
     if name in MEANINGS:
         return MEANINGS[name]
-    if re.match(r"b_(converts|float8|e4m3|integer|unsigned|k_last|k_contiguous|run|reuse)$", name):
+    if re.match(r"b_(converts|float8|e4m3|integer|unsigned|k_last|k_contiguous|run|gap|reuse)$", name):
         return MEANINGS["a" + name[1:]]
     for pattern, text in MEANINGS.items():
         if "<tensor>" in pattern and re.fullmatch(pattern.replace("<tensor>", r"\w+"), name):

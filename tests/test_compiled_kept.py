@@ -47,6 +47,15 @@ def refuse(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.slow
+def test_the_table_says_what_the_time_amounts_to(first: Any) -> None:
+    head, row = str(first).splitlines()[1:3]
+    found = dict(zip(head.split(), row.split(), strict=False))
+    best = first[0]
+    rate = best.compulsory_bytes / best.predicted_ms / 1e6
+    assert float(found["GB/s"].replace(",", "")) == pytest.approx(rate, rel=0.01)
+
+
+@pytest.mark.slow
 def test_facts_are_read_again_as_they_were(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect, "evaluate", refuse)
     monkeypatch.setattr(inspect.pool, "compiled", lambda requests, *_, **__: refuse() if requests else {})

@@ -113,6 +113,7 @@ def columns(ranking: Ranking, hints: Sequence[Hint], width: int = WIDTH) -> tupl
     last = [Column("smem KiB", kibibytes([h.launch.smem_bytes for h in hints]), spare=100)]
     facts = [h.facts for h in hints if h.facts is not None]
     if facts:
+        out.insert(-1, replace(rate(hints), spare=101))
         last.append(Column("registers", tuple(str(f.registers) for f in facts), spare=98))
         if any(spills := [f.spill_bytes for f in facts]):
             last.append(Column("spilled bytes", aligned(spills), spare=97))
