@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from .._version import __version__
 from ..arch.descriptor import Arch
@@ -156,7 +157,6 @@ class Kernels:
 
         writer: Any = triton.TritonKernel
         tuners: Any = triton_heuristics.CachingAutotuner
-        before, told = tuners.autotune_to_one_config, writer.__dict__["inductor_meta_common"]
         common: Callable[[], dict[str, Any]] = writer.inductor_meta_common
 
         def autotune_to_one_config(tuner: Any, *args: Any, **named: Any) -> None:
@@ -170,14 +170,12 @@ class Kernels:
             """What is written beside a kernel: with these two, a reduction's list has one configuration."""
             return {**common(), "deterministic": False, "are_deterministic_algorithms_enabled": False}
 
-        tuners.autotune_to_one_config = autotune_to_one_config
-        writer.inductor_meta_common = staticmethod(whole_lists)
-        try:
-            with config.patch(dict(SETTINGS)):
-                yield
-        finally:
-            tuners.autotune_to_one_config = before
-            writer.inductor_meta_common = told
+        with (
+            mock.patch.object(tuners, "autotune_to_one_config", autotune_to_one_config),
+            mock.patch.object(writer, "inductor_meta_common", staticmethod(whole_lists)),
+            config.patch(dict(SETTINGS)),
+        ):
+            yield
 
 
 def _parameters(tuner: Any) -> list[str]:

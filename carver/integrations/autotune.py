@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -324,14 +325,12 @@ def _timed_shortly(tuner: Any, timer: str = "events") -> Iterator[None]:
     if not _default_timer(tuner) or tuner.do_bench is not do_bench:
         yield
         return
-    tuner.do_bench = {
+    another = {
         "events": functools.partial(do_bench, warmup=WARMUP_MS, rep=TIMED_MS), "cupti": by_stamps,
         "graph": functools.partial(do_bench_cudagraph, rep=TIMED_MS / 10),  # which it replays ten times
     }[timer]  # fmt: skip
-    try:
+    with mock.patch.object(tuner, "do_bench", another):
         yield
-    finally:
-        tuner.do_bench = do_bench
 
 
 def by_stamps(call: Callable[[], object], quantiles: Sequence[float]) -> list[float]:
