@@ -35,7 +35,7 @@ from carver.compiled.sectors import (
     selected,
 )
 from carver.compiled.stretches import Stretch, fetched, filled, lanes_bytes, rectangles, tile_elements
-from carver.compiled.trace import Access, Trace
+from carver.compiled.trace import Access, Trace, iterations
 from carver.compiled.trace import joined as trace_joined
 from carver.compiled.ttir import Type
 from carver.compiled.values import (
@@ -483,6 +483,24 @@ def test_passes_that_are_followed_one_by_one_meet_sectors_again(apart: int, new:
     passes = [replace(tiles(np.arange(8), (8,), (np.nan,)), drawn=(at + k * apart * 8).ravel(), placed=Sectors(256.0))
               for k in range(16)]  # fmt: skip
     assert trace_joined(passes).placed.new == new
+
+
+def test_passes_that_are_followed_one_by_one_stand_for_their_mean() -> None:
+    """As those of a search: all begin in one sector, and end in one of their own each."""
+    first, last = Sectors(32.0, 32.0, 32.0), Sectors(2048.0, 2.0**20, 32.0, True)
+    affine = tiles(np.arange(8), (64,), (np.nan,))
+    found = trace_joined([replace(affine, placed=placed) for placed in (Sectors(), first, last, last)]).placed
+    assert found == Sectors((32.0 + 2 * 2048.0) / 3, 2.0**20, 32.0, True)
+
+
+def test_iterations_of_two_axes_are_all_evaluated_where_they_are_few() -> None:
+    """Rows and columns of 49 taps that one counter goes through: of seven in even steps each is a row and a column on.
+    """
+    few, many, outer = (iterations(np.full(4224, n), np.arange(4224), False, nests)[1:3]
+                        for n, nests in ((49, False), (1000, False), (49, True)))  # fmt: skip
+    assert few[0].tolist() == [*range(49)] * 4224 and (few[1] == 1.0).all()
+    assert many[0][:7].tolist() == [0, 166, 333, 499, 666, 832, 999] and many[1][0] == 1000 / 7
+    assert outer[0][:7].tolist() == [*range(0, 49, 8)]
 
 
 @pytest.mark.parametrize(("predicate", "kept"), [("sge", [1.0, 1.0, 1.0, 0.0]), ("sgt", [1.0, 1.0, 0.0, 0.0])])

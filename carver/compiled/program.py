@@ -275,8 +275,8 @@ class _Evaluator:
             frame.env.update(zip(op.results, initial, strict=True))
             return
         affine = straight(body, [iv, *(n for n, _ in carried)], self.wanted)
-        index, at, weight, ends = iterations(trips, entered, affine)
         nests = ttir.loops((body,))
+        index, at, weight, ends = iterations(trips, entered, affine, nests)
         inner = frame.child(
             index, loop=place, weight=frame.weight[index] * weight, ends=None if nests else (*ends, at),
             round=at.astype(float) if nests and frame.loop < 0 else frame.round[index],

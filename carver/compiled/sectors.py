@@ -267,6 +267,15 @@ class Sectors(NamedTuple):
     """Share of those of a walk's tiles that no earlier tile of it is in."""
 
 
+def mean_of(passes: Sequence[Sectors]) -> Sectors:
+    """Those of the mean pass: a search begins at one place and ends anywhere."""
+    if not passes:
+        return Sectors()
+    size, reach, stretch, drawn_, new = np.array(passes, float).T
+    along, chance = np.array([stretch, drawn_]) @ size / size.sum()
+    return Sectors(float(size.mean()), float(reach.max()), float(along), bool(chance > 0.5), float(new.mean()))
+
+
 def let_through(mask: Value | None, extents: Sequence[int], lanes: int) -> Any:
     """Share of a mask's elements that are true; where loaded numbers decide, in the mean of a sample of lanes."""
     kept = share(mask, extents)

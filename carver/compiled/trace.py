@@ -17,7 +17,7 @@ from ..base.errors import ProblemError
 from ..base.types import FloatArray
 from . import ttir
 from .isa.code import reachable
-from .sectors import GOLDEN, MOST_WALKED, Sectors, first_met, of_all
+from .sectors import GOLDEN, MOST_WALKED, Sectors, first_met, mean_of, of_all
 from .ttir import Block, Function, Op
 from .turns import READS, Turn
 from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Exact, Floor, Piece, Value, known, unknown
@@ -26,7 +26,8 @@ MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
 MORE = 8
 """So many times as many, where the programs have no loops and cost little each."""
-MOST_LANES = 30_000
+MOST_LANES, MOST_TRIPS = 30_000, 64
+"""Iterations of a loop that are evaluated, of all programs or of each: even samples may take two axes for one."""
 
 
 def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
@@ -58,9 +59,7 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else (), exact=exact)
 
 
-def sampled(
-    count: int, loops: bool = True, least: int = 0, inside: int = 0
-) -> tuple[Any, tuple[tuple[int, int], ...]]:
+def sampled(count: int, loops: bool = True, least: int = 0, inside: int = 0) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
     consecutive ones. `loops`: whether programs have any. `least`: so many are enough. `inside`: of a grid so wide the
     runs lie in the middle of equal parts, where the edges of what it covers have no more than their share; or within
@@ -87,11 +86,12 @@ def aliased(places: Any, width: int) -> bool:
     return len({*(places % width).tolist()}) < wanted
 
 
-def iterations(trips: Any, entered: Any, straight: bool) -> tuple[Any, Any, FloatArray, tuple[Any, Any, Any]]:
+def iterations(trips: Any, entered: Any, straight: bool, nests: bool = False) -> tuple[Any, Any, FloatArray, Any]:
     """Lanes of a loop's body: their lane outside, their iteration, how many iterations each stands for; and for each
     lane outside its first and last lane and its trips."""
     t = trips[entered]
-    n = np.minimum(t, 3 if straight else max(3, MOST_LANES // len(entered)))
+    few = not nests and len(entered) <= MOST_PROGRAMS and t.max(initial=0) <= MOST_TRIPS
+    n = np.minimum(t, 3 if straight else MOST_TRIPS if few else max(3, MOST_LANES // len(entered)))
     index = np.repeat(entered, n)
     first = np.cumsum(n) - n
     place = np.arange(len(index)) - np.repeat(first, n)
@@ -346,12 +346,13 @@ def joined(parts: Sequence[Access]) -> Access:
     if len(parts) == 1:
         return parts[0]
     passes = [p.drawn.reshape(-1, math.prod(p.shape)) for p in parts if len(p.drawn)]
-    first = replace(parts[0], leads=all(p.leads for p in parts), drawn=of_all(passes))
+    first = replace(parts[0], leads=all(p.leads for p in parts), drawn=of_all(passes),
+                    placed=mean_of([p.placed for p in parts if p.placed.sector_bytes]))  # fmt: skip
     alike = all(
         len(p.start) == len(first.start) and (p.program == first.program).all() and (p.round == first.round).all()
         for p in parts
     )
-    if alike and first.placed.sector_bytes and len({len(p.drawn) for p in parts}) == 1:  # of the same programs
+    if alike and first.placed.sector_bytes and len(set(map(len, passes))) == 1:  # of the same programs
         new = first_met(zip(*passes[:MOST_WALKED], strict=True), first.item_bytes)
         first = replace(first, placed=first.placed._replace(new=new))
     if alike and all((p.count == 1).all() and (p.times == first.times).all() for p in parts):
