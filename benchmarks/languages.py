@@ -48,7 +48,7 @@ from kernels.language_problems_third import third_problems  # noqa: E402
 from kernels.language_problems_thirteenth import thirteenth_problems  # noqa: E402
 from kernels.language_problems_twelfth import twelfth_problems  # noqa: E402
 
-MAP_TYPES = {"uint8": 0, "int8": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
+MAP_TYPES = {"uint8": 0, "int8": 0, "float8_e4m3": 0, "int32": 3, "float16": 6, "float32": 7, "bfloat16": 9}
 """Of `cuTensorMapEncodeTiled`."""
 
 

@@ -24,7 +24,7 @@ from .program import MOVES, Program
 from .run import Drawn, Run
 
 EXACT = 4
-"""So many executions of an instruction are looked at address by address; of others only the lanes are counted."""
+"""So many executions of an instruction, evenly over all, are looked at by address; of others only lanes count."""
 MOST_POINTS = 512
 """Of a walk inside of another one."""
 SECTOR_BYTES, WARP, BULK_BYTES, WORD_BYTES = 32, 32, 16, 4
@@ -210,16 +210,17 @@ def spread_box(event: Event) -> Array:
 def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: Launch) -> Tile | None:
     path, width = _form(index, events, run)
     seen: list[tuple[Array, Array, Array]] = []  # threads and addresses of an execution, and where each block begins
-    touched = lines = lanes_of_exact = lanes_of_all = executions = tiles_of_exact = 0.0
-    place, outside = None, False
-    for event in events:
-        lanes, address = spread(event)
-        if not len(lanes):
-            continue
-        slots = run.slot[lanes]
-        executions += times(event) * float((np.bincount(slots) > 0).sum())
-        lanes_of_all += times(event) * len(lanes)
-        if tiles_of_exact >= EXACT * len(run.block_ids) or event.walks:
+    touched = lines = lanes_of_exact = 0.0
+    place, outside, met = None, False, np.zeros(len(run.block_ids), np.int64)
+    ran = [(event, *lies, run.slot[lies[0]]) for event in events if len((lies := spread(event))[0])]
+    executions = sum(times(event) * float((np.bincount(slots) > 0).sum()) for event, _, _, slots in ran)
+    lanes_of_all = sum(times(event) * float(len(lanes)) for event, lanes, _, _ in ran)
+    placed = [each for each in ran if not each[0].walks]
+    most = max(np.bincount(np.concatenate([distinct(slots) for *_, slots in placed]))) if placed else 0
+    for event, lanes, address, slots in placed:  # rows that begin anywhere often begin at whole sectors at first
+        turn, apart = met[slots[0]], max(most // EXACT, 1)
+        met[slots] += 1
+        if turn % apart or turn >= EXACT * apart:
             continue
         where = launch.place_of(int(address[0]))
         place, outside = place or where, outside or where is None
@@ -228,7 +229,6 @@ def _pointed(index: int, kind: str, events: Sequence[Event], run: Run, launch: L
         lines += in_part(address, width, run.warp[lanes]) if kind == "store" else 0.0
         order = np.lexsort((address, slots))
         seen.append((run.tid[lanes[order]], address[order], begins(slots[order]) + int(lanes_of_exact) - len(lanes)))
-        tiles_of_exact += len(seen[-1][2])
     if not seen:
         return _lost(index, kind, events, run, launch)
     if lanes_of_all < LED * sum(times(event) * len(spread_box(event)) for event in events) and not run.unknown:
