@@ -100,6 +100,8 @@ def _job(asked: Mapping[str, Any]) -> dict[str, Any]:
             os.write(_replies(), b'{"token": "old", "outcome": "ok", "message": "", "data": {"reply": {}}}\n')
         case "sleep":
             time.sleep(60)
+        case "nap":
+            time.sleep(0.5)
         case "leave":
             subprocess.Popen(["sleep", "54321"], start_new_session=True)
         case "print":

@@ -115,6 +115,19 @@ def test_copies_of_a_block_answer_again() -> None:
     assert "status 3" in two["1"]["refused"]
 
 
+@pytest.mark.parametrize(("load", "outcome"), [(0.0, "timeout"), (1e6, "ok")])
+def test_a_job_may_take_as_much_longer_as_the_machine_is_busy(
+    load: float, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second of work, for which a core of its own has 0.2 and one that all others want 0.8."""
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    crew = Crew(started, 1)
+    list(crew.replies({"0": {"n": 0}}, 60.0, "done"))  # the child is there
+    [(_, reply, _)] = crew.replies({"1": {"n": 1, "do": "nap"}}, 0.2, "done")
+    crew.close()
+    assert reply.outcome == outcome
+
+
 @pytest.mark.slow
 def test_a_copy_that_hangs_is_one_refusal() -> None:
     def answer(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import warden
 from .child import Child, Reply, ready
+from .folders import cores_available
 
 LOOK_S = 0.5
 """How often to look whether to stop, or for what takes too long."""
@@ -42,8 +43,8 @@ class Crew:
         self, jobs: Mapping[str, Mapping[str, Any]], seconds: float, doing: str,
         bound: Callable[[Sequence[float]], float] = lambda took: float("inf"), took: list[float] | None = None,
     ) -> Iterator[tuple[str, Reply, str]]:  # fmt: skip
-        """Each reply as it comes, with what its child printed. A job may take `seconds`, and what `bound` makes of the
-        times that others took, which are added to `took`. [s]"""
+        """Each reply as it comes, with what its child printed. A job may take `seconds`, on a busy machine longer
+        (`crowding`), and what `bound` makes of the times that others took, which are added to `took`. [s]"""
         waiting, took = list(jobs)[::-1], [] if took is None else took
 
         def give() -> None:
@@ -56,7 +57,7 @@ class Crew:
             for _ in range(self.processes):
                 give()
             while self._busy:
-                limit = min(seconds, bound(took))
+                limit = min(seconds * crowding(), bound(took))
                 due = min(child.since for child in self._busy) + limit - time.monotonic()
                 of = {pipe: child for child in self._busy for pipe in child.pipes}
                 for pipe in ready(of, max(min(due, LOOK_S), 0.0)):
@@ -79,6 +80,16 @@ class Crew:
             for child in self._busy:  # the caller stopped listening: what they would answer is of no use
                 child.kill()
             self._busy = {}
+
+
+MOST_CROWDED = 4.0
+"""Times a limit on a busy machine, at most: what hangs is to end."""
+
+
+def crowding() -> float:
+    """How many processes share each core now, by the load of the last minute; 1 where cores are idle."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return min(max(load / cores_available(), 1.0), MOST_CROWDED)
 
 
 def finished(

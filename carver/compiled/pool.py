@@ -205,6 +205,7 @@ COMPILES = "CARVER_COMPILES"
 MOST_LETTERS = 300
 """Of a refusal's reason."""
 SECONDS = 120.0
+"""For a configuration on a core that it has to itself; on a busy machine longer, see `children.crowding`."""
 BATCH, BATCH_BYTES = 24, 25_000
 """Codes that one process disassembles at once, at most; and their packed bytes that take a third as long to read as a
 disassembler to start, a quarter of a second."""

@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from ..arch.descriptor import Arch
 from ..base.child import Child, Handler
-from ..base.children import Crew
+from ..base.children import MOST_CROWDED, Crew
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, first_error, nearest
 from ..base.folders import cores_available
 from ..base.given import index
@@ -329,7 +329,7 @@ class Copies:
             return
         with nullcontext(self._kept) if self._kept else Child(self._relay) as relay:
             asked = {"requests": left, "beside": self.beside is not None, "seconds": seconds}
-            for reply in relay.stream({"stream": asked}, seconds + SLACK_S):
+            for reply in relay.stream({"stream": asked}, seconds * MOST_CROWDED + SLACK_S):
                 if reply.outcome != "ok":
                     for key in left:
                         yield key, told(reply)
