@@ -605,6 +605,34 @@ def test_a_large_grid_is_seen_in_four_places() -> None:
     assert float(np.mean(programs.astype(float) ** 2)) == pytest.approx(1e12 / 3, rel=0.2)
 
 
+ENDED = """
+tt.func @ended(%a: !tt.ptr<f32>, %n: i32) {
+  %row = tt.get_program_id x : i32
+  %part = tt.get_program_id y : i32
+  %c512 = arith.constant 512 : i32
+  %base = arith.muli %row, %n : i32
+  %first = arith.muli %part, %c512 : i32
+  %lane = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32>
+  %s = tt.splat %first : i32 -> tensor<512xi32>
+  %col = arith.addi %s, %lane : tensor<512xi32>
+  %ns = tt.splat %n : i32 -> tensor<512xi32>
+  %mask = arith.cmpi slt, %col, %ns : tensor<512xi32>
+  %bs = tt.splat %base : i32 -> tensor<512xi32>
+  %at = arith.addi %bs, %col : tensor<512xi32>
+  %as = tt.splat %a : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>>
+  %p = tt.addptr %as, %at : tensor<512x!tt.ptr<f32>>, tensor<512xi32>
+  %x = tt.load %p, %mask : tensor<512x!tt.ptr<f32>>
+  tt.return
+}"""
+
+
+def test_the_last_of_many_columns_of_blocks_counts_no_more_than_the_others() -> None:
+    """22 parts of rows of 11,008, the last of them half: of rows along the first axis whole runs have one column."""
+    for rows in (4096, 16384):
+        [access] = evaluate(ENDED, [("a", None), ("n", 11008)], (rows, 22, 1)).accesses
+        assert float(access.kept.mean()) == pytest.approx(21.5 / 22, rel=0.03)
+
+
 @pytest.mark.parametrize(("at_once", "later"), [(200, True), (4000, False)])
 def test_what_does_not_come_back_within_four_waves_comes_back_later(at_once: int, later: bool) -> None:
     """Of a grid of four million programs runs of 8,448 are seen: 42 waves of 200, or little more than two of 4,000,

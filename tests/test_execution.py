@@ -239,6 +239,12 @@ extern "C" __global__ void crossed(const float* x, float* y, int wide) {
     int c = blockIdx.x * blockDim.x + threadIdx.x + 1, r = blockIdx.y * blockDim.y + threadIdx.y + 1, i = r * wide + c;
     y[i] = x[i - wide] + x[i - 1] + x[i] + x[i + 1] + x[i + wide];
 }
+extern "C" __global__ void seven_points(const float* x, float* y, int nx, int ny, int nz) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    int k = blockIdx.z * blockDim.z + threadIdx.z, p = (k * ny + j) * nx + i, plane = nx * ny;
+    if (i > 0 && i < nx - 1 && j > 0 && j < ny - 1 && k > 0 && k < nz - 1)
+        y[p] = x[p - 1] + x[p + 1] + x[p - nx] + x[p + nx] + x[p - plane] + x[p + plane] - 6 * x[p];
+}
 extern "C" __global__ void ringed(const float* x, float* y, int n) {
     __shared__ float held[96];
     float sum = 0;
@@ -730,7 +736,7 @@ def test_blocks_of_which_all_threads_run_lie_evenly_across_the_grid(
 
 @pytest.mark.parametrize(("width", "height"), [(2048, 8), (512, 16), (128, 256)])
 def test_runs_of_neighbours_have_different_columns(width: int, height: int) -> None:
-    blocks, ranges = sampled(width * height, True, 264, inside=width)
+    blocks, ranges = sampled(width * height, True, 264, (width, height, 1))
     first = np.array([blocks[start] for start, _ in ranges])
     assert len({*first % width}) == len(first)
     assert ({*first * len(first) // (width * height)}) == {*range(len(first))}  # one in each part
@@ -883,6 +889,19 @@ def test_bytes_of_a_stencil_in_two_dimensions_depend_on_no_block(cubin: tuple[st
     assert _rewritten(facts, arch, 2.0**20) == 1.0
 
 
+@pytest.mark.parametrize("block", [(64, 4, 1), (32, 4, 2)])
+def test_planes_of_a_stencil_come_back_after_a_few_planes(cubin: tuple[str, bytes], block: tuple[int, ...]) -> None:
+    """Loads of the planes above and below are those of other blocks, one plane of blocks away."""
+    n = 512
+    tensor, grid = carver.Tensor("float32", (n, n, n)), tuple(n // side for side in block)
+    facts = executed(cubin, "seven_points", grid, block, tensor, tensor, *[np.int32(n)] * 3).facts()
+    assert facts.read_bytes == pytest.approx(4 * n**3, rel=0.01)
+    planes = 4.0 * n * n * 5 * block[2]  # three or four are read while one is written
+    assert sum(again for again, meanwhile in facts.reuse if meanwhile > 2 * planes) < 0.15 * facts.read_bytes
+    [store] = [access for access in facts.accesses if access.kind == "store"]
+    assert store.run_bytes == 4 * block[0]  # looked at in the middle of planes, not at their edges
+
+
 def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten loads as far from each other in all blocks, as those of a stencil, cover the same places, moved."""
     asked: list[int] = []
@@ -900,7 +919,7 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
         for n, at in enumerate((0, 4, 8, 12, 16, 20, 48, 76, 160, 168))
     ]  # fmt: skip
     behind = {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 48, 7: 76, 9: 8}
-    assert overlaps(found, block < 8) == {n: (at, 128.0) for n, at in behind.items()}
+    assert overlaps(found, np.arange(8), (8, 1, 1)) == {n: (at, 128.0) for n, at in behind.items()}
     assert asked == [8, 8 * 32]
 
 

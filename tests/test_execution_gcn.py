@@ -289,6 +289,16 @@ def test_rows_beside_a_wider_row_count_as_rows_of_its_neighbours(arch: Any) -> N
     assert facts.wave_bytes < 1.15 * facts.read_bytes
 
 
+@pytest.mark.parametrize("block", [(64, 4, 1), (32, 4, 2)])
+def test_planes_beside_a_wider_row_count_as_planes_of_its_neighbours(arch: Any, block: tuple[int, ...]) -> None:
+    n = 512
+    tensor, grid = f32(n, n, n), tuple(n // side for side in block)
+    facts = executed(arch, "seven_points", grid, block, tensor, tensor, *[i32(n)] * 3).facts()
+    assert facts.read_bytes == pytest.approx(4 * n**3, rel=0.01)
+    planes = 4.0 * n * n * 5 * block[2]
+    assert sum(again for again, meanwhile in facts.reuse if meanwhile > 2 * planes) < 0.15 * facts.read_bytes
+
+
 def test_what_loaded_words_lead_to_lies_anywhere_though_the_first_is_known(arch: Any) -> None:
     steps = 500
     of = executed(arch, "chased", 1, 32, words(1 << 24), words(32), i32(steps))

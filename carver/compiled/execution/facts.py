@@ -31,7 +31,7 @@ from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
 from .maps import placed, sized
-from .overlaps import choosing, neighbours, overlaps, stretches, uncovered
+from .overlaps import choosing, overlaps, stretches, uncovered
 from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role, check_shared, waited, waits_met
 from .run import Drawn, Run
@@ -116,7 +116,7 @@ class Execution:
         self.shared_bytes = shared_bytes + code.resources.shared_bytes
         meet = launch.told and any(op.kind == "global" and op.access == "atomic" for op in program.ops)
         detailed = max(MEETING, -(-SAMPLED // threads)) if meet else DETAILED
-        sample, _ = sampled(self.count, least=LEAST_BLOCKS, inside=launch.grid[0])  # they are among the many below
+        sample, _ = sampled(self.count, True, LEAST_BLOCKS, launch.grid)  # they are among the many below
         at = np.linspace(0, len(sample) - 1, 2 * detailed + 1).astype(np.int64)[1::2]
         if aliased(sample[at], launch.grid[0]):
             sample = sample[np.argsort(sample % launch.grid[0], kind="stable")]  # evenly along x
@@ -138,7 +138,7 @@ class Execution:
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 8 * MOST_WALKS else LEAST_BLOCKS // 2
-        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), inside=launch.grid[0])
+        blocks, self.ranges = sampled(self.count, bool(code.loops), max(enough, least), launch.grid)
         if self.even is not None:  # runs of neighbours around those that work
             side = len(blocks) // len(self.ranges) // 2
             around = places[np.linspace(0, len(places) - 1, len(self.ranges)).astype(np.int64)]
@@ -411,7 +411,7 @@ class Execution:
         asking[-1] = waits_met(once[-1][1], shares[-1])
         inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
-        shift = overlaps(alike, neighbours(self.wide.block_ids, self.launch.grid[0]))
+        shift = overlaps(alike, self.wide.block_ids, self.launch.grid)
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
         new = uncovered([(tile, lies) for tile, lies in alike if tile.index not in shift])
         scale, _ = self.shares()

@@ -36,28 +36,57 @@ def neighbours(blocks: Array, width: int) -> Array:
     return (np.arange(len(blocks)) < along) & ((blocks - blocks[0]) % width < columns)
 
 
-def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[int, tuple[int, float]]:
+def steps(starts: Array, blocks: Array, grid: Sequence[int]) -> list[tuple[int, int]]:
+    """Bytes from the tile of a block to that of the next one along each axis of the grid, and blocks along it, farthest
+    first; nothing where tiles do not lie evenly, or where it is not seen along which axis."""
+    at = np.stack(np.unravel_index(blocks, tuple(grid[::-1])), axis=1)
+    at, far = at - at[0], starts - starts[0]
+    solved, _, rank, _ = np.linalg.lstsq(at, far, rcond=None)
+    by: Array = np.round(solved).astype(np.int64)
+    if rank < sum(n > 1 for n in grid) or (at @ by == far).mean() < COVERED:
+        return []
+    return sorted(((abs(step), n) for step, n in zip(by.tolist(), grid[::-1], strict=True) if step), reverse=True)
+
+
+def _own(apart: int, by: Sequence[tuple[int, int]]) -> int:
+    """What is left of a distance without whole blocks, where most blocks have another one so far from them."""
+    for step, count in by:
+        whole = (2 * apart + step) // (2 * step)  # what lies half in each of two counts once for both
+        if abs(whole) < (1.0 - COVERED) * count:
+            apart -= whole * step
+    return apart
+
+
+def overlaps(
+    found: Sequence[tuple[Tile, Walks | None]], blocks: Array, grid: Sequence[int]
+) -> dict[int, tuple[int, float]]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these, or others that count
     as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do; and
-    the bytes of these. They count as the earlier ones. `near`: by slot, whether a block is one of the neighbours that
-    are looked at."""
+    the bytes of these. They count as the earlier ones, those of another plane as what its blocks load. `blocks`: of the
+    grid, by slot."""
     out: dict[int, tuple[int, float]] = {}
     kept: defaultdict[Any, list[tuple[Tile, Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
-    first: dict[Any, tuple[Array, Array, Array]] = {}
+    first: dict[Any, tuple[Array, Array, Array, list[tuple[int, int]]]] = {}
     met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
+    near = neighbours(blocks, grid[0])
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
         form = id(tile.place), tile.kind, tile.unit_bytes
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
         start = lies.start[near[lies.slot]]
-        there, units, mine = first.get(form, (start, tile.units, None))
+        if form not in first:
+            first[form] = start, tile.units, None, steps(lies.start, blocks[lies.slot], grid)
+        there, units, mine, by = first[form]
+        if len(start):
+            start = start + (_own(whole := int(np.median(start - there)), by) - whole)
         move, left = divmod(start - there, tile.unit_bytes)
         alike = len(move) and not left.any() and (move == move[0]).all() and np.array_equal(units, tile.units)
         at = int(move[0]) if alike else None  # as far from those of the first instruction everywhere
         if mine is None or at is None:
             mine = distinct(distinct(start // tile.unit_bytes)[:, None] + tile.units)
-            first.setdefault(form, (start, tile.units, mine))
+            if first[form][2] is None:
+                first[form] = start, tile.units, mine, by
         else:
             mine = mine + at
         few = mine[(np.arange(FEW) * GOLDEN % 1.0 * len(mine)).astype(np.int64)] if mine.size else mine
@@ -69,11 +98,13 @@ def overlaps(found: Sequence[tuple[Tile, Walks | None]], near: Array) -> dict[in
                 apart = lies.start - lain.start
                 most = int(np.median(apart))
                 if (apart == most).mean() > COVERED:  # else tiles meet as they are, as those of rows and columns
-                    out[tile.index] = most, earlier.tile_bytes
+                    out[tile.index] = _own(most, by), earlier.tile_bytes
                     group.append((mine, at))
                 break
         else:
-            kept[form].append((tile, lies, [(mine, at)]))
+            next_ = by[0][0] // tile.unit_bytes if by else 0
+            every = mine if not by else distinct(np.concatenate([mine - next_, mine, mine + next_]))
+            kept[form].append((tile, lies, [(every, at)]))
     return out
 
 
