@@ -319,6 +319,15 @@ def test_a_configuration_that_leaves_work_out_is_said_to_do_less() -> None:
     assert not ranked(lambda c: ((1 << 16) // c["BLOCK"],)).notes
 
 
+def test_a_table_with_an_entry_for_each_block_leaves_nothing_out() -> None:
+    many = 1 << 22
+    args = {"at_ptr": carver.Tensor("int32", (4096,)), "x_ptr": half(many), "y_ptr": half(many)}
+    listed, grid = [{"PAGE": 1024}, {"PAGE": 4096}], lambda c: (many // c["PAGE"],)
+    pages = np.arange(4096)
+    found = carver.rank_kernel(kernels.paged, listed, args=args, grid=grid, arch=H100, values={"at_ptr": pages})
+    assert not [note for note in found.notes if "leaves the rest out" in note]
+
+
 def test_a_table_that_is_not_given_is_said_and_its_pages_are_read_once() -> None:
     """As many pages as the cache has: no fewer bytes are read than it holds, as with a table that is given."""
     pages, page = 4096, 2048

@@ -53,6 +53,9 @@ made before the times. Of 239 kernels of 41 packages the middle 80 % lie within 
 TIMED = "h100", "h200"
 WHOLE = 0.9
 """Less of a tensor is not the same: distinct bytes of a large grid, of which a part is evaluated, are within 10 %."""
+TABLE = 0.01
+"""Share of what a kernel moves that a table may have with an entry for each of its blocks, of which it has fewer where
+these are larger."""
 NOT_COMPILED = "not compiled, since others promise more"
 SCREENED = 20
 """Default number of configurations to compile when a template's ranking selects them."""
@@ -288,7 +291,8 @@ def _incomplete(configs: Sequence[Mapping[str, Any]], found: Sequence[Facts]) ->
     for config, own in zip(configs, held, strict=True):
         for tensor, moved in own.items():
             full = max(range(len(held)), key=lambda row: held[row].get(tensor, 0.0))
-            if moved < WHOLE * (most := held[full][tensor]):
+            few = TABLE * (found[full].read_bytes + found[full].written_bytes)
+            if few < (most := held[full][tensor]) and moved < WHOLE * most:
                 this, that = (", ".join(f"{key}={of[key]}" for key in of if config.get(key) != configs[full].get(key))
                               for of in (config, configs[full]))  # fmt: skip
                 yield (
