@@ -328,6 +328,9 @@ def test_no_amd_device(tmp_path: Path) -> None:
     kfd(tmp_path, 0, {"simd_count": 0})
     with pytest.raises(DeviceError, match=r"no node in .*/nodes has SIMDs; name a device"):
         detect.amd(tmp_path)
+    kfd(tmp_path, 0, {"simd_count": 4})
+    with pytest.raises(DeviceError, match=r"nodes/0/properties has no gfx_target_version: .*; name a device"):
+        detect.amd(tmp_path)
 
 
 def test_no_apple_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,8 @@ def amd(root: Path = Path("/")) -> list[Detected]:
 
 
 def _amd_device(node: Path, said: dict[str, int]) -> Detected:
-    version = said["gfx_target_version"]
+    if not (version := said.get("gfx_target_version", 0)):
+        raise DeviceError(f"{node}/properties has no gfx_target_version: take a newer Linux or amdgpu driver{_INSTEAD}")
     isa = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
     per_cu, wave = said.get("simd_per_cu") or 4, said.get("wave_front_size") or 64
     caches = [_properties(path / "properties") for path in sorted(node.glob("caches/*"))]
