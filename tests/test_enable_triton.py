@@ -425,6 +425,19 @@ def test_enabled_once_more_after_all() -> None:
     second.stop()
 
 
+def test_the_end_of_an_inner_block_leaves_the_outer_one_in_place() -> None:
+    before = vars(Autotuner)["prune_configs"]
+    with enable_triton(3, H100) as outer:
+        with pytest.warns(UserWarning, match="enabled already"), enable_triton(1, H100):
+            pass
+        assert vars(Autotuner)["prune_configs"].__wrapped__ is before and outer.restore
+    assert vars(Autotuner)["prune_configs"] is before
+    with enable_triton(3, H100) as outer, pytest.warns(UserWarning, match="enabled already"):
+        with enable_triton(1, H100):
+            outer.stop()
+        assert vars(Autotuner)["prune_configs"] is before, "stopped is stopped"
+
+
 def test_integers_and_single_numbers_are_copied_only_when_asked() -> None:
     wrapped = SimpleNamespace(data_ptr=lambda: 0, numel=lambda: 1)  # what a library passes in place of a tensor
     given = {"lengths": Array((8,), "torch.int32"), "x": Array((32,)), "g": Array((1,)), "n": 3, "buffer": wrapped}

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import stack
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
@@ -158,22 +158,40 @@ class Chosen(NamedTuple, Generic[T]):
 
 
 class Enabled(list[Entry]):
-    """The log of what was ranked and what was left alone. `stop()`, or the end of a `with` block, restores tools."""
+    """The log of what was ranked and what was left alone. `stop()` restores tools, as the end of a `with` block does,
+    within another one to that one's."""
+
+    _within: ClassVar[list[Enabled]] = []
+    """The `with` blocks that run, from the outermost."""
 
     def __init__(self, topk: int, arch: Arch | str = "auto", pinned: Pinned | None = None) -> None:
         super().__init__()
         self.topk, self.pinned, self.timer = topk, pinned, "events"
+        self.patches: list[Callable[[Enabled], Callable[[], None]]] = []
         self.restore: list[Callable[[], None]] = []
         self.device = functools.lru_cache(maxsize=1)(functools.partial(load, arch))
 
     def __enter__(self) -> Enabled:
+        self._within.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._within[:] = [each for each in self._within if each is not self]
+        for outer in self._within[-1:]:
+            patches = outer.patches
+            outer.stop()
+            for patch in patches:
+                outer.put(patch)
+
+    def put(self, patch: Callable[[Enabled], Callable[[], None]]) -> None:
+        """In the place of what a tool does."""
+        self.restore.append(patch(self))
+        self.patches.append(patch)
 
     def stop(self) -> None:
         """All tools tune as they did before."""
+        self.patches = []
         while self.restore:
             self.restore.pop()()
 
@@ -250,7 +268,7 @@ def enabled(tools: Sequence[str], topk: int | None, arch: Arch | str, pinned: Pi
     try:
         for tool in tools or filter(_installed, TOOLS):
             try:
-                log.restore.append(import_module(f".{TOOLS[tool]}", __package__).patch(log))
+                log.put(import_module(f".{TOOLS[tool]}", __package__).patch)
             except (ImportError, AttributeError) as error:  # of a version that lacks what is replaced
                 why = f"{tool} cannot be enabled: {error}"
                 if tools:
