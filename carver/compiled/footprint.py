@@ -295,7 +295,7 @@ class Footprint(Record):
     @cached_property
     def distinct(self) -> dict[str, float]:
         """Bytes of each argument that the whole grid touches."""
-        out, every = {}, list(map(_whole, self.trace.accesses))
+        out, every = {}, [_whole(a) if (a.times > 1.0).all() else a for a in self.trace.accesses]
         sampled = any(a is not b for a, b in zip(every, self.trace.accesses, strict=True))
         for argument, groups in (self._grouped(every) if sampled else self.walks).items():
             total = 0.0
@@ -563,7 +563,7 @@ def _whole(access: Access) -> Access:
     those of each program lie on a line."""
     n = int(np.bincount(access.program.astype(np.int64)).max(initial=1))
     total, inner, step = round(n * float(access.times.max(initial=1.0))), access.count[:1], access.stride[:1]
-    alike = (access.times > 1.0).all() and (access.count == inner).all() and (access.stride == step).all()
+    alike = (access.count == inner).all() and (access.stride == step).all()
     known = access.root is None and np.isfinite(access.start + access.stride).all()
     if total <= n or not alike or not known or len(access.start) % n:
         return access
