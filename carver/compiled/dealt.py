@@ -74,8 +74,6 @@ class Lines(NamedTuple):
     """Of the sectors that they want of each line."""
     banks: float = 0.0
     """Passes over the banks, in which lanes meet."""
-    issued: float = 0.0
-    """Instructions."""
 
 
 def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) -> Lines:
@@ -107,8 +105,7 @@ def lines(access: Access, dealt: Sequence[Sequence[int]], placed: bool = False) 
     bank, met = np.unique(words // LINE_WORDS // (high - low + 1) * LINE_WORDS + words % LINE_WORDS, return_counts=True)
     passes = np.maximum.reduceat(met, np.flatnonzero(np.diff(bank // LINE_WORDS, prepend=-1))).sum()
     asked = LINE_BYTES / (int(known.sum()) * once * access.item_bytes)
-    issued = len(np.unique(own[known])) * asked
-    return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked, issued)
+    return Lines(wanted * asked, len(each) / wanted * SECTOR_BYTES, float(passes) * asked)
 
 
 def idle_elements(access: Access) -> float:

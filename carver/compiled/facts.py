@@ -30,7 +30,6 @@ from .stretches import (
     filled_in_part,
     fresh,
     held_bytes,
-    lanes_bytes,
     merged,
     reached,
     tile_elements,
@@ -113,8 +112,6 @@ class AccessFacts(Record):
     merged: float = 1.0
     """Share of its sectors that no earlier iteration in the same pass of the code has asked for; of a store, that none
     right before it wrote."""
-    lanes_bytes: float = 0.0
-    """Contiguous of what neighbouring lanes read, where that is less than in the tile; else 0."""
     size_bytes: float = 0.0
     """Of its tensor; 0 where that is not known."""
     lines: float = 0.0
@@ -124,8 +121,6 @@ class AccessFacts(Record):
     """Of the sectors that they want of each."""
     banks: float = 0.0
     """Passes over L1's banks, for as many bytes; 0 where that is not known."""
-    issued: float = 0.0
-    """Instructions that ask for as many; 0 where that is not known."""
     together_bytes: float = 0.0
     """Of the stretch that it makes with others of its kind that go on beside it in the same pass; 0 where instructions
     were not looked at."""
@@ -441,8 +436,7 @@ def _access(
         align_bytes=align_bytes(access, stretch.pitch),
         anywhere=filled_in_part(access, trace.accesses) if access.kind == "store" else anywhere(access),
         touched=reached(access, trace.accesses), fetched=fetched(access, trace.accesses),
-        placed=access.placed.sector_bytes > 0, lanes_bytes=lanes_bytes(access),
-        fresh=fresh(access, trace.accesses, room_bytes), merged=once_asked,
+        placed=access.placed.sector_bytes > 0, fresh=fresh(access, trace.accesses, room_bytes), merged=once_asked,
         size_bytes=sizes.get(access.argument or "", 0.0), goes_on=goes_on(access),
         idle_bytes=idle_elements(access) * access.item_bytes / trace.programs,
         **lines(access, own, arch.vendor == "amd")._asdict(),

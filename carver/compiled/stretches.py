@@ -324,14 +324,6 @@ class Stretch(Record):
         return cls(run * size, span * size, asked * size, pitch)
 
 
-def lanes_bytes(access: Access) -> float:
-    """Contiguous of what neighbouring lanes of a warp read, of a tile that is turned; 0 of others."""
-    if not access.turned:
-        return 0.0
-    row = runs((*(1,) * (len(access.shape) - 1), min(access.shape[-1], LANES)), access.coef, access.floors)
-    return access.item_bytes * sum(part.width for part in row) / len(row)
-
-
 def density(access: Access, stretch: Stretch, others: Sequence[Access]) -> float:
     """Share of a stretch's bytes that are used. Of a load, those count that `others` of the loop read in its gaps, as
     where one reads the even elements and another the odd ones: L1 has them by then."""

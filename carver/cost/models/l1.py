@@ -42,13 +42,13 @@ def passes(f: Facts, total: Span, arch: Arch, missed: float) -> float:
     lost = sum(a.program_bytes for a in loads if a.anywhere or a.lines) / asked
     unplaced, found = total.unplaced_bytes / read, 0.0
     for a in loads:
-        row = max(min(a.span_bytes, a.lanes_bytes or math.inf), arch.sector_bytes)
+        row = max(a.span_bytes, arch.sector_bytes)
         rows, share = LINE_BYTES / min(row, LINE_BYTES), max(unplaced - lost, 0.0) / max(1.0 - lost, 1e-9)
         if a.anywhere or a.lines:
             looked_up = HIT + (LOOKED_UP - HIT) * missed
             rows = max(rows if not a.lines else 1.0, looked_up * (a.lines or lines_at_once(a, arch)), a.banks)
             share = unplaced / lost
-        found += max(rows - max(a.issued, 1.0), 0.0) * a.program_bytes / LINE_BYTES * min(share, 1.0) * once
+        found += max(rows - 1.0, 0.0) * a.program_bytes / LINE_BYTES * min(share, 1.0) * once
     return found
 
 
