@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
-from carver.compiled.isa import amd, sass
-from carver.compiled.isa.code import Code
+from carver.compiled.isa import amd, chain, sass
+from carver.compiled.isa.code import Code, Loop
+from carver.compiled.isa.rates import Matrix, Table
 
 FROZEN = Path(__file__).parent / "data" / "isa"
 """Code that Triton 3.6 made of small kernels: `NAME.sm_N.txt`, one instruction a line behind its control bits, and AMD
@@ -36,6 +39,16 @@ def frozen(name: str) -> Code:
         return amd.read((FROZEN / f"{name}.s").read_text(encoding="utf-8"))
     lines = [line.split(" ", 1) for line in (FROZEN / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
     return sass.parse(listing([(int(bits, 16), text) for bits, text in lines]), name.partition(".")[2])
+
+
+def chain_of(
+    read: Code, where: Loop | Sequence[int], table: Table, rate: Mapping[Matrix, float],
+    latency_clk: Mapping[str, float] = MappingProxyType({}),
+) -> chain.Chain:  # fmt: skip
+    """The chain of a loop, or of instructions once, with some latencies in place of the table's."""
+    assert latency_clk.keys() <= table.latency_clk.keys()
+    found = chain.ops(read, where, table, rate)
+    return chain.chain(found, isinstance(where, Loop), {**table.latency_clk, **latency_clk})
 
 
 def assembly(body: str, isa: str = "gfx942", wave: int = 64) -> Code:

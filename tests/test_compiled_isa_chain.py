@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from machine_code import FROZEN, assembly, code, control, frozen
+from machine_code import FROZEN, assembly, chain_of, code, control, frozen
 
 from carver.base.errors import ArchError, CompileError
 from carver.compiled.isa import amd, chain, rates
@@ -94,7 +94,7 @@ def test_matrix_work_of_a_block_comes_from_the_instruction_descriptor() -> None:
 
 def test_a_lone_warp_takes_its_stalls() -> None:
     found = code((control(4), "IADD3 R0, R1, R2, RZ"), (control(2), "IADD3 R3, R0, R2, RZ"), (control(5), "EXIT"))
-    assert chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE).clk == 11
+    assert chain_of(found, [0, 1, 2], rates.table("sm_90"), FREE).clk == 11
 
 
 @pytest.mark.parametrize(("passes", "clk"), [(1.0, 4.0), (2.0, 4.0), (8.0, 8.0), (32.0, 32.0)])
@@ -102,7 +102,7 @@ def test_lanes_that_meet_in_a_bank_take_passes_and_not_a_lone_warps_share(passes
     """A lone warp has a quarter of the port's lanes, four clocks for 32, and all of its banks, a pass a clock."""
     found = code((control(1), "STS [R4], R0"), (control(1), "STS [R5], R1"), (control(5), "EXIT"))
     table = rates.table("sm_90")
-    alone = [chain.chain(replace(found, conflicts=dict.fromkeys(range(n), passes)), range(3), table, FREE).clk
+    alone = [chain_of(replace(found, conflicts=dict.fromkeys(range(n), passes)), range(3), table, FREE).clk
              for n in (0, 2)]  # fmt: skip
     assert alone[1] - alone[0] == clk - 4.0
 
@@ -128,7 +128,7 @@ def test_a_load_is_waited_for_where_its_scoreboard_is() -> None:
         (control(6), "IADD3 R0, R1, R2, RZ"),
         (control(2, wait=0b10), "FADD R3, R3, R2"),
     )
-    read = chain.chain(found, [0, 1, 2], rates.table("sm_90"), FREE, {"global": 500.0})
+    read = chain_of(found, [0, 1, 2], rates.table("sm_90"), FREE, {"global": 500.0})
     assert read.clk == 500 + 2
     both = at_latencies(found, [0, 1, 2], "sm_90", FREE, (0.0, 500.0))
     assert [each.clk for each in both] == [4 + 6 + 2, 500 + 2]
@@ -147,10 +147,9 @@ def test_groups_of_copies_tell_how_far_ahead_they_are(left: int) -> None:
         (control(2, write=0), "LDGDEPBAR"),
         (control(5), "@P0 BRA 0x0"),
     )
-    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 0.0})
+    read = chain_of(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 0.0})
     assert read.prefetch_distance == left + 1
-    assert read.barriers == 1
-    slow = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 6000.0})
+    slow = chain_of(found, found.loops[0], rates.table("sm_80"), FREE, {"copy": 6000.0})
     [body] = at_latencies(found, found.loops[0], "sm_80", FREE, [0.0])
     # a copy is issued 7 clocks before an iteration ends; left + 1 of them pass each other
     assert slow.clk == pytest.approx((6000 + body.clk) / (left + 1), rel=0.02)
@@ -179,7 +178,7 @@ def test_groups_of_matrix_instructions(left: int, serial: int) -> None:
         (control(2), f"WARPGROUP.DEPBAR.LE gsb0, 0x{left}"),
         (control(5), "@P0 BRA 0x0"),
     )
-    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    read = chain_of(found, found.loops[0], rates.table("sm_90"), HOPPER)
     assert read.serial_matrix_waits == serial
     assert [wait.distance for wait in read.waits] == [left]
     busy = 64 * 128 * 16 * 2 / 4096
@@ -191,7 +190,7 @@ def test_groups_of_matrix_instructions(left: int, serial: int) -> None:
 
 def test_synchronous_matrix_instructions_hold_the_tensor_cores() -> None:
     found = code(*[(control(1), f"HMMA.16816.F32 R{24 + 4 * i}, R8, R4, R{24 + 4 * i}") for i in range(8)])
-    read = chain.chain(found, range(8), rates.table("sm_80"), {Matrix("mma", "float16", "float32"): 2048.0})
+    read = chain_of(found, range(8), rates.table("sm_80"), {Matrix("mma", "float16", "float32"): 2048.0})
     assert read.clk == 7 * 4096 / (2048 / 4) + 1
 
 
@@ -202,13 +201,13 @@ COPIED = (control(2), "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7+0x18000], R4")
 
 def test_engine_copies_are_as_far_ahead_as_the_code_before_the_loop_issues() -> None:
     found = code(*[ARRIVE, COPY] * 3, COPIED, ARRIVE, COPY, (control(5), "@P1 BRA 0x60"))
-    assert chain.chain(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 3
+    assert chain_of(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 3
 
 
 def test_waits_of_the_code_before_the_loop_take_copies_away() -> None:
     found = code(*[ARRIVE, COPY, COPY] * 3, COPIED, (control(5), "NOP"), COPIED, ARRIVE, COPY, COPY,
                  (control(5), "@P1 BRA 0xb0"))  # fmt: skip
-    assert chain.chain(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 2
+    assert chain_of(found, found.loops[0], rates.table("sm_90"), FREE).prefetch_distance == 2
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
@@ -226,7 +225,7 @@ def test_matrix_instructions_of_a_block_run_beside_it(ahead: int) -> None:
         ARRIVE, COPY, (control(5), f"@P1 BRA 0x{start:x}"), isa="sm_100",
     )  # fmt: skip
     rate = {Matrix("tcgen05", "float16", "float32"): 8192.0}
-    read = chain.chain(found, found.loops[0], rates.table("sm_100"), rate, {"bulk": 0.0})
+    read = chain_of(found, found.loops[0], rates.table("sm_100"), rate, {"bulk": 0.0})
     assert [(wait.kind, wait.distance) for wait in read.waits] == [("bulk", 1), ("matrix", ahead)]
     busy = 2 * 128 * 128 * 16 / 8192
     assert read.clk == busy if ahead else read.clk > busy + rates.table("sm_100").latency_clk["matrix"]
@@ -235,25 +234,25 @@ def test_matrix_instructions_of_a_block_run_beside_it(ahead: int) -> None:
 
 def test_real_loops_of_a_matmul() -> None:
     found = frozen("matmul.sm_90")
-    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    read = chain_of(found, found.loops[0], rates.table("sm_90"), HOPPER)
     # DEPBAR.LE SB0, 0x2 with two groups an iteration; WARPGROUP.DEPBAR.LE gsb0, 0x1
-    assert (read.prefetch_distance, read.exposed_loads, read.serial_matrix_waits, read.barriers) == (2, 0, 0, 2)
+    assert (read.prefetch_distance, read.exposed_loads, read.serial_matrix_waits) == (2, 0, 0)
     [alone] = at_latencies(found, found.loops[0], "sm_90", HOPPER, [0.0])
     assert alone.clk >= 2 * 128 * 128 * 64 / 2 / 4096  # two warp groups; a lone one has half of the work
     found = frozen("matmul.sm_80")
     rate = {Matrix("mma", "float16", "float32"): 2048.0}
-    read = chain.chain(found, found.loops[0], rates.table("sm_80"), rate)
-    assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (2, 0, 2)
+    read = chain_of(found, found.loops[0], rates.table("sm_80"), rate)
+    assert (read.prefetch_distance, read.exposed_loads) == (2, 0)
     [alone] = at_latencies(found, found.loops[0], "sm_80", rate, [0.0])
     assert 64 * 8 <= alone.clk <= 64 * 8 * 1.35  # 64 HMMA of 8 clocks
     found = frozen("tmamm.sm_90")
-    read = chain.chain(found, found.loops[0], rates.table("sm_90"), HOPPER)
-    assert (read.prefetch_distance, read.barriers) == (2, 4)
+    read = chain_of(found, found.loops[0], rates.table("sm_90"), HOPPER)
+    assert read.prefetch_distance == 2
 
 
 def test_ptxas_unrolls_and_loads_are_exposed() -> None:
     found = frozen("rowsum.sm_80")  # a loop over blocks of 512, of which the compiler takes four at once
-    read = chain.chain(found, found.loops[0], rates.table("sm_80"), FREE)
+    read = chain_of(found, found.loops[0], rates.table("sm_80"), FREE)
     assert read.exposed_loads == 4
     [alone] = at_latencies(found, found.loops[0], "sm_80", FREE, [0.0])
     assert read.clk > rates.table("sm_80").latency_clk["global"] > alone.clk
@@ -262,7 +261,7 @@ def test_ptxas_unrolls_and_loads_are_exposed() -> None:
 @pytest.mark.parametrize("name,isa", [("rowsum.gfx942", "gfx942"), ("rowsum.gfx1201", "gfx1201")])
 def test_a_load_of_each_iteration_on_amd(name: str, isa: str) -> None:
     found = frozen(name)
-    read = chain.chain(found, found.loops[0], rates.table(isa), FREE)
+    read = chain_of(found, found.loops[0], rates.table(isa), FREE)
     assert read.exposed_loads == 1
     assert read.clk > rates.table(isa).latency_clk["global"]
 
@@ -279,7 +278,7 @@ def test_counters_leave_the_youngest_outstanding() -> None:
         s_endpgm
         """
     )
-    read = chain.chain(found, found.loops[0], rates.table("gfx942"), FREE)
+    read = chain_of(found, found.loops[0], rates.table("gfx942"), FREE)
     assert [(wait.kind, wait.distance) for wait in read.waits] == [("global", 1)]
     assert read.exposed_loads == 0
 
@@ -293,7 +292,7 @@ def test_stores_of_gfx9_count_with_loads() -> None:
         """
     for isa, waits in (("gfx942", 1), ("gfx1100", 0)):
         found = assembly(body, isa)
-        assert len(chain.chain(found, range(4), rates.table(isa), FREE).waits) == waits
+        assert len(chain_of(found, range(4), rates.table(isa), FREE).waits) == waits
 
 
 def test_loads_to_shared_memory_are_copies() -> None:
@@ -314,8 +313,8 @@ def test_loads_to_shared_memory_are_copies() -> None:
     work = rates.demand(found, found.loops[0].own, rates.table("gfx950"))
     assert work.accesses == {Access("copy", "global", 16): 1, Access("load", "shared", 16): 1}
     assert rates.demand(found, [0], rates.table("gfx950")).accesses == {Access("copy", "global", 16): 1}
-    read = chain.chain(found, found.loops[0], rates.table("gfx950"), FREE)
-    assert (read.prefetch_distance, read.exposed_loads, read.barriers) == (1, 0, 1)
+    read = chain_of(found, found.loops[0], rates.table("gfx950"), FREE)
+    assert (read.prefetch_distance, read.exposed_loads) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +351,7 @@ def test_dependences_that_rdna_names() -> None:
         "gfx1100", 32,
     )  # fmt: skip
     # issued at 0, 1, 2; the second result at 6; the exponential at 10; then one clock each
-    assert chain.chain(found, range(6), rates.table("gfx1100"), FREE).clk == 10 + 1 + 1
+    assert chain_of(found, range(6), rates.table("gfx1100"), FREE).clk == 10 + 1 + 1
 
 
 @pytest.mark.parametrize(
@@ -387,7 +386,7 @@ def test_what_is_no_kernel_of_amd_is_refused() -> None:
 
 def test_s_nop_and_issue_of_a_wave() -> None:
     found = assembly("v_add_f32_e32 v10, v0, v4\ns_nop 3\nv_exp_f32_e32 v1, v0\ns_endpgm")
-    assert chain.chain(found, range(4), rates.table("gfx942"), FREE).clk == 4 + 4 * 4 + 16 + 4
+    assert chain_of(found, range(4), rates.table("gfx942"), FREE).clk == 4 + 4 * 4 + 16 + 4
 
 
 def test_unknown_instruction_sets_are_refused() -> None:
@@ -408,7 +407,7 @@ def test_an_atomic_that_acquires_and_releases_waits_twice_and_empties_l1() -> No
     table = rates.table("sm_90")
     work = [rates.demand(found, found.straight, table) for found in (acquires, relaxed)]
     assert [(each.invalidations, each.atomic_returned) for each in work] == [(1, 32), (0, 0)]
-    taken = [chain.chain(found, found.straight, table, FREE, {"atomic": 1000}).clk for found in (acquires, relaxed)]
+    taken = [chain_of(found, found.straight, table, FREE, {"atomic": 1000}).clk for found in (acquires, relaxed)]
     assert 2000 <= taken[0] < 2020 and taken[1] < 20
 
 
@@ -416,6 +415,6 @@ def test_a_lone_wave_waits_for_its_lanes_that_meet_in_a_bank() -> None:
     """The LDS takes 16 clocks for a wave's 16 bytes a lane, and so many for each pass: 8 passes, and 8 of each."""
     found = assembly("ds_read_b128 v[0:3], v4\nds_read_b128 v[4:7], v4\ns_waitcnt lgkmcnt(0)")
     table = rates.table("gfx942")
-    lone = [chain.chain(replace(found, conflicts=dict.fromkeys((0, 1), passes)), [0, 1, 2], table, FREE).clk
+    lone = [chain_of(replace(found, conflicts=dict.fromkeys((0, 1), passes)), [0, 1, 2], table, FREE).clk
             for passes in (1.0, 8.0)]  # fmt: skip
     assert lone[1] - lone[0] >= 7 * 8

@@ -10,10 +10,11 @@ import pytest
 triton = pytest.importorskip("triton")
 kernels = pytest.importorskip("isa_kernels")
 
+from machine_code import chain_of  # noqa: E402
 from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
-from carver.compiled.isa import amd, chain, rates, sass  # noqa: E402
+from carver.compiled.isa import amd, rates, sass  # noqa: E402
 from carver.compiled.isa.code import Code  # noqa: E402
 from carver.compiled.isa.rates import Matrix  # noqa: E402
 
@@ -116,7 +117,7 @@ def test_loop_with_two_loads(target: str) -> None:
     work = rates.demand(code, loop.own, rates.table(target))
     assert work.bytes["load global"] == 2 * 1024 * 4 / WARPS
     assert "store global" not in work.bytes
-    read = chain.chain(code, loop, rates.table(target), {})
+    read = chain_of(code, loop, rates.table(target), {})
     assert read.exposed_loads >= 1  # nothing is prefetched: the address comes from the iteration before
     assert read.clk > rates.table(target).latency_clk["global"]
 
@@ -133,7 +134,7 @@ def test_loop_of_a_matmul(target: str, stages: int) -> None:
     assert work.matrix == ({} if kind.instruction == "tcgen05" else {kind: flops / WARPS})
     assert work.bytes.get("load global", 0) + work.bytes.get("copy global", 0) == 2 * 64 * 32 * 2 / WARPS
     assert work.unknown == {} and work.barriers >= 1
-    read = chain.chain(code, loop, rates.table(target), {})
+    read = chain_of(code, loop, rates.table(target), {})
     if target in NVIDIA:  # cp.async: the stages less the one at work
         assert read.prefetch_distance == stages - 1
         assert read.exposed_loads == 0

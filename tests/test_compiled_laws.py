@@ -18,7 +18,7 @@ from carver.base.types import FloatArray
 from carver.compiled.atomics import tries
 from carver.compiled.facts import AccessFacts, Facts, LoopFacts, retried
 from carver.compiled.footprint import Touched
-from carver.compiled.isa import chain, rates
+from carver.compiled.isa import rates
 from carver.compiled.isa.rates import Matrix, rate, sass_matrix
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span, matrix_rates
 from carver.compiled.match import matched, unfused
@@ -28,7 +28,7 @@ from carver.cost.estimate import Work, norm
 from carver.cost.models.compiled import PRIORS, _missed, _pages, _rewritten, fits, price_compiled
 from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
 from carver.cost.traffic import beyond, different
-from tests.test_compiled_isa_chain import FREE, code, control
+from tests.test_compiled_isa_chain import FREE, chain_of, code, control
 from tests.test_compiled_program import ROUND
 
 H100, H200 = carver.load_arch("h100"), carver.load_arch("h200")
@@ -665,9 +665,9 @@ def test_a_pipeline_is_followed_until_it_is_full(ahead: int) -> None:
         (control(5), "@P0 BRA 0x0"),
     )
     table = rates.table("sm_80")
-    pass_clk = chain.chain(found, found.loops[0], table, FREE, {"copy": 0.0}).clk
+    pass_clk = chain_of(found, found.loops[0], table, FREE, {"copy": 0.0}).clk
     within, beyond = (
-        chain.chain(found, found.loops[0], table, FREE, {"copy": pass_clk * n}).clk for n in (ahead, 3 * ahead)
+        chain_of(found, found.loops[0], table, FREE, {"copy": pass_clk * n}).clk for n in (ahead, 3 * ahead)
     )
     assert within == pytest.approx(pass_clk, rel=0.02)
     assert beyond == pytest.approx(3 * pass_clk * ahead / (ahead + 1), rel=0.1)

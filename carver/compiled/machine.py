@@ -22,7 +22,7 @@ LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
 USUAL_LATENCY = 2
 """Index into LATENCIES_CLK of the one at which the work of programs and of roles is compared."""
 
-NO_WAITS = chain.Chain(0.0, (), 0)
+NO_WAITS = chain.Chain(0.0, ())
 """For code outside of loops, whose waits are all for the same pass."""
 
 MULTIPLIES = ("matrix", "warpgroup matrix", "block matrix")

@@ -384,14 +384,9 @@ def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:
     )
 
 
-def sayable(value: Value) -> bool:
-    """Whether what is not known of a value follows from what tensors hold at the launch, which a caller can say."""
-    return bool(value.loads) and not value.loads & PRODUCTS
-
-
 def undecided(what: str, value: Value, said: Mapping[str, Any]) -> ProblemError:
     """Why `what` cannot be followed, and what the caller can say of it who said what tensors hold."""
-    if not sayable(value):
+    if not value.loads or value.loads & PRODUCTS:  # it does not follow from what tensors hold at the launch
         whose = "multiplies" if value.loads else "computes from its tensors"
         return ProblemError(f"{what} depends on numbers that the kernel {whose}: it cannot be followed")
     names = ", ".join(repr(n) for n in sorted(value.loads - DRAWN))
@@ -499,7 +494,8 @@ def wanted_by(ops: Iterable[Op]) -> set[str]:
                     passed = last.operands[1:] if last.name == "scf.condition" else last.operands
                     for n, result in enumerate(op.results):
                         feeds[result].update(passed[n : n + 1])
-                    for arg, value in zip(_carried_names(op), passed, strict=False):
+                    carried = {"scf.for": op.operands[4::2], "scf.while": op.operands[0::2]}.get(op.name, ())
+                    for arg, value in zip(carried, passed, strict=False):
                         feeds[arg].add(value)
         match name:
             case "for":
@@ -528,10 +524,6 @@ def wanted_by(ops: Iterable[Op]) -> set[str]:
     return reachable(feeds, wanted)
 
 
-def _carried_names(op: Op) -> Sequence[str]:
-    return {"scf.for": op.operands[4::2], "scf.while": op.operands[0::2]}.get(op.name, ())
-
-
 def straight(body: Block, names: list[str], wanted: Collection[str]) -> bool:
     """Whether everything in a body is affine in its counter: then three iterations say all. Floats are not, where they
     become whole numbers that are `wanted`."""
@@ -549,13 +541,9 @@ def straight(body: Block, names: list[str], wanted: Collection[str]) -> bool:
         if name in BENT and types and types[-1].integer:
             return False
         (depends if not types or types[-1].integer else floats).update(op.results)
-        if name == "load" and types and _holds_ints(types[0]):
+        if name == "load" and types and types[0].element.removeprefix("ptr<")[:1] == "i":
             depends.update(op.results)
     return True
-
-
-def _holds_ints(pointers: ttir.Type) -> bool:
-    return pointers.element.removeprefix("ptr<")[:1] == "i"
 
 
 class Counters:

@@ -134,7 +134,8 @@ class Execution:
         picks = {thread for tile in self.tiles for thread in tile.offsets}
         middle = min(code.warp_size // 2, threads - 1)
         picks |= {thread - thread % code.warp_size + at for thread in picks for at in (0, middle)} | {0}
-        picks = {thread for thread in picks | self._fillers() if thread < threads}
+        picks |= self.detail.fillers if len(self.detail.fillers) <= FILLERS else set()
+        picks = {thread for thread in picks if thread < threads}
         moves = sum(event.kind in MOVES for event in self.detail.log)
         enough = min(MOST_WORK // max(self.detail.done * len(picks), 1), MOST_WALKS // max(moves, 1))
         least = LEAST_BLOCKS if LEAST_BLOCKS * moves <= 8 * MOST_WALKS else LEAST_BLOCKS // 2
@@ -233,10 +234,6 @@ class Execution:
         all_, most = passes.mean(axis=1), passes.max(axis=1)
         scale = np.divide(all_, here, out=np.ones(len(all_)), where=here > 0)
         return scale, np.divide(most, all_, out=np.ones(len(all_)), where=all_ > 0)
-
-    def _fillers(self) -> set[int]:
-        """Threads that fill tables in shared memory, where they are few."""
-        return self.detail.fillers if len(self.detail.fillers) <= FILLERS else set()
 
     def _evenly(self, code: Code) -> Run | None:
         """The first threads of blocks that lie evenly over the grid, where many of these end at once: runs of

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..isa.code import Instruction
 from .gcn_operands import EXEC, Operands, put, registers
-from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number, told
-from .operands import words_of
+from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
+from .operands import poisoning, words_of
 
 TYPES = re.compile(r"^(?:s|v)_(.+?)((?:_(?:(?:b?f|[uib])(?:8|16|24|32|64)))+)$")
 
@@ -325,14 +325,7 @@ def poison(each: Instruction, o: Operands, masked: bool) -> Op:
     o.reads.update(read)
     if each.opcode.startswith("s_"):
         writes.append("scc")
-
-    def run(thread: Thread) -> None:
-        # products of matrices are data, and so is what comes of data
-        if not MATRIX.match(each.opcode) and all(told(thread.get(name)) for name in read):
-            thread.lost(each.opcode, writes)
-        for name in writes:
-            thread.set(name, None)
-
+    run = poisoning(each.opcode, writes, read, bool(MATRIX.match(each.opcode)))
     return made(each, o, run, writes, masked=masked, named=each.opcode)
 
 

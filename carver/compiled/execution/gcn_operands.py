@@ -14,8 +14,8 @@ import numpy as np
 
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
-from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair, told
-from .operands import SPLIT, Getter, floats, given, mapped
+from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair
+from .operands import SPLIT, Getter, floats, given, mapped, poisoning
 
 ONE = re.compile(r"^(v|s|a|ttmp)(\d+)$")
 SEVERAL = re.compile(r"^(v|s|a|ttmp)\[(\d+):(\d+)\]$")
@@ -430,14 +430,7 @@ def permuted(each: Instruction, o: Operands) -> Op:
     names = registers(o.parts[0])
     if each.opcode != "ds_bpermute_b32":
         o.reads.update(name for part in o.parts[1:] for name in registers(part))
-        reads = sorted(o.reads)
-
-        def lost(thread: Thread) -> None:
-            if all(told(thread.get(name)) for name in reads):
-                thread.lost(each.opcode, names)
-            thread.set(names[0], None)
-
-        return _register(each, o, lost, names)
+        return _register(each, o, poisoning(each.opcode, names, sorted(o.reads)), names)
     at, source = o.get(o.parts[1]), o.get(o.parts[2])
 
     def run(thread: Thread) -> None:
@@ -464,14 +457,7 @@ def stack(each: Instruction, o: Operands, what: str) -> Op:
     names = registers(data)[:width]
     if ".spill" not in each.opcode:
         written = names if is_load else []
-        reads = sorted(name for part in o.parts[1:] for name in registers(part))
-
-        def lost(thread: Thread) -> None:
-            if all(told(thread.get(name)) for name in reads):
-                thread.lost(each.opcode, written)
-            for name in written:
-                thread.set(name, None)
-
+        lost = poisoning(each.opcode, written, sorted(name for part in o.parts[1:] for name in registers(part)))
         return _register(each, o, lost, written) if written else Op(each.address, "none")
     slots = [f"stack {o.offset() + 4 * place}" for place in range(width)]
     source, target = (slots, names) if is_load else (names, slots)

@@ -201,26 +201,13 @@ class Launch:
 
     def _constant(self, bank: int, at: Array, sure: Array | None) -> Column | None:
         """Words of it, known where `sure`."""
-        if bank == 0:
-            if len(at) == 1:
-                word = self.words.get(int(at[0]))
-                return None if word is None else Column(np.array([word], np.int64), sure)
-            places, back = np.unique(at, return_inverse=True)
-            held = [self.words.get(int(place)) for place in places]
-            known = np.array([word is not None for word in held])[back]
-            bits = np.array([word or 0 for word in held], np.int64)[back]
-        else:
-            data = self.banks.get(bank)
-            if data is None:
-                return None
-            words = np.frombuffer(data[: len(data) // 4 * 4], "<u4").astype(np.int64)
-            known = (at >= 0) & (at < len(words))
-            if not len(words):
-                return None
-            bits = words[np.clip(at, 0, len(words) - 1)]
-        if sure is not None:
-            known = known & sure
-        return Column(bits, None if known.all() else known)
+        if bank:
+            data = self.banks.get(bank, b"")
+            return _among(np.frombuffer(data[: len(data) // 4 * 4], "<u4"), at, sure) if len(data) >= 4 else None
+        if len(at) > 1:
+            return _looked_up(self.words, Column(4 * at, sure))
+        word = self.words.get(int(at[0]))
+        return None if word is None else Column(np.array([word], np.int64), sure)
 
     def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
         """Words that a load of global memory gives, or part of one, known where the contents of its tensor are. What is
@@ -271,7 +258,8 @@ class Dispatch(Launch):
     """
 
     def __init__(self, binary: Binary, header: Header, symbols: frozenset[str], values: Mapping[str, Any]) -> None:
-        own = tuple((each.offset, each.size) for each in header.arguments if not each.is_hidden)
+        own = tuple((each.offset, each.size) for each in header.arguments
+                    if not each.kind.startswith("hidden_"))  # fmt: skip
         super().__init__(binary, Kernel(header.name, 0, b"", 0, 0, header.shared_bytes, parameters=own), values)
         self.header = header
         self._memory: dict[int, Words] = {ARGUMENTS: self.words, PACKET: {}}
@@ -358,14 +346,7 @@ class Dispatch(Launch):
         held = self._held.get(base)
         if held is None:
             return [None] * words
-        out: list[Column | None] = []
-        for i in range(words):
-            at = (address.bits - base) // 4 + i
-            known = (at >= 0) & (at < len(held))
-            bits = held[np.clip(at, 0, len(held) - 1)].astype(np.int64)
-            known = known if address.known is None else known & address.known
-            out.append(Column(bits, None if known.all() else known))
-        return out
+        return [_among(held, (address.bits - base) // 4 + i, address.known) for i in range(words)]
 
 
 def _put(words: Words, offset: int, value: int, size: int) -> None:
@@ -376,7 +357,16 @@ def _put(words: Words, offset: int, value: int, size: int) -> None:
         words[at // 4] = words.get(at // 4, 0) & ~(0xFF << shift) | byte << shift
 
 
+def _among(words: Array, at: Array, sure: Array | None) -> Column:
+    """Those at these places, known where there are such and `sure`."""
+    known = (at >= 0) & (at < len(words))
+    known = known if sure is None else known & sure
+    bits = words[np.clip(at, 0, len(words) - 1)].astype(np.int64)
+    return Column(bits, None if known.all() else known)
+
+
 def _looked_up(words: Words, offsets: Column) -> Column | None:
+    """Words at offsets in bytes; None where none is known."""
     places, back = np.unique(offsets.bits // 4, return_inverse=True)
     held = [words.get(int(place)) for place in places]
     known = np.array([word is not None for word in held])[back]

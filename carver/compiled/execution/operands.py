@@ -28,6 +28,7 @@ from .lanes import (
     number,
     pair,
     signed,
+    told,
     unsigned,
 )
 
@@ -175,6 +176,19 @@ def poisoned(each: Instruction) -> Sequence[str]:
         tile = re.search(r"\.64x(\d+)x", each.opcode)
         count = int(tile[1]) // 2 if tile else 4
     return dict.fromkeys((*written, *(after(written[0], place) for place in range(1, count))))  # type: ignore[return-value]
+
+
+def poisoning(opcode: str, writes: Sequence[str], reads: Sequence[str], data: bool = False) -> Callable[[Thread], None]:
+    """What an instruction does for which there is no rule: what it writes is not known, and that counts where all that
+    it reads is known, but for what is `data` alone, as products of matrices."""
+
+    def run(thread: Thread) -> None:
+        if not data and all(told(thread.get(name)) for name in reads):
+            thread.lost(opcode, writes)
+        for name in writes:
+            thread.set(name, None)
+
+    return run
 
 
 def address(text: str, long: bool, o: Operands) -> Getter:

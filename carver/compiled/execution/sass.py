@@ -36,7 +36,6 @@ from .lanes import (
     pair,
     settled,
     signed,
-    told,
     unsigned,
 )  # fmt: skip
 from .operands import (
@@ -55,6 +54,7 @@ from .operands import (
     memory,
     operand,
     poisoned,
+    poisoning,
     real,
     results,
     slots,
@@ -277,15 +277,8 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
     if found is None:
         written, read = poisoned(each), sass.registers(each.opcode, each.operands)[0]
         o.reads = set(read)
-
-        def poison(thread: Thread) -> None:
-            # products of matrices are data, and so are tensor memory and what comes of data
-            if not kind.endswith(("MMA", "LDTM")) and all(told(thread.get(name)) for name in read):
-                thread.lost(each.opcode, written)
-            for name in written:
-                thread.set(name, None)
-
-        return op("alu", poison, written, named=each.opcode)
+        data = kind.endswith(("MMA", "LDTM"))  # tensor memory is data too
+        return op("alu", poisoning(each.opcode, written, read, data), written, named=each.opcode)
     targets, sources, function = found
     nothing = (None,) * len(targets)
     doubtful, tested = doubts(plain, mods, targets, parts[count:]), plain == "LOP3" and len(targets) > 1

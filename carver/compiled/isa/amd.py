@@ -18,6 +18,7 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from ...base.children import finished
@@ -40,16 +41,11 @@ GRANULES = ((16, re.compile("gfx125")), (8, re.compile("gfx9(0a|4|5)")), (4, re.
 
 
 class Argument(Record):
-    """`kind` as metadata say it: global_buffer, by_value, hidden_block_count_x."""
+    """`kind` as metadata say it: global_buffer, by_value; hidden_block_count_x of one that the runtime gives."""
 
     offset: int
     size: int
     kind: str
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether the runtime gives it, and not the caller."""
-        return self.kind.startswith("hidden_")
 
 
 class Header(Record):
@@ -105,20 +101,20 @@ def _said(text: str, kernel: str) -> dict[str, int]:
     return {name: int(value, 0) for name, value in listed if value.lstrip("-").isdigit()}
 
 
-def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
+def _entries(text: str) -> Iterator[str]:
+    """The entries of `amdhsa.kernels`, whose own keys have four spaces before them, those of arguments more."""
     listed = text.partition(".amdgpu_metadata")[2].partition(".end_amdgpu_metadata")[0]
-    for part in re.split(r"^  - ", listed, flags=re.M)[1:]:
-        if re.search(rf"^ *\.name: +'?{re.escape(kernel)}'?$", f"    {part}", re.M):
-            lines = f"    {part}".partition(".args:")[2].split("\n")
-            inside = []
-            for line in lines[1:]:
-                if not line.startswith("      "):
-                    break
-                inside.append(line)
-            entries = [dict(ENTRY.findall(each)) for each in re.split(r"^ *- ", "\n".join(inside), flags=re.M)]
+    yield from (f"    {part}" for part in re.split(r"^  - ", listed, flags=re.M)[1:])
+
+
+def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
+    for entry in _entries(text):
+        if re.search(rf"^ *\.name: +'?{re.escape(kernel)}'?$", entry, re.M):
+            inside = takewhile(lambda line: line.startswith("      "), entry.partition(".args:")[2].split("\n")[1:])
+            found = [dict(ENTRY.findall(each)) for each in re.split(r"^ *- ", "\n".join(inside), flags=re.M)]
             return tuple(
                 Argument(int(each["offset"]), int(each["size"]), each["value_kind"])
-                for each in entries if "value_kind" in each
+                for each in found if "value_kind" in each
             )  # fmt: skip
     return ()
 
@@ -168,11 +164,9 @@ def read(text: str, kernel: str | None = None) -> Code:
     roots, straight = loops(graph(len(instructions), steps), opcodes, _only_waits)
     resources = Resources(
         registers=max(facts["vgpr_count"], _said(text, name).get("next_free_vgpr", 0)),  # more keeps waves out
-        scalars=facts.get("sgpr_count", 0),
         shared_bytes=facts.get("group_segment_fixed_size", 0),
         stack_bytes=stack_bytes,
         spill_bytes=_spilled(instructions),
-        barriers=int(any(each.opcode.startswith("s_barrier") for each in instructions)),
     )
     jumps = {i: s for i, s in steps.items() if instructions[i].opcode.startswith("s_cbranch")}
     aside = optional(jumps, roots, straight)
@@ -181,10 +175,8 @@ def read(text: str, kernel: str | None = None) -> Code:
 
 def _metadata(text: str) -> dict[str, dict[str, int]]:
     """The numeric entries of `amdhsa.kernels`, by kernel name."""
-    listed = text.partition(".amdgpu_metadata")[2].partition(".end_amdgpu_metadata")[0]
     found = {}
-    for part in re.split(r"^  - ", listed, flags=re.M)[1:]:
-        entry = f"    {part}"  # whose own keys have four spaces, those of its arguments more
+    for entry in _entries(text):
         numbers = {key: int(value) for key, value in re.findall(r"^ {4}\.(\w+): +(\d+)$", entry, re.M)}
         if (name := re.search(r"^ {4}\.name: +'?([^'\s]+)'?$", entry, re.M)) and "vgpr_count" in numbers:
             found[name[1]] = numbers

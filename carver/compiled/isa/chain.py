@@ -47,13 +47,11 @@ class Wait(NamedTuple):
 class Chain:
     """A single warp in the steady state of a loop, or in one run through straight code.
 
-    clk: clocks per iteration; waits: those of one iteration, in the order of the code; barriers: block-wide barriers
-    per iteration
+    clk: clocks per iteration; waits: those of one iteration, in the order of the code
     """
 
     clk: float
     waits: tuple[Wait, ...]
-    barriers: int
 
     @property
     def exposed_loads(self) -> int:
@@ -104,38 +102,14 @@ class Pending(NamedTuple):
     kind: str
 
 
-def chain(
-    code: Code,
-    where: Loop | Sequence[int],
-    table: Table,
-    flops_per_clk: Mapping[Matrix, float],
-    latency_clk: Mapping[str, float] | None = None,
-) -> Chain:
-    """Simulate a loop's own instructions to the steady state, or the instructions at the given indices once.
-
-    `flops_per_clk`: rate of one SM by kind of matrix instruction; a kind that is missing takes no time. `latency_clk`
-    replaces latencies of the table, as {"global": 700}. Raises KeyError for a latency that the table does not have.
-    """
-    for name in latency_clk or ():
-        table.latency_clk[name]
-    latencies = {**table.latency_clk, **(latency_clk or {})}
-    return _chain(ops(code, where, table, flops_per_clk), latencies, isinstance(where, Loop))
-
-
 def chains(
     ops: Sequence[Op], repeats: bool, latency_clk: Mapping[str, float], memory_clk: Sequence[float],
     beyond: Sequence[str] = MEMORY,
 ) -> list[Chain]:  # fmt: skip
-    """`chain` of what `ops` gives, for each of several latencies of memory outside the SM; `beyond` names those that
-    they replace. `repeats`: it is a loop's."""
+    """`chain` for each of several latencies of memory outside the SM; `beyond` names those that they replace."""
     if not any(kind in beyond for op in ops for _, kind in op.signals):
-        return [_chain(ops, latency_clk, repeats)] * len(memory_clk)
-    return [_chain(ops, {**latency_clk, **dict.fromkeys(beyond, clk)}, repeats) for clk in memory_clk]
-
-
-def _chain(ops: Sequence[Op], latency_clk: Mapping[str, float], repeats: bool) -> Chain:
-    clk, waits = _simulate(ops, latency_clk, repeats)
-    return Chain(clk, waits, sum(op.barrier for op in ops))
+        return [chain(ops, repeats, latency_clk)] * len(memory_clk)
+    return [chain(ops, repeats, {**latency_clk, **dict.fromkeys(beyond, clk)}) for clk in memory_clk]
 
 
 def _in_order(loop: Loop) -> list[int]:
@@ -144,7 +118,8 @@ def _in_order(loop: Loop) -> list[int]:
 
 
 def ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Mapping[Matrix, float]) -> list[Op]:
-    """What `chain` simulates."""
+    """What `chain` simulates of a loop's own instructions, or of those at some indices. `flops_per_clk`: rate of one SM
+    by kind of matrix instruction; a kind that is missing takes no time."""
     if code.isa.startswith("gfx"):
         indices = _in_order(where) if isinstance(where, Loop) else where
         return [_amd(code, i, table, flops_per_clk) for i in indices]
@@ -307,8 +282,8 @@ def _warm_up(ops: Sequence[Op]) -> int:
     return min(MOST_ITERATIONS // 2, 2 + max(ahead, default=0))
 
 
-def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) -> tuple[float, tuple[Wait, ...]]:
-    """Clocks of one iteration in the steady state, and its waits."""
+def chain(ops: Sequence[Op], repeats: bool, latency: Mapping[str, float]) -> Chain:
+    """Simulate instructions once; those of a loop, which `repeats`, to its steady state. `latency`: clocks by name."""
     queues: dict[str, deque[Pending]] = {}
     free: dict[str, float] = {}
     now = 0.0
@@ -345,10 +320,10 @@ def _simulate(ops: Sequence[Op], latency: Mapping[str, float], repeats: bool) ->
         if iteration >= least and (period := _period(took, least)):
             took = took[-period:]
             break
-    return sum(took) / len(took), tuple(
+    return Chain(sum(took) / len(took), tuple(
         Wait(place, tuple(dict.fromkeys(each.place for each in ended)), ended[-1].kind, iteration - ended[-1].iteration)
         for place, ended in waits
-    )
+    ))  # fmt: skip
 
 
 def _period(took: Sequence[float], depth: int) -> int:

@@ -57,20 +57,17 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Registers of one thread, and shared memory and barriers of one block.
+    """Registers of one thread, and shared memory of one block.
 
-    On AMD `registers` are the VGPRs of a lane, with the AGPRs if both share one file (CDNA 2 and later), and `scalars`
-    the SGPRs of a wave. `shared_bytes` is what the code object states, without memory that a launch adds.
-    `spill_bytes` counts the distinct stack slots that registers are spilled to, in bytes per thread. `stack_bytes`
-    includes them and local arrays.
+    On AMD `registers` are the VGPRs of a lane, with the AGPRs if both share one file (CDNA 2 and later).
+    `shared_bytes` is what the code object states, without memory that a launch adds. `spill_bytes` counts the distinct
+    stack slots that registers are spilled to, in bytes per thread. `stack_bytes` includes them and local arrays.
     """
 
     registers: int
-    scalars: int = 0
     shared_bytes: int = 0
     stack_bytes: int = 0
     spill_bytes: int = 0
-    barriers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

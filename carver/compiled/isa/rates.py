@@ -126,12 +126,11 @@ def families() -> list[str]:
 def table(isa: str, lanes: Mapping[str, float] = MappingProxyType({})) -> Table:
     """Rates of an instruction set, named as in device descriptors: "sm_90", "gfx942". `lanes`: those of a device's
     vector units, by type. Raises ArchError if unknown."""
-    for name in families():
-        if isa in load(path := folder("arch") / "isa" / f"{name}.toml").covers:
+    paths = [folder("arch") / "isa" / f"{name}.toml" for name in families()]
+    for path in paths:
+        if isa in load(path).covers:
             return load(path, tuple(lanes.items()))
-    if re.fullmatch(r"sm_[1-7]\d", isa):
-        raise ArchError(f"machine code is read from compute capability 7.5 on, and {isa} is older")
-    known = [each for name in families() for each in load(folder("arch") / "isa" / f"{name}.toml").covers]
+    known = [each for path in paths for each in load(path).covers]
     if old := re.fullmatch(r"sm_(\d+)(\d)", isa):
         least = min(int(each[3:]) for each in known if each.startswith("sm_"))
         if int(isa[3:]) < least:

@@ -320,7 +320,6 @@ def _code(kernel: Kernel, instructions: Sequence[Instruction]) -> Code:
         shared_bytes=kernel.shared_bytes,
         stack_bytes=kernel.stack_bytes,
         spill_bytes=_spilled(instructions),
-        barriers=_barriers(instructions),
     )
     aside = optional(jumps, roots, straight)
     places = tuple(kernel.parameters_at + offset for offset, _ in kernel.parameters)
@@ -469,13 +468,6 @@ def _spilled(instructions: Sequence[Instruction]) -> int:
             start = int(found[1] or "0", 16)
             slots[each.mnemonic].update(range(start, start + width_bytes(each.opcode)))
     return len(slots["STL"] & slots["LDL"])
-
-
-def _barriers(instructions: Sequence[Instruction]) -> int:
-    """Number of block-wide barriers: one more than the highest one that is named."""
-    named = [int(found[1], 16) for each in instructions
-             if each.mnemonic == "BAR" and (found := re.match(r"(?:0x)?([0-9a-f]+)\b", each.operands))]  # fmt: skip
-    return max(named, default=-1) + 1
 
 
 VECTOR = re.compile(r"\.B?F(16|32)x(\d)(?=\.|$)")
