@@ -190,7 +190,7 @@ import machine
 sys.path.append("tests")
 from tests.test_compiled_laws import H100, facts, loading
 size = 2.0**26
-of = facts(read_bytes=size, near_bytes=size, sm_bytes=size, sm_live_bytes=size)
+of = facts(read_bytes=size, near_bytes=size, sm_reuse=((0.0, size),), sm_live_bytes=size)
 moved = machine.moved_bytes(loading(of, 1024.0), H100)
 print(moved["dram read"] / size, moved["l2"] / size)
 """

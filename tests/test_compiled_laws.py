@@ -50,8 +50,9 @@ def facts(**given: Any) -> Facts:
     nothing: dict[str, Any] = {
         "grid": (1 << 16, 1, 1), "warps": 4, "ctas": 1, "shared_bytes": 0, "registers": 32, "spill_bytes": 0,
         "loops": (), "asides": (), "straight": span(), "working": 1.0, "accesses": (), "unevenness": 1.0,
-        "dot_flops": 0.0, "read_bytes": 0.0, "written_bytes": 0.0, "code": "", "resident": 16.0, "wave_bytes": 0.0,
-        "live_bytes": 0.0, "reuse": (), "sm_bytes": 0.0, "sm_live_bytes": 0.0, "again_bytes": 0.0, "near_bytes": 0.0,
+        "dot_flops": 0.0, "read_bytes": 0.0, "written_bytes": 0.0, "code": "", "resident": 16.0,
+        "live_bytes": 0.0, "reuse": (), "sm_reuse": ((0.0, 0.0),), "sm_live_bytes": 0.0, "again_bytes": 0.0,
+        "near_bytes": 0.0,
     }  # fmt: skip
     return Facts(**nothing | given)
 
@@ -189,7 +190,7 @@ def test_loads_of_what_an_earlier_one_fetched_do_not_wait(loop: int) -> None:
     waits = span(alone_clk=(0.0, 8000.0, 16000.0, 32000.0), cached_clk=(0.0,) * 4, bytes={"load global": 4096.0})
     load = AccessFacts("load", "pointer", "x", loop, 4096.0, 2.0, 32.0, 32.0, 1.0, 1.0, 32.0)
     code = {"loops": (LoopFacts("k", -1, 1.0, 1.0, waits),)} if loop >= 0 else {"straight": waits}
-    of = facts(**code, accesses=(load,), resident=1.0, warps=1, sm_bytes=4096.0)
+    of = facts(**code, accesses=(load,), resident=1.0, warps=1, sm_reuse=((0.0, 4096.0),))
     latency = 1.6 * H100.l2_latency_s * H100.clock_hz
     apart = price_compiled([of], H100)[0].apart_clk[0]
     assert latency < apart < 2.5 * latency + 300.0
@@ -677,7 +678,7 @@ def test_what_is_stored_or_comes_from_dram_crosses_between_the_halves_of_l2() ->
     """1.5 sectors for each that is stored or read once from DRAM, by an H200's counters of 323 launches; a line that 64
     SMs read crosses once; an L2 of one piece has nothing to cross."""
     total = 4096.0 * 2**16
-    read = loading(facts(resident=1.0, sm_bytes=total), 4096.0)
+    read = loading(facts(resident=1.0, sm_reuse=((0.0, total),)), 4096.0)
     stores = replace(read, accesses=(replace(read.accesses[0], kind="store"),))
     for each, factor in ((read, 1.0), (stores, 1.5), (replace(read, read_bytes=total), 1.5),
                          (replace(read, read_bytes=total / 64), 1.0 + 1 / 64)):  # fmt: skip
@@ -688,7 +689,7 @@ def test_what_is_stored_or_comes_from_dram_crosses_between_the_halves_of_l2() ->
 
 def test_loads_are_merged_on_their_way_to_l2_where_sms_are_in_step() -> None:
     """L2 is asked for 0.95 to 1.00 of what SMs get in stencils and gathers, and 0.5 to 0.9 in products."""
-    plain = loading(facts(resident=1.0, sm_bytes=4096.0 * 2**16), 4096.0)
+    plain = loading(facts(resident=1.0, sm_reuse=((0.0, 4096.0 * 2**16),)), 4096.0)
     ahead = replace(plain, straight=replace(plain.straight, bytes={"copy global": 1024.0}))
     steps = [replace(plain, loops=(LoopFacts("k", -1, 1.0, 1.0, span(barriers=n)),)) for n in (0, 2)]
     asked = [price_compiled([each], H100)[0].l2_bytes[0] / 4096 for each in (plain, steps[0], ahead, steps[1])]
@@ -697,7 +698,8 @@ def test_loads_are_merged_on_their_way_to_l2_where_sms_are_in_step() -> None:
 
 def test_words_anywhere_are_not_merged_though_sms_have_many_in_common() -> None:
     """Walks over a graph in L2 take 0.85 requests a clock and slice by an H200's counters, whatever is merged else."""
-    read = loading(facts(resident=1.0, sm_bytes=4096.0 * 2**16, loops=(LoopFacts("k", -1, 8.0, 8.0, span()),)), 4096.0)
+    loop = LoopFacts("k", -1, 8.0, 8.0, span())
+    read = loading(facts(resident=1.0, sm_reuse=((0.0, 4096.0 * 2**16),), loops=(loop,)), 4096.0)
     read = replace(read, straight=replace(read.straight, bytes={"copy global": 1024.0}))
     each = [replace(read, accesses=(replace(read.accesses[0], run_bytes=run, span_bytes=run, anywhere=True),))
             for run in (4.0, 256.0)]  # fmt: skip
@@ -714,7 +716,7 @@ def test_a_small_table_stays_in_l1_beside_what_passes(told: bool) -> None:
     `languages_eighth.jsonl.gz`, `lookups.jsonl` (tests/data/h200)."""
     found = []
     for table_bytes in (1024.0, 2.0 * H100.l1_bytes):
-        given = loading(facts(resident=8.0, sm_bytes=4096.0 * 2**16, sm_live_bytes=MIB), 2.0**20)
+        given = loading(facts(resident=8.0, sm_reuse=((0.0, 4096.0 * 2**16),), sm_live_bytes=MIB), 2.0**20)
         how = {"placed": True} if told else {"anywhere": True}
         table = replace(given.accesses[0], size_bytes=table_bytes, argument="t", run_bytes=4.0, **how)
         share, seen = tables(replace(given, accesses=(table,)), H100, float(H100.l1_bytes))
@@ -727,7 +729,7 @@ def test_a_small_table_stays_in_l1_beside_what_passes(told: bool) -> None:
 def test_what_a_program_reads_again_has_been_swept_out_of_l1(live_kib: int, found: float) -> None:
     """Corners of cells of a table, of three colours each: of what a program reads again, 0.2 is left where its SM has
     gone over twice what L1 holds meanwhile (`colour_table` in `blind.jsonl.gz`, tests/data/h100; by counters 0.2)."""
-    once = loading(facts(resident=1.0, sm_bytes=1024.0 * 2**16, sm_live_bytes=live_kib * 1024.0), 2048.0)
+    once = loading(facts(resident=1.0, sm_reuse=((0.0, 1024.0 * 2**16),), sm_live_bytes=live_kib * 1024.0), 2048.0)
     once = replace(once, accesses=(replace(once.accesses[0], fetched=0.5),))
     missed = not_in_l1(once, once.straight, H100, 0.5)
     assert 1.0 - missed == pytest.approx(0.5 * found, abs=0.05)

@@ -157,15 +157,13 @@ class Facts(Record):
     """`Machine.digest`."""
     resident: float
     """Blocks that an SM holds, halves where a pair shares blocks; 0 where a block does not fit."""
-    wave_bytes: float
-    """Distinct bytes that a wave of resident blocks reads, summed over all waves."""
     live_bytes: float
     """Distinct bytes that one wave reads or writes."""
     reuse: tuple[tuple[float, float], ...]
-    """Bytes that later waves read again, each with the bytes that are touched meanwhile; in all `wave_bytes` less
-    `read_bytes`."""
-    sm_bytes: float
-    """Distinct bytes that the programs on one SM read at a time, summed over the whole grid."""
+    """Bytes that later waves read again, each with the bytes that are touched meanwhile."""
+    sm_reuse: tuple[tuple[float, float], ...]
+    """Of one program and of ever more that an SM runs: bytes of the lines of L1 that they touch, and what all programs
+    of the grid read where L1 keeps these."""
     sm_live_bytes: float
     """Distinct bytes that the programs on one SM read at a time."""
     again_bytes: float
@@ -174,9 +172,6 @@ class Facts(Record):
     """Distinct bytes that the programs of neighbouring SMs read, summed over all neighbourhoods of the grid."""
     step_bytes: float = 0.0
     """Of the lines of L1 in which the tiles are that one iteration of a loop loads; of the loop that has most."""
-    sm_reuse: tuple[tuple[float, float], ...] = ()
-    """Of one program and of ever more that an SM runs: bytes of the lines of L1 that they touch, and what all programs
-    of the grid read where L1 keeps these."""
     crowding: float = 1.0
     """Work of the programs on the SM that has most of it, over that of the mean SM."""
     warp_size: int = 32
@@ -378,8 +373,7 @@ def footprints(
     return {
         "read_bytes": sum(reads.distinct.values()) + sum(in_part.distinct.values()) - back,
         "written_bytes": sum(touched.writes.distinct.values()) + changed,
-        "wave_bytes": reads.waves(slots).total_bytes - back, "live_bytes": touched.all.waves(slots).live_bytes,
-        "reuse": touched.reuse(slots),
+        "live_bytes": touched.all.waves(slots).live_bytes, "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
         "atomic_swaps": swaps,
@@ -391,8 +385,8 @@ def footprints(
 
 def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
     """The fields that say which bytes programs of an SM share."""
-    *more, (live, read) = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
-    return {"sm_bytes": read, "sm_live_bytes": live, "sm_reuse": tuple(more)}
+    reuse, live = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
+    return {"sm_live_bytes": live, "sm_reuse": reuse}
 
 
 def unevenness(work: FloatArray, slots: float, blocks: float = 1.0) -> tuple[float, float]:

@@ -398,11 +398,11 @@ class Footprint(Record):
             total += float(np.minimum(each, among * max(g.size_bytes for g in groups)).sum())
         return total
 
-    def on_sm(self, resident: int, slots: int) -> tuple[tuple[float, float], ...]:
+    def on_sm(self, resident: int, slots: int) -> tuple[tuple[tuple[float, float], ...], float]:
         """Of ever more programs that an SM runs: bytes of the lines of L1 that they touch, and what all programs of the
         grid read where L1 keeps these. Where n programs touch f(n) bytes, the next one finds all but f(n + 1) - f(n),
-        as in `Touched.reuse`, though an SM reads nothing less than once. Last, bytes of the sectors that resident ones
-        touch, and what all read where each group of these reads them once. `slots`: programs that run at a time."""
+        as in `Touched.reuse`, though an SM reads nothing less than once. And bytes of the sectors that resident ones
+        touch. `slots`: programs that run at a time."""
         sms, count, all_ = max(slots // resident, 1), self.trace.programs, math.prod(self.trace.grid)
         program, group = np.arange(count), np.zeros(count, np.int64)
         for begin, end in self.trace.ranges:  # neighbours go to different SMs
@@ -430,9 +430,9 @@ class Footprint(Record):
             found += np.minimum(each, most)
         alone, each = max(float(touched[0]), 1e-9), touched / many
         more = np.maximum((touched[POINTS:-1] - touched[:POINTS]) / (STEP * many[:POINTS]), each[POINTS - 1])
-        left = np.concatenate([[alone], np.minimum(more[1:], alone), each[-1:]]) / alone
+        left = np.concatenate([[alone], np.minimum(more[1:], alone)]) / alone
         read = self.touched_by(program) * self.scale * left
-        return tuple(zip([*lines[:POINTS].tolist(), float(touched[-1])], read.tolist(), strict=True))
+        return tuple(zip(lines[:POINTS].tolist(), read.tolist(), strict=True)), float(touched[-1])
 
     def _by_wave(self, at_once: int, merged: int) -> Waves:
         first, wave = np.zeros((2, self.trace.programs), np.int64)

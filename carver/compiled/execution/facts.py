@@ -208,7 +208,7 @@ class Execution:
         grown = (exact + max(every - alone, 0.0)) / every
         most = max(moved - near["read_bytes"] - near["again_bytes"], 0.0) / max(sum(n for n, _ in near["reuse"]), 1.0)
         near |= {
-            "near_bytes": min(near["near_bytes"] * grown, moved), "sm_bytes": min(near["sm_bytes"] * grown, moved),
+            "near_bytes": min(near["near_bytes"] * grown, moved),
             "sm_reuse": tuple((live, float(read * grown)) for live, read in near["sm_reuse"]),
             "reuse": tuple((n * min(most, 1.0), meanwhile) for n, meanwhile in near["reuse"]),  # no more than asked for
         }

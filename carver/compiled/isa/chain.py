@@ -33,12 +33,10 @@ MOST_ITERATIONS = 48
 class Wait(NamedTuple):
     """One wait in one iteration, whether or not the warp stalls there.
 
-    at: index of the instruction that waits; on: indices of the instructions it waits for; kind: name of their latency
-    distance: iterations between the issue of the youngest of them and the wait; 0 within one iteration
+    kind: name of the latency of what it waits for
+    distance: iterations between the issue of the youngest of that and the wait; 0 within one iteration
     """
 
-    at: int
-    on: tuple[int, ...]
     kind: str
     distance: int
 
@@ -75,7 +73,6 @@ class Chain:
 class Op(NamedTuple):
     """One instruction as the simulation sees it.
 
-    place: its index
     issue_clk: clocks until the next instruction may issue
     busy: pipes that it occupies, each with the clocks
     waits: sets of queues, each with the number of operations that may stay outstanding
@@ -84,7 +81,6 @@ class Op(NamedTuple):
     beside_clk: clocks of the matrix units that run asynchronously to the warp
     """
 
-    place: int
     issue_clk: float
     busy: tuple[tuple[str, float], ...] = ()
     waits: tuple[tuple[tuple[str, ...], int], ...] = ()
@@ -97,7 +93,6 @@ class Op(NamedTuple):
 class Pending(NamedTuple):
     order: int
     done: float
-    place: int
     iteration: int
     kind: str
 
@@ -127,7 +122,7 @@ def ops(code: Code, where: Loop | Sequence[int], table: Table, flops_per_clk: Ma
         return [_nvidia(code, i, table, flops_per_clk, None) for i in where]
     barriers, copies = _memory_waits(code, _in_order(where), table, where.header), _copies(code, where, table)
     return [
-        Op(i, 0.0, signals=(("copies", "copy"),)) if i in copies
+        Op(0.0, signals=(("copies", "copy"),)) if i in copies
         else _nvidia(code, i, table, flops_per_clk, barriers.get(i))
         for i in _in_order(replace(where, own=tuple(sorted((*where.own, *copies)))))
     ]  # fmt: skip
@@ -160,9 +155,9 @@ def _nvidia(
     group = table.group(each.opcode)
     waits: list[tuple[tuple[str, ...], int]] = [((f"sb{n}",), 0) for n in range(6) if control.wait_mask >> n & 1]
     if each.predicate in NEVER:
-        return Op(i, stall, waits=tuple(waits))
+        return Op(stall, waits=tuple(waits))
     if each.opcode.startswith("MEMBAR") and not each.opcode.endswith(".CTA"):  # its warp goes on after a round trip
-        return Op(i, stall, waits=tuple(waits), signals=(("fence", "atomic"),))
+        return Op(stall, waits=tuple(waits), signals=(("fence", "atomic"),))
     if each.mnemonic == "ERRBAR":  # follows each such
         waits.append((("fence",), 0))
     busy = _busy(code, i, table)
@@ -198,7 +193,7 @@ def _nvidia(
             signals.append(("bulk", "bulk"))
     if group.access == ("copy", "global"):
         signals.append(("copies", "copy"))
-    return Op(i, stall, busy, tuple(waits), tuple(signals), closes, beside_clk, group.role == "barrier")
+    return Op(stall, busy, tuple(waits), tuple(signals), closes, beside_clk, group.role == "barrier")
 
 
 def _limit(operands: str) -> tuple[tuple[str, ...], int]:
@@ -270,7 +265,7 @@ def _amd(code: Code, i: int, table: Table, flops_per_clk: Mapping[Matrix, float]
         issue *= 1 + int(each.operands or "0", 0)
     kind = "copy" if group.access == ("copy", "global") else group.latency or "block"
     signals = tuple((counter, kind) for counter in (group.counter or "").split())
-    return Op(i, issue, busy, waits, signals, barrier=group.role == "barrier")
+    return Op(issue, busy, waits, signals, barrier=group.role == "barrier")
 
 
 def _warm_up(ops: Sequence[Op]) -> int:
@@ -290,7 +285,7 @@ def chain(ops: Sequence[Op], repeats: bool, latency: Mapping[str, float]) -> Cha
     order = 0
     least = _warm_up(ops) if repeats else 1
     took: list[float] = []
-    waits: list[tuple[int, list[Pending]]] = []
+    waits: list[Pending] = []
     for iteration in range(MOST_ITERATIONS if repeats else 1):
         waits = []
         start = now
@@ -298,7 +293,7 @@ def chain(ops: Sequence[Op], repeats: bool, latency: Mapping[str, float]) -> Cha
             for names, limit in op.waits:
                 if ended := _finished(queues, names, limit):
                     if ended[-1].kind not in ARITHMETIC:
-                        waits.append((op.place, ended))
+                        waits.append(ended[-1])
                     now = max(now, *[each.done for each in ended])
             for pipe, _ in op.busy:
                 if (frees := free.get(pipe, 0.0)) > now:  # the innermost loop: a call of `max` takes longer
@@ -311,7 +306,7 @@ def chain(ops: Sequence[Op], repeats: bool, latency: Mapping[str, float]) -> Cha
                 if name == "products":
                     free[name] = max(now, free.get(name, 0.0)) + op.beside_clk
                     done = free[name] + latency[kind]
-                queues.setdefault(name, deque()).append(Pending(order, done, op.place, iteration, kind))
+                queues.setdefault(name, deque()).append(Pending(order, done, iteration, kind))
             if op.closes and (members := queues.pop(op.closes[0], None)):
                 done = max(each.done for each in members)
                 queues.setdefault(op.closes[1], deque()).append(members[-1]._replace(done=done, order=order))
@@ -320,10 +315,7 @@ def chain(ops: Sequence[Op], repeats: bool, latency: Mapping[str, float]) -> Cha
         if iteration >= least and (period := _period(took, least)):
             took = took[-period:]
             break
-    return Chain(sum(took) / len(took), tuple(
-        Wait(place, tuple(dict.fromkeys(each.place for each in ended)), ended[-1].kind, iteration - ended[-1].iteration)
-        for place, ended in waits
-    ))  # fmt: skip
+    return Chain(sum(took) / len(took), tuple(Wait(each.kind, iteration - each.iteration) for each in waits))
 
 
 def _period(took: Sequence[float], depth: int) -> int:

@@ -87,11 +87,9 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
     held, asked = min(1.0, size / max(f.sm_live_bytes, 1.0)), max(f.fetched_bytes("load") * f.programs, 1.0)
     step = min(f.present(arch) * f.step_bytes, f.sm_live_bytes) if f.step_bytes else f.sm_live_bytes
     stays = swept(step, size, once * arch.sector_bytes / LINE_BYTES)
-    own = f.sm_reuse[0][1] if f.sm_reuse else f.sm_bytes
-    again = held * max(1.0 - own / asked, 0.0)
-    if f.sm_reuse:  # what programs have in common
-        read = float(np.interp(size, *np.transpose(f.sm_reuse)))
-        again += min(1.0, size / max(f.sm_reuse[0][0], 1.0)) * max(own - read, 0.0) / max(own, asked)
+    (live, own), *_ = f.sm_reuse
+    common = max(own - float(np.interp(size, *np.transpose(f.sm_reuse))), 0.0) / max(own, asked)
+    again = held * max(1.0 - own / asked, 0.0) + min(1.0, size / max(live, 1.0)) * common
     found = stays * (1.0 - once) + once * again
     loose, seen = tables(f, arch, size)
     return 1.0 - plain * (found + loose * max(seen - found, 0.0))
