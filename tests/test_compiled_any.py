@@ -102,9 +102,7 @@ def test_programs_that_wait_for_the_one_before_go_on_one_by_one(
     assert (f"{most} programs go on one after another" in hint.explain()) is (most > 0)
 
 
-TAKEN = (
-    "assumed: untold branches' ways, untold loops once, counters in turn"
-)
+TAKEN = "assumed: undecided branches go one way, such loops run once, tickets in order"
 
 
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])

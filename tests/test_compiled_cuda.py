@@ -65,7 +65,7 @@ def test_rows_by_a_table_that_is_not_given_are_said_until_it_is() -> None:
     ask = partial(carver.rank_kernel, carver.Kernel(ROWS, "rows"), [{}], args={"x": x, "at": at, "y": x}, grid=n,
                   block=256, arch="h100")  # fmt: skip
     untold, told, one = ask(), ask(values={"at": np.arange(n)[::-1]}), ask(values={"at": 7})
-    assert untold.notes[0].startswith("not given: at, by which") and not told.notes
+    assert untold.notes[0].startswith("values of at are not given") and not told.notes
     assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == n * (2048 + 4)
     assert one[0].details["compulsory_bytes"] < n * 1100
     in_order = ask(args=[x, at, x], values={"at": 7})  # by the names of the source

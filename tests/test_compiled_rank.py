@@ -338,7 +338,7 @@ def test_a_table_that_is_not_given_is_said_and_its_pages_are_read_once() -> None
 
     untold, told = ranked(), ranked(values={"at_ptr": np.random.default_rng(0).permutation(pages)})
     [note] = untold.notes
-    assert note.startswith("not given: at_ptr, by which places are chosen") and note in untold.explain(0)
+    assert note.startswith("values of at_ptr are not given: places that they choose") and note in untold.explain(0)
     assert not told.notes and "not given" not in told.explain(0)
     assert untold[0].details["compulsory_bytes"] == told[0].details["compulsory_bytes"] == 4 * pages * (page + 1)
     assert untold[0].details["dram_bytes"] >= 4 * pages * page
@@ -686,8 +686,8 @@ def one(x_ptr):
     ("does", "says", "seconds"),
     [
         ("subprocess.Popen(['sleep', '{mark}'], start_new_session=True); time.sleep(1000)",
-         "not compiled within 3 s", 3),
-        ("os.write(1, b'{mark}'); sys.stdout.write('[1]\\n'); time.sleep(1000)", "not compiled within 3 s", 3),
+         "not compiled within", 3),
+        ("os.write(1, b'{mark}'); sys.stdout.write('[1]\\n'); time.sleep(1000)", "not compiled within", 3),
         ("os._exit(7)", "ended with status 7", 120),
         ("os.abort()", "died of SIGABRT", 120),
         ("[os.write(2, b'x' * (1 << 20)) for _ in range(40)]; os._exit(3)", "ended with status 3: xxx", 120),

@@ -172,6 +172,12 @@ def test_heat_map_shows_what_it_computes(ranking: Ranking) -> None:
     assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (column, row)
 
 
+def test_two_tunables_that_vary_need_no_names() -> None:
+    given = {"BLOCK_M": [64, 128], "BLOCK_N": [64, 128, 256], "BLOCK_K": [64]}
+    ax = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h200").rank(given).plot_heatmap()
+    assert "BLOCK_M" in ax.get_xlabel() and "BLOCK_N" in ax.get_ylabel()
+
+
 def test_a_plot_of_no_hint_is_an_error(ranking: Ranking) -> None:
     with pytest.raises(CarverError, match="most must be a whole number of at least 1, got 0"):
         ranking.plot(most=0)

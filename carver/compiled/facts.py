@@ -42,7 +42,7 @@ SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
 MOST_BYTES = 2.0**39
 """More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
 pass, what lies farther away is another one."""
-TAKEN = "assumed: untold branches' ways, untold loops once, counters in turn"
+TAKEN = "assumed: undecided branches go one way, such loops run once, tickets in order"
 
 
 def added(spans: Sequence[tuple[float, Span]]) -> Span:
@@ -446,8 +446,8 @@ def drawn(untold: Sequence[str]) -> Iterator[str]:
     """What is assumed of tensors that choose places."""
     if untold:
         yield (
-            f"not given: {', '.join(untold)}, by which places are chosen and which count as drawn at random; "
-            f"values={{{untold[0]!r}: ...}} says what one holds"
+            f"values of {' and '.join(untold)} are not given: places that they choose count as drawn at random; "
+            f"values={{{untold[0]!r}: array}} gives them"
         )
 
 
