@@ -742,6 +742,13 @@ def test_runs_of_neighbours_have_different_columns(width: int, height: int) -> N
     assert ({*first * len(first) // (width * height)}) == {*range(len(first))}  # one in each part
 
 
+@pytest.mark.parametrize("grid", [(64, 64, 2), (64, 64, 3), (8, 7, 5), (8, 7, 64), (3, 1267, 7), (900, 1, 4)])
+def test_runs_of_neighbours_are_blocks_of_the_grid_each_once(grid: tuple[int, int, int]) -> None:
+    for least in (264, 1000):
+        blocks, _ = sampled(math.prod(grid), True, least, grid)
+        assert len({*blocks}) == len(blocks) == min(math.prod(grid), least) and {*blocks} <= {*range(math.prod(grid))}
+
+
 def test_a_tensor_may_have_maps_of_several_boxes() -> None:
     load, store, wide, flat = "UTMALDG", "UTMASTG", (64, 64), (64,)
 

@@ -72,7 +72,7 @@ def sampled(count: int, loops: bool = True, least: int = 0, grid: Any = ()) -> t
     starts = np.linspace(0, count - run, RUNS).astype(np.int64)
     if grid:
         middle, plane = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS), grid[0] * grid[1]
-        starts = (middle // plane * plane + plane // 2 if plane < count else middle) - run // 2
+        starts = (middle // plane * plane + plane // 2 if run < plane <= count // RUNS else middle) - run // 2
     if grid and grid[0] > run and aliased(starts, grid[0]):
         part, within = count / RUNS, 0.25 + (np.arange(RUNS) + 0.5) * GOLDEN % 1.0 / 2.0
         starts = (np.arange(RUNS) * part + within * (part - run)).astype(np.int64)
