@@ -34,7 +34,7 @@ from carver.compiled.sectors import (
     sectors,
     selected,
 )
-from carver.compiled.stretches import Stretch, fetched, filled, rectangles, tile_elements
+from carver.compiled.stretches import Stretch, fetched, filled, fresh, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace, iterations
 from carver.compiled.trace import joined as trace_joined
 from carver.compiled.ttir import Type
@@ -487,6 +487,18 @@ def test_passes_that_are_followed_one_by_one_meet_sectors_again(apart: int, new:
     passes = [replace(tiles(np.arange(8), (8,), (np.nan,)), drawn=(at + k * apart * 8).ravel(), placed=Sectors(256.0))
               for k in range(16)]  # fmt: skip
     assert trace_joined(passes).placed.new == new
+
+
+@pytest.mark.parametrize(("apart", "new"), [((1, 1), 0.0), ((8, 8), 1.0), ((1, 8), 0.5)])
+def test_loads_at_known_places_share_sectors(apart: tuple[int, int], new: float) -> None:
+    """As the ends of a range in a table: what the second wants is there, but for a part where L1 has room for that."""
+    at = np.random.default_rng(0).permutation(4096).astype(float) * 16
+    one = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), drawn=at[: 64 * 32])
+    other = replace(one, drawn=one.drawn + np.tile(apart, 32 * 32))
+    assert fresh(one, [one, other]) == 1.0 and fresh(other, [one, other]) == new
+    assert fresh(other, [one, other], 32 * 128 / 2) == pytest.approx(1.0 - (1.0 - new) / 2)
+    later = replace(other, loop=5)
+    assert fresh(later, [one, later]) == 1.0
 
 
 def test_passes_that_are_followed_one_by_one_stand_for_their_mean() -> None:

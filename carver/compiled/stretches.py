@@ -468,17 +468,41 @@ def fetched(access: Access, others: Sequence[Access]) -> float:
 def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf) -> float:
     """Share of the sectors of runs that lie anywhere which no access before it has fetched, as the corners of a cell or
     the two parts of a complex number do that lie side by side: where the place of one is that of the other and a known
-    number. In the mean over where in a sector such places may begin. `room_bytes`: of L1 for a program; what it fetches
-    from the last of those on may leave less of them there."""
-    if access.root is None or access.kind != "load":
+    number, or all places of both are known in a loop that was followed pass by pass. `room_bytes`: of L1 for a program;
+    what it fetches from the last of those on may leave less of them there."""
+    if access.kind != "load" or (access.root is None and not len(access.drawn)):
         return 1.0
+    before = others[: next((n for n, other in enumerate(others) if other is access), len(others))]
+    new, since = _new_of_known(access, before) if access.root is None else _new_beside(access, before)
+    if not since or not math.isfinite(room_bytes):  # what is held takes longer to tell than all the rest
+        return new
+    return 1.0 - (1.0 - new) * min(room_bytes / sum(held_bytes(each, others) for each in since), 1.0)
+
+
+def _same(access: Access, other: Access, *more: str) -> bool:
+    names = ("kind", "argument", "loop", "shape", "item_bytes", *more)
+    return all(getattr(other, n) == getattr(access, n) for n in names)
+
+
+def _new_of_known(access: Access, before: Sequence[Access]) -> tuple[float, Sequence[Access]]:
+    """`fresh` with room for all, by all places of some tiles, and loads from the last on that have some of its sectors;
+    none if none has."""
+    met = [n for n, each in enumerate(before) if _same(access, each) and len(each.drawn) == len(access.drawn)]
+    if not met or not np.isfinite(access.drawn).any():
+        return 1.0, ()
+    at = np.stack([each.drawn for each in (access, *(before[n] for n in met))]) * access.item_bytes // SECTOR_BYTES
+    at += np.arange(at.shape[1]) // math.prod(access.shape) * (np.nanmax(at) - np.nanmin(at) + 1.0)  # tiles apart
+    new = float(np.isin(np.unique(at[0][np.isfinite(at[0])]), at[1:], invert=True).mean())
+    since = [each for each in before[met[-1] :] if each.kind == "load" and each.loop == access.loop]
+    return new, since if new < 1.0 else ()
+
+
+def _new_beside(access: Access, every: Sequence[Access]) -> tuple[float, Sequence[Access]]:
+    """The same by what lies between the places of both, in the mean over where in a sector such places may begin."""
     run, item = Stretch.of(access, SECTOR_BYTES).run_bytes, access.item_bytes
     before, since, near = [0.0], list[Access](), list[float]()
-    for other in others:
-        if other is access:
-            break
-        alike = ("kind", "argument", "loop", "shape", "item_bytes", "root")
-        apart = _apart(access, other) if all(getattr(other, n) == getattr(access, n) for n in alike) else None
+    for other in every:
+        apart = _apart(access, other) if _same(access, other, "root") else None
         beside = apart is not None and any(abs(apart - each) * item < LINE_BYTES for each in near)
         if other.kind == "load" and other.loop == access.loop and not beside:
             since.append(other)
@@ -488,7 +512,7 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
                 before.append(apart * item)
                 since, near = [other], [apart]
     if len(before) == 1 or run > ALIGN_LIMIT:
-        return 1.0
+        return 1.0, ()
     step = math.gcd(round(_multiple(access.root) * item), SECTOR_BYTES) or SECTOR_BYTES
     first = float(np.nan_to_num(access.beside[:1]).sum()) * item % step
     found = new = 0
@@ -496,9 +520,7 @@ def fresh(access: Access, others: Sequence[Access], room_bytes: float = math.inf
         own, *past = (set(range(int((phase - d) // SECTOR_BYTES), int((phase - d + run - 1) // SECTOR_BYTES) + 1))
                       for d in before)  # fmt: skip
         found, new = found + len(own), new + len(own.difference(*past))
-    # what is held takes longer to tell than all the rest
-    left = min(room_bytes / sum(held_bytes(each, others) for each in since), 1.0) if math.isfinite(room_bytes) else 1.0
-    return 1.0 - (1.0 - new / found) * left
+    return new / found, since
 
 
 def _apart(one: Access, other: Access) -> float | None:

@@ -341,12 +341,12 @@ COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
 
 
 def joined(parts: Sequence[Access]) -> Access:
-    """One record of an access that was met several times; iterations that step evenly become walks, those that stay in
-    place one."""
+    """One record of an access that was met several times; iterations with even steps, or none, become walks."""
     if len(parts) == 1:
         return parts[0]
     passes = [p.drawn.reshape(-1, math.prod(p.shape)) for p in parts if len(p.drawn)]
     first = replace(parts[0], leads=all(p.leads for p in parts), drawn=of_all(passes),
+                    root=None if passes else parts[0].root,  # which differs from pass to pass
                     placed=mean_of([p.placed for p in parts if p.placed.sector_bytes]))  # fmt: skip
     alike = all(
         len(p.start) == len(first.start) and (p.program == first.program).all() and (p.round == first.round).all()
