@@ -290,8 +290,9 @@ def test_rows_beside_a_wider_row_count_as_rows_of_its_neighbours(arch: Any) -> N
 
 
 @pytest.mark.parametrize("block", [(64, 4, 1), (32, 4, 2)])
-def test_planes_beside_a_wider_row_count_as_planes_of_its_neighbours(arch: Any, block: tuple[int, ...]) -> None:
-    n = 512
+def test_planes_beside_a_wider_row_count_as_planes_of_its_neighbours(block: tuple[int, ...]) -> None:
+    """Of a device whose waves are far smaller than the runs of blocks that are looked at."""
+    arch, n = load("rx_7900_xtx"), 512
     tensor, grid = f32(n, n, n), tuple(n // side for side in block)
     facts = executed(arch, "seven_points", grid, block, tensor, tensor, *[i32(n)] * 3).facts()
     assert facts.read_bytes == pytest.approx(4 * n**3, rel=0.01)

@@ -62,8 +62,8 @@ def overlaps(
 ) -> dict[int, tuple[int, float]]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these, or others that count
     as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do; and
-    the bytes of these. They count as the earlier ones, those of another plane as what its blocks load, where this is
-    farther than the neighbours that are looked at. `blocks`: of the grid, by slot."""
+    the bytes of these. They count as the earlier ones, those of another plane as what its blocks load. `blocks`: of the
+    grid, by slot."""
     out: dict[int, tuple[int, float]] = {}
     kept: defaultdict[Any, list[tuple[Tile, Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
     first: dict[Any, tuple[Array, Array, Array, list[tuple[int, int]]]] = {}
@@ -76,8 +76,8 @@ def overlaps(
         form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
         start = lies.start[near[lies.slot]]
         if form not in first:
-            by, reach = steps(lies.start, blocks[lies.slot], grid), np.ptp(start) if len(start) else 0
-            first[form] = start, tile.units, None, [each for each in by if each[0] > reach]
+            by = steps(lies.start, blocks[lies.slot], grid)[:1] if grid[2] > 1 else []
+            first[form] = start, tile.units, None, by
         there, units, mine, by = first[form]
         if len(start):
             start = start + (_own(whole := int(np.median(start - there)), by) - whole)
