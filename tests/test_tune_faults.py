@@ -143,7 +143,7 @@ class FakeSession:
     """The first candidate is measured, the second ends it all, any other waits until it is stopped."""
 
     def __init__(self, spec: Any) -> None:
-        self.stopped, self.seen = threading.Event(), spec
+        self.stopped, self.seen, self.worker = threading.Event(), spec, self
 
     def __enter__(self) -> FakeSession:
         return self

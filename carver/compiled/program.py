@@ -107,7 +107,7 @@ def evaluate(
     on what the kernel loads and `values` does not say."""
     functions = ttir.parse(text)
     loops = any(ttir.loops(function.body) for function in functions.values())
-    programs, ranges = sampled(math.prod(grid), loops, grid=grid if max(grid[1:]) > 1 else ())
+    programs, ranges = sampled(math.prod(grid), loops, grid=grid if max(grid[1:]) > 1 else (), uneven=True)
     values, trace = {} if values is None else values, Trace(grid, len(programs), ranges)
     evaluator = _Evaluator(functions, grid, programs, values, trace)
     top = Frame(np.arange(len(programs)), np.ones(len(programs)), np.zeros(len(programs)))

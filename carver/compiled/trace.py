@@ -59,11 +59,14 @@ def merged(lanes: int, parts: Sequence[tuple[Any, Value]]) -> Value:
     return Value(base, flat, source, pieces=pieces.pop() if len(pieces) == 1 else (), exact=exact)
 
 
-def sampled(count: int, loops: bool = True, least: int = 0, grid: Any = ()) -> tuple[Any, tuple[tuple[int, int], ...]]:
+def sampled(
+    count: int, loops: bool = True, least: int = 0, grid: Any = (), uneven: bool = False
+) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """The programs of a grid of `count` that are evaluated, and the half-open ranges of their places that hold
     consecutive ones. `loops`: whether programs have any. `least`: so many are enough. Of a `grid` that is given the
     runs lie in the middle of equal parts, and of planes, where the edges of what it covers have no more than their
-    share; or within the middle half of what each leaves free, where else all would have the same columns."""
+    share; or, where else all would have the same columns, or where `uneven`, at distances of which none is a multiple
+    of another, within the middle half of what each leaves free."""
     most = MOST_PROGRAMS if loops else MOST_PROGRAMS * MORE
     most = min(most, least) if least else most
     if count <= most:
@@ -73,7 +76,7 @@ def sampled(count: int, loops: bool = True, least: int = 0, grid: Any = ()) -> t
     if grid:
         middle, plane = (2 * np.arange(RUNS) + 1) * count // (2 * RUNS), grid[0] * grid[1]
         starts = (middle // plane * plane + plane // 2 if run < plane <= count // RUNS else middle) - run // 2
-    if grid and grid[0] > run and aliased(starts, grid[0]):
+    if grid and (uneven or (grid[0] > run and aliased(starts, grid[0]))):
         part, within = count / RUNS, 0.25 + (np.arange(RUNS) + 0.5) * GOLDEN % 1.0 / 2.0
         starts = (np.arange(RUNS) * part + within * (part - run)).astype(np.int64)
     ranges = tuple((i * run, (i + 1) * run) for i in range(RUNS))
