@@ -111,6 +111,13 @@ def gap(elements: FloatArray, width_bytes: FloatArray, arch: Arch) -> FloatArray
     return np.minimum(elements, np.maximum(arch.sector_bytes / width_bytes, 1.0))
 
 
+def between_bytes(elements: FloatArray, reach: FloatArray, width_bytes: FloatArray, arch: Arch) -> FloatArray:
+    """Bytes moved besides those of `elements` that span so many along their rows."""
+    apart = np.maximum(reach / np.maximum(elements, 1.0), 1.0)
+    out: FloatArray = elements * width_bytes * (gap(apart, width_bytes, arch) - 1.0)
+    return out
+
+
 def asked_once(t: Tile, extent: FloatArray, tile: FloatArray) -> FloatArray:
     """Share of a tile's rows that are requested from L2, where rows past the edge wrap around to the first ones.
 

@@ -171,8 +171,9 @@ def plot_heatmap(ranking: Ranking, x: str = "", y: str = "", over: Over = "best"
     `over` says what a cell stands for: the best of all priced candidates with that pair ("best"), their median
     ("median"), or the first hint with these two changed and everything else kept ("fixed").
     """
-    varied = [name for name in ranking.table.keys if len(np.unique(ranking.table.column(name)[1])) > 1]
-    x, y = varied if not (x or y) and len(varied) == 2 else (x, y)
+    if not (x or y):
+        varied = [name for name in ranking.table.keys if len(np.unique(ranking.table.column(name)[1])) > 1]
+        x, y = varied if len(varied) == 2 else (x, y)
     xs, ys, ms = heatmap(ranking, x, y, over)
     ax = axes(ax, 1.6 + 0.45 * len(ys), 2.6 + 0.85 * len(xs))
     from matplotlib.colors import LogNorm

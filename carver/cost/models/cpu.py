@@ -17,7 +17,7 @@ from ...kernels.space import Space
 from .. import tile
 from ..estimate import Work
 from ..model import Columns, Model, read_columns
-from ..traffic import gap
+from ..traffic import between_bytes
 
 FMA_LATENCY_CLK = 4.0
 """Latency of a vector FMA on Skylake to Zen 5 (Agner Fog, instruction tables)."""
@@ -111,8 +111,7 @@ def cpu_stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     """Passes over memory, divided into tasks for the cores: bandwidth, instruction issue, and the cost of a task."""
     arch, n, c = space.arch, len(space), read_columns(CpuStream, space)
     tasks, lanes, unroll = c.tasks, c.lanes, c.unroll
-    gaps = gap(c.strided_reach / np.maximum(c.strided_elements, 1.0), c.in_bytes, arch)
-    reads = c.read_bytes + c.strided_elements * c.in_bytes * np.maximum(gaps - 1.0, 0.0)
+    reads = c.read_bytes + between_bytes(c.strided_elements, c.strided_reach, c.in_bytes, arch)
     elements, writes, passes = c.elements, c.write_bytes, c.passes
     moved = (reads + writes) / tasks
     own_l2 = arch.l2_bytes / arch.l2_partitions

@@ -24,7 +24,7 @@ from ...kernels.space import Space
 from ..estimate import Work
 from ..model import Columns, Model, read_columns
 from ..tile import BANKS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
-from ..traffic import gap, reused_share, sector_waste
+from ..traffic import between_bytes, reused_share, sector_waste
 
 EXCHANGE_CLK = 60.0
 """Time to exchange values through shared memory: store, barrier, load, at about 30 clocks for each access
@@ -67,8 +67,7 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     walked_bytes = run_bytes if c.walked_elements is None else np.maximum(run_bytes, c.walked_elements * width)
     waste = sector_waste(walked_bytes, c.row_align, arch.sector_bytes)
     page = 1 + k["dram_run_bytes"] / run_bytes
-    gaps = gap(c.strided_reach / np.maximum(c.strided_elements, 1.0), width, arch)
-    fresh = read_bytes * waste + c.strided_elements * width * np.maximum(gaps - 1.0, 0.0)
+    fresh = read_bytes * waste + between_bytes(c.strided_elements, c.strided_reach, width, arch)
     # a tile that stores only parts of rows: partly written sectors count whole, and pages are opened again
     stored: FloatArray | float = 1.0
     stored_page: FloatArray | float = 1.0
