@@ -730,6 +730,16 @@ def test_passes_that_are_looked_at_stand_for_as_many_as_there_are() -> None:
     assert loads.distinct["x"] == pytest.approx(20 * 512 * 256, rel=0.01)
 
 
+def test_a_loop_reads_again_what_unrolled_code_read_before_it() -> None:
+    """As norms do: of 128 rows of 768 numbers 32 at a time, in 24 loads, then in 4 that a loop runs 6 times."""
+    rows = np.arange(128.0) * 768
+    once = [tiles(rows + 32 * n, (32,), (1,)) for n in range(24)]
+    again = [replace(tiles(rows + 32 * n, (32,), (1,), 6, 128), loop=0) for n in range(4)]
+    trace = Trace((128, 1, 1), 128, ((0, 128),), accesses=[*once, *again])
+    loads = Footprint(trace, ("load",), {"x": 2.0**30})
+    assert loads.distinct["x"] == loads.again() == loads.waves(32).total_bytes == 128 * 768 * 4
+
+
 def test_an_sm_finds_again_what_its_programs_read_of_their_own_rows() -> None:
     """As trees read the features of a program's rows: 64 numbers at a time, 400 times, in 8 KiB of a tensor of 1 MiB
     that are the program's own. Anywhere in all of it each would touch 555 KiB."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray, Record
-from .rectangles import Rectangles, changes, of_more
+from .rectangles import Rectangles, changes, mean_kept, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
@@ -21,8 +21,9 @@ from .values import SECTOR_BYTES
 WALK = ("start", "stride", "count", "times", "program", "round")
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
-MOST_PARTS = 16
-"""Iterations of an inner loop that each are walks of their own."""
+MOST_PARTS, FEW_PLACES = 16, 64
+"""Iterations of an inner loop that each are walks of their own; places of a walk that are held against others' one by
+one."""
 FOLLOWING, SPREAD, POINTS, STEP = 8, 4, 12, 0.05
 """Programs that an SM runs one after another, or if fewer are looked at some far apart, which say what its programs
 have in common; numbers of programs of which that is said, and the part more of them by which the next is told."""
@@ -155,17 +156,26 @@ class _Walks(Record):
         return tiles
 
     @cached_property
+    def _placed(self) -> Any:
+        """Walks at one known place and, beside such, those over FEW_PLACES: loops go over what was read before."""
+        still = ((self.count <= 1) | (self.stride == 0)) & ~self.anywhere
+        return still | (self.count <= FEW_PLACES) & ~self.anywhere if still.any() else still
+
+    @cached_property
     def _still(self) -> tuple[Any, FloatArray]:
-        """Walks at one known place: which they are, and their places, in order."""
-        which = np.flatnonzero(((self.count <= 1) | (self.stride == 0)) & ~self.anywhere)
-        which = which[np.argsort(self.start[which])]
-        return which, np.floor(self.start[which])
+        """Places of `_placed` in order, and which walks they are of."""
+        which = np.flatnonzero(self._placed)
+        places = np.where(self.stride[which] == 0, 1, np.maximum(self.count[which], 1)).astype(np.int64)
+        which, place = np.repeat(which, places), np.arange(places.sum()) - np.repeat(np.cumsum(places) - places, places)
+        at = np.floor(self.start[which] + self.stride[which] * place)
+        order = np.argsort(at)
+        return which[order], at[order]
 
     @cached_property
     def _moving(self) -> tuple[Any, Any, FloatArray, FloatArray]:
         """Walks over several known places, line by line: which they are, of each its line, and from where to where on
         it. Walks of one stride whose starts differ by a multiple of it lie on one line."""
-        which = np.flatnonzero((self.count > 1) & (self.stride != 0) & ~self.anywhere)
+        which = np.flatnonzero(~self._placed & ~self.anywhere)
         start, stride, count = (column[which] for column in (self.start, self.stride, self.count))
         start, stride = np.where(stride < 0, start + stride * (count - 1), start), np.abs(stride)
         across = np.mod(start, stride)
@@ -256,7 +266,7 @@ class Footprint(Record):
         times = np.where(np.isfinite(beside) | ~np.isfinite(start), times, 1.0)
         loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
         here = kept > 0
-        mean = _mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
+        mean = mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
         size = tile_elements(first) * item * float(np.mean([fetched(a, self.trace.accesses) for a in accesses]))
         lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
         if first.placed.sector_bytes:  # not affine: tiles that begin in one sector fetch the same
@@ -580,16 +590,6 @@ def _whole(access: Access) -> Access:
     first = (start[:, :1] + np.arange(parts) * step).ravel()
     return replace(access, start=first, stride=np.repeat(along, parts), count=np.full(len(first), float(total)),
                    times=np.ones(len(first)), kept=kept, **each)  # fmt: skip
-
-
-def _mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: FloatArray) -> float:
-    """The share of a mean tile that is inside of its mask; where tiles lie at one place, of the one that holds most."""
-    if kept.min() == kept.max():
-        return float(kept[0])
-    order = np.lexsort((-kept, count, stride, start))
-    start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
-    first = changes(start, stride, count)
-    return float(np.average(kept[first], weights=count[first]))
 
 
 def _grouped(group: Any, which: Any, *columns: Any) -> tuple[Any, list[Any]]:

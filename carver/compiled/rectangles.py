@@ -128,3 +128,13 @@ def changes(*columns: Any) -> Any:
     found = np.ones(len(columns[0]), bool)
     found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return found
+
+
+def mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: FloatArray) -> float:
+    """The share of a mean tile that is inside of its mask; where tiles lie at one place, of the one that holds most."""
+    if kept.min() == kept.max():
+        return float(kept[0])
+    order = np.lexsort((-kept, count, stride, start))
+    start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
+    first = changes(start, stride, count)
+    return float(np.average(kept[first], weights=count[first]))
