@@ -164,7 +164,8 @@ def span(loaded: float) -> Span:
     none: dict[str, Any] = {}
     zeros = (0.0,) * 4
     moved, loads = {"load global": loaded}, {"load global": int(loaded // 256)}
-    return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, loads, 0, 0, none, zeros, zeros, 0.0)
+    still = dict(alone_clk=zeros, cached_clk=zeros, tensor_clk=0.0)
+    return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, loads, 0, 0, none, **still)
 
 
 @pytest.mark.parametrize(("trips", "passes"), [(1, (0, 0, 1)), (3, (0, 1, 1)), (4, (1, 0, 0)), (15, (3, 1, 1))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from heapq import heapify, heapreplace
 from types import MappingProxyType
 from typing import Any
@@ -38,26 +38,10 @@ from .trace import Access, LoopTrace, Trace
 from .turns import in_turn
 
 ATOMIC = "atomic global "
-SUMMED = [each.name for each in fields(Span) if each.name != "prefetched"]
 MOST_BYTES = 2.0**39
 """More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
 pass, what lies farther away is another one."""
 TAKEN = "assumed: undecided branches go one way, such loops run once, tickets in order"
-
-
-def added(spans: Sequence[tuple[float, Span]]) -> Span:
-    """The sum of spans, each taken so many times."""
-
-    def of(name: str) -> Any:
-        parts = [(n, getattr(span, name)) for n, span in spans]
-        if isinstance(parts[0][1], tuple):
-            return tuple(sum(times * column[i] for times, column in parts) for i in range(len(LATENCIES_CLK)))
-        if not isinstance(parts[0][1], Mapping):
-            return float(sum(times * n for times, n in parts))
-        keys = dict.fromkeys(key for _, held in parts for key in held)
-        return {key: sum(times * held[key] for times, held in parts if key in held) for key in keys}
-
-    return Span(**{name: of(name) for name in SUMMED})
 
 
 class LoopFacts(Record):

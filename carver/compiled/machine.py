@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from .execution.warp import arguments, atomic_sectors, conflicts, partial_lines,
 from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, behind
 from .isa.code import Code, Loop, advance
-from .isa.rates import Matrix, width_bytes
+from .isa.rates import Demand, Matrix, width_bytes
 from .isa.rates import rate as rate_of
 
 LATENCIES_CLK = (0.0, 500.0, 1000.0, 2000.0)
@@ -32,52 +34,20 @@ SPARE = 8
 Rates = Mapping[Matrix, float]
 
 
-class Span(Record):
-    """One pass of one warp through some code. Keys of `matrix`: instruction, element type and type of the sums; keys of
-    `bytes`: kind and memory ("load global", "store shared"); keys of `accesses`: those and bytes of a lane."""
+class Span(Demand):
+    """One pass of one warp through some code: what it asks for, and how long it takes."""
 
-    instructions: int
-    pipe_clk: Mapping[str, float]
-    """Clocks that it holds each pipe of an SM, warps being spread over its schedulers."""
-    matrix: Mapping[str, float]
-    """FLOPs of a warp."""
-    block_matrix: Mapping[str, float]
-    """FLOPs of a block, of instructions that one thread issues for it."""
-    factor_bytes: float
-    """That its matrix instructions read from shared memory; of a block in `block_factor_bytes`."""
-    block_factor_bytes: float
-    bytes: Mapping[str, float]
-    accesses: Mapping[str, int]
-    bulk: int
-    barriers: int
-    unknown: Mapping[str, int]
-    alone_clk: tuple[float, ...]
+    alone_clk: tuple[float, ...] = field(kw_only=True)
     """What it takes alone on an SM, for each of LATENCIES_CLK."""
-    cached_clk: tuple[float, ...]
+    cached_clk: tuple[float, ...] = field(kw_only=True)
     """The same where plain loads are found in L1; copies are not looked for there."""
-    tensor_clk: float
+    tensor_clk: float = field(kw_only=True)
     """The part of that in which tensor cores are busy, the warp alone on its scheduler."""
     prefetched: int | None = None
     """Passes of a loop that loads from beyond the SM run ahead of their use; None without such and outside of loops."""
     exposed_loads: int = 0
     """Waits for loads to registers, and in `exposed_products` for matrix instructions, that the same pass issued."""
     exposed_products: int = 0
-    exponentials: int = 0
-    """Numbers to whose power 2 is raised, by all lanes."""
-    float_flops: int = 0
-    """Additions and multiplications of float32, of all lanes; at most."""
-    atomic_sectors: float = 0.0
-    """Sectors that its atomics on global memory touch, each instruction for itself, where addresses are known."""
-    atomic_words: float = 0.0
-    """Words that lanes of the others work on."""
-    atomic_floats: float = 0.0
-    """Words to which atomics add floating-point numbers."""
-    atomic_returned: float = 0.0
-    """Words whose earlier values atomics give back."""
-    elections: int = 0
-    """Times that it counts lanes of a mask, as AMD's compilers do to have one of a wave's lanes work for all."""
-    unplaced_bytes: float = 0.0
-    """That loads read from places that are not known."""
     partial_lines: float = 0.0
     """Lines of which stores to known places fill sectors in part, each instruction for itself."""
     unplaced_stores: float = 0.0
@@ -86,23 +56,21 @@ class Span(Record):
     """Stores to global memory that come right behind another one to the same sectors."""
     spilled_clk: tuple[float, ...] = (0.0,) * len(LATENCIES_CLK)
     """What it takes longer alone where registers that it spilled come from beyond L1 as well."""
-    invalidations: int = 0
-    """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
 
     def alone(self, latency_clk: float) -> float:
         """Clocks of a lone warp where memory beyond the SM answers after `latency_clk`."""
         return between(self.alone_clk, latency_clk)
 
 
+def added(spans: Iterable[tuple[float, Span]]) -> Span:
+    """The sum of spans, each taken so many times."""
+    return reduce(add, (span * times for times, span in spans))
+
+
 def between(column: Sequence[float], latency_clk: float) -> float:
     """Clocks at a latency, from those at LATENCIES_CLK."""
     rising = (column[-1] - column[-2]) / (LATENCIES_CLK[-1] - LATENCIES_CLK[-2])
     return float(np.interp(latency_clk, LATENCIES_CLK, column)) + max(latency_clk - LATENCIES_CLK[-1], 0.0) * rising
-
-
-ALIKE = {each.name for each in fields(Span)} & {each.name for each in fields(rates.Demand)} - {
-    "accesses", "matrix", "block_matrix", "bulk",
-}  # fmt: skip
 
 
 class MachineLoop(Record):
@@ -248,7 +216,7 @@ def read_span(
     """One pass of a warp through the instructions at some indices; `where`: the loop that they are, or they again.
     `before`: of straight code, what ran just before, for whose results it may wait."""
     demand = rates.demand(code, indices, table)
-    rate = {kind: rate_of(kind, rate) for kind in (*demand.matrix, *demand.block_matrix)} if rate else {}
+    rate = {kind: rate_of(kind, rate) for kind in map(_kind, (*demand.matrix, *demand.block_matrix))} if rate else {}
     ops, repeats = chain.ops(code, where, table, rate), isinstance(where, Loop)
     sooner = chain.ops(code, before, table, rate)
 
@@ -261,28 +229,27 @@ def read_span(
         return [replace(own, clk=max(a.clk - b.clk, own.clk)) for own, a, b in zip(found, led, least, strict=True)]
 
     cached = alone = lone(table.latency_clk)
-    if any(access[:2] == ("load", "global") for access in demand.accesses):
+    if "load global" in demand.bytes:
         beyond = tuple(name for name in chain.MEMORY if name != "global")
         nearer = {**table.latency_clk, "global": table.latency_clk["local"]}
         cached = lone(nearer, beyond)
     spilled = Span.spilled_clk
-    if any(access[:2] == ("load", "local") for access in demand.accesses):
+    if "load local" in demand.bytes:
         slower = lone(table.latency_clk, (*chain.MEMORY, "local"))
         spilled = tuple(max(a.clk - b.clk, 0.0) for a, b in zip(slower, alone, strict=True))
     stores = [i for i in indices if code.instructions[i].mnemonic in STORES]
     waits = alone[-1] if repeats else NO_WAITS
-    accesses = {" ".join(map(str, access)): n for access, n in demand.accesses.items()}
-    tensor = sum(flops * table.schedulers / rate[kind] for kind, flops in demand.matrix.items() if rate)
     return Span(
-        **{name: getattr(demand, name) for name in ALIKE}, bytes=demand.bytes, accesses=accesses,
-        matrix={" ".join(kind): flops for kind, flops in demand.matrix.items()},
-        block_matrix={" ".join(kind): flops for kind, flops in demand.block_matrix.items()},
-        bulk=sum(demand.bulk.values()), tensor_clk=tensor, partial_lines=sum(code.sectors.get(i, 0) for i in stores),
+        **vars(demand), partial_lines=sum(code.sectors.get(i, 0) for i in stores),
+        tensor_clk=sum(flops * table.schedulers / rate[_kind(kind)] for kind, flops in demand.matrix.items() if rate),
         unplaced_stores=code.warp_size * sum(width_bytes(code.instructions[i].opcode) for i in stores
                                              if i in code.unplaced),
-        stores_behind=behind(code.instructions, stores),
+        stores_behind=behind(code.instructions, stores), spilled_clk=spilled,
         alone_clk=tuple(each.clk for each in alone), cached_clk=tuple(each.clk for each in cached),
-        spilled_clk=spilled,
         prefetched=waits.prefetch_distance, exposed_loads=waits.exposed_loads,
         exposed_products=waits.serial_matrix_waits,
     )  # fmt: skip
+
+
+def _kind(text: str) -> Matrix:
+    return Matrix(*text.split())

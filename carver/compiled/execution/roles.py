@@ -173,33 +173,24 @@ class Reader:
         groups: defaultdict[float, list[int]] = defaultdict(list)
         for i in indices:
             groups[float(self._mean[self.block_of[i]])].append(i)
-        numbers: defaultdict[str, float] = defaultdict(float)
-        parts: dict[str, defaultdict[str, float]] = {name: defaultdict(float) for name in PARTS}
+        total = rates.demand(self.code, (), self.table)
         for mean, members in groups.items():
+            times = mean * self.warps / trips
             asked = rates.demand(self.code, members, self.table)
-            block, warp = mean * self.warps / trips, mean * self.warps / trips / critical
-            for name in NUMBERS:
-                numbers[name] += warp * getattr(asked, name)
-            numbers["block_factor_bytes"] += block * asked.block_factor_bytes
-            numbers["bulk"] += block * sum(asked.bulk.values())
+            of_warp, of_block = asked * (times / critical), vars(asked * times)
             if looked_up := len(self._tables.intersection(members)):
-                parts["pipe_clk"]["constants"] += warp * looked_up * self._table_clk
-            for name in ("pipe_clk", "bytes"):
-                for key, amount in getattr(asked, name).items():
-                    parts[name][key] += warp * amount
-            for kind, amount in asked.matrix.items():
-                parts["matrix"][" ".join(kind)] += warp * amount
-            for kind, amount in asked.block_matrix.items():
-                parts["block_matrix"][" ".join(kind)] += block * amount
-        whole = {name: round(numbers[name]) for name in (*WHOLE, "bulk")}
-        return {**numbers, **whole, **{name: dict(each) for name, each in parts.items()}}
+                clk = times / critical * looked_up * self._table_clk
+                of_warp = replace(of_warp, pipe_clk={"constants": clk, **of_warp.pipe_clk})
+            total += replace(of_warp, **{name: of_block[name] for name in OF_BLOCK})
+        found = {name: amount for name, amount in vars(total).items() if name not in OF_LEAD}
+        return {**found, **{name: round(found[name]) for name in WHOLE}}
 
 
-PARTS = ("pipe_clk", "matrix", "block_matrix", "bytes")
-WHOLE = ("instructions", "exponentials", "barriers")
-NUMBERS = (
-    *WHOLE, "factor_bytes", "atomic_sectors", "atomic_words", "atomic_floats", "atomic_returned", "unplaced_bytes",
-)  # fmt: skip
+OF_BLOCK = ("block_matrix", "block_factor_bytes", "bulk")
+"""Numbers of a block, which are not spread over its warps."""
+OF_LEAD = ("accesses", "elections", "float_flops", "invalidations", "unknown")
+"""What is said of the code of the critical warps alone."""
+WHOLE = ("instructions", "exponentials", "barriers", "bulk")
 
 
 def waited(loops: Sequence[tuple[float, float, Sequence[float], float]]) -> float:

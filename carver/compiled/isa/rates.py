@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...base.errors import ArchError, nearest
 from ...base.folders import folder
+from ...base.types import Record
 from . import sass
 from .code import Code
 
@@ -55,7 +56,6 @@ class Group:
     role: str = ""
     issue_clk: float = 1.0
     source: str = ""
-
 
     @property
     def port(self) -> tuple[str, ...]:
@@ -341,69 +341,77 @@ def amd_matrix(opcode: str, operands: str = "") -> tuple[Matrix, float] | None:
     return Matrix(name, dtype, GCN_TYPES.get(found["sums"], found["sums"])), done
 
 
-class Access(NamedTuple):
-    """`kind`: "load", "store", "atomic", or "copy" (from global to shared memory); `width_bytes`: bytes per lane."""
+class Demand(Record):
+    """What a span of code asks of an SM and of memory, counted for one warp all lanes of which run it once.
 
-    kind: str
-    space: str
-    width_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Demand of one warp. All counts are of warp instructions.
-
-    instructions: issued instructions, including those whose predicate is false
-    pipe_clk: clocks that each pipe of an SM is busy if warps are spread evenly over its schedulers; the keys are
-        `issue` and the pipes of the rates table. A lower bound for `n` warps is `n` times the largest.
-    matrix: FLOPs by kind; a quarter of the FLOPs of a warp group's instruction. Rates are in device descriptors.
-    block_matrix: FLOPs of a whole block by kind, from instructions that one of its threads issues
-    accesses: instructions by kind, memory and width; stores to arrays on the stack as often as their sectors say
-    factor_bytes: bytes that a warp group's matrix instructions read from shared memory, per warp
-    block_factor_bytes: bytes that a block's matrix instructions read from shared memory, per block
-    bulk: copies that one thread issues for its block and an engine makes, by opcode; their bytes are not in the code
-    barriers: block-wide barriers
-    exponentials: powers of two that are taken, of all lanes
-    float_flops: additions and multiplications of float32, of all lanes; at most
-    atomic_sectors: sectors of global memory that atomics touch, where addresses are known
-    atomic_words: words that lanes of atomics work on whose addresses are not known
-    atomic_floats: words to which atomics add floating-point numbers
-    atomic_returned: words whose earlier values atomics give back
-    elections: times that lanes of a mask are counted, as where one of those that want a word works on it for all
-    unplaced_bytes: bytes that loads read from places that are not known
-    invalidations: instructions that empty L1, as an atomic has behind it that acquires what others released
-    unknown: opcodes that no table lists; each is priced as one issue
+    Keys of `matrix` and `block_matrix`: instruction, element type and type of the sums. Keys of `bytes`: kind and
+    memory ("load global", "store shared", "copy global" from there to shared memory); keys of `accesses`: those and the
+    bytes of a lane ("load global 16").
     """
 
     instructions: int
-    warp_size: int
-    pipe_clk: dict[str, float]
-    matrix: dict[Matrix, float]
-    block_matrix: dict[Matrix, float]
+    """Issued, those included whose predicate is false."""
+    pipe_clk: Mapping[str, float]
+    """Clocks that it holds each pipe of an SM, warps being spread evenly over its schedulers: `issue`, and the pipes of
+    the table. Of `n` warps, `n` times the largest is a lower bound."""
+    matrix: Mapping[str, float]
+    """FLOPs of a warp, which has a quarter of those of a warp group's instruction."""
+    block_matrix: Mapping[str, float]
+    """FLOPs of a block, of instructions that one thread issues for it."""
     factor_bytes: float
+    """That its matrix instructions read from shared memory; of a block in `block_factor_bytes`."""
     block_factor_bytes: float
-    accesses: dict[Access, int]
-    bulk: dict[str, int]
+    bytes: Mapping[str, float]
+    """A load that all lanes share counts once."""
+    accesses: Mapping[str, int]
+    """Instructions; stores to arrays on the stack count as often as their sectors say."""
+    bulk: int
+    """Copies that one thread issues for its block and an engine makes; their bytes are not in the code."""
     barriers: int
-    exponentials: int
-    float_flops: int
-    atomic_sectors: float
-    atomic_words: float
-    atomic_floats: float
-    atomic_returned: float
-    elections: int
-    unplaced_bytes: float
-    invalidations: int
-    unknown: dict[str, int]
+    """Of the whole block."""
+    unknown: Mapping[str, int]
+    """Opcodes that no table lists; each is priced as one issue."""
+    exponentials: int = 0
+    """Numbers to whose power 2 is raised, by all lanes."""
+    float_flops: int = 0
+    """Additions and multiplications of float32, of all lanes; at most."""
+    atomic_sectors: float = 0.0
+    """Sectors that its atomics on global memory touch, each instruction for itself, where addresses are known."""
+    atomic_words: float = 0.0
+    """Words that lanes of the others work on."""
+    atomic_floats: float = 0.0
+    """Words to which atomics add floating-point numbers."""
+    atomic_returned: float = 0.0
+    """Words whose earlier values atomics give back."""
+    elections: int = 0
+    """Times that it counts lanes of a mask, as AMD's compilers do to have one of a wave's lanes work for all."""
+    unplaced_bytes: float = 0.0
+    """That loads read from places that are not known."""
+    invalidations: int = 0
+    """Instructions that empty L1, as one does behind an atomic that acquires what others released."""
 
-    @property
-    def bytes(self) -> dict[str, float]:
-        """Bytes that a warp accesses, by kind of access and memory: "load global". A scalar load counts once."""
-        out = defaultdict[str, float](float)
-        for access, n in self.accesses.items():
-            lanes = 1 if access.space == "constant" else self.warp_size
-            out[f"{access.kind} {access.space}"] += n * access.width_bytes * lanes
-        return dict(out)
+    def __add__(self, other: Self) -> Self:
+        return type(self)(**{name: _sum(own, getattr(other, name)) for name, own in vars(self).items()})
+
+    def __mul__(self, times: float) -> Self:
+        return type(self)(**{name: _product(own, times) for name, own in vars(self).items()})
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """Of numbers, or of those in mappings by key and in columns; None where one is no amount."""
+    if isinstance(a, Mapping):
+        return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
+    if isinstance(a, tuple):
+        return tuple(map(_sum, a, b))
+    return None if a is None or b is None else a + b
+
+
+def _product(a: Any, times: float) -> Any:
+    if isinstance(a, Mapping):
+        return {key: n * times for key, n in a.items()}
+    if isinstance(a, tuple):
+        return tuple(n * times for n in a)
+    return None if a is None else a * times
 
 
 NEVER = ("!PT", "!UPT")
@@ -425,12 +433,10 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
     instructions = [code.instructions[i] for i in indices]
     counted = Counter(each.opcode for each in instructions if each.predicate not in NEVER)
     pipes = defaultdict[str, float](float, issue=len(instructions) / table.issue_per_clk)
-    factors = defaultdict[Matrix, float](float)
-    accesses: Counter[Access] = Counter()
-    bulk: Counter[str] = Counter()
+    factors, block = defaultdict[str, float](float), defaultdict[str, float](float)
+    accesses: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
-    barriers = 0
-    shared_bytes = block_bytes = 0.0
+    barriers = bulk = 0
     for opcode, n in counted.items():
         group = table.group(opcode)
         if not group.source:
@@ -440,55 +446,54 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
         if group.role == "barrier":
             barriers += n
         elif group.role == "bulk":
-            bulk[opcode] += n
+            bulk += n
         elif group.access:
-            accesses[Access(*group.access, width_bytes(opcode))] += n
+            accesses[f"{' '.join(group.access)} {width_bytes(opcode)}"] += n
         elif group.role in ("matrix", "warpgroup matrix") and (found := sass_matrix(opcode)):
-            factors[found[0]] += n * found[1]
+            factors[" ".join(found[0])] += n * found[1]
     if code.isa.startswith("gfx"):
         for each in instructions:
             if each.opcode.startswith("v_") and (found := amd_matrix(each.opcode, each.operands)):
-                factors[found[0]] += found[1]
-    for i in indices:
+                factors[" ".join(found[0])] += found[1]
+    shared_bytes = block_bytes = sectors = words = floats = returned = unplaced = 0.0
+    for i, each in zip(indices, instructions, strict=True):
+        group = table.group(each.opcode)
+        width = width_bytes(each.opcode) if group.access else 0
         if (passes := code.conflicts.get(i, 1.0)) != 1.0:
-            opcode = code.instructions[i].opcode
-            group = table.group(opcode)
-            for pipe, clk in pipe_clk(group, opcode, code.warp_size):
+            for pipe, clk in pipe_clk(group, each.opcode, code.warp_size):
                 pipes[pipe] += (passes - 1.0) * clk if pipe in group.port else 0.0
-    sectors = words = floats = returned = unplaced = 0.0
-    for i in indices:
-        opcode, never = code.instructions[i].opcode, code.instructions[i].predicate in NEVER
-        access = table.group(opcode).access
-        if access == ("atomic", "global") and not never:
-            sectors += code.sectors.get(i, 0.0)
-            every = code.warp_size * max(width_bytes(opcode) // 4, 1)
-            words += every if i not in code.sectors else 0
-            floats += every if FLOAT.search(opcode) else 0
-            returned += every if opcode.startswith("ATOM") else 0
-        elif i in code.unplaced and access in (("load", "global"), ("copy", "global")) and not never:
-            unplaced += width_bytes(opcode) * code.warp_size
-        elif access == ("store", "local") and i in code.sectors and not never:
-            width = width_bytes(opcode)
-            accesses[Access(*access, width)] += round(code.sectors[i] * SECTOR_BYTES / (width * code.warp_size)) - 1
-    block = defaultdict[Matrix, float](float)
-    for each in instructions:
-        role = table.group(each.opcode).role
-        if role == "warpgroup matrix":
+        if group.role == "warpgroup matrix":
             shared_bytes += sass_shared_bytes(each.opcode, each.operands)
-        elif role == "block matrix":
+        elif group.role == "block matrix":
             if each.descriptor is not None and (found := block_of(each.opcode, each.descriptor, each.operands)):
-                block[found[0]] += found[1]
+                block[" ".join(found[0])] += found[1]
                 block_bytes += block_shared_bytes(each.operands, each.descriptor)
             else:
                 unknown[f"{each.opcode} of an unknown shape"] += 1
-    exponentials = sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL))
-    flops = sum(n * _flops(opcode) for opcode, n in counted.items())
+        if each.predicate in NEVER:
+            continue
+        if group.access == ("atomic", "global"):
+            sectors += code.sectors.get(i, 0.0)
+            every = code.warp_size * max(width // 4, 1)
+            words += every if i not in code.sectors else 0
+            floats += every if FLOAT.search(each.opcode) else 0
+            returned += every if each.opcode.startswith("ATOM") else 0
+        elif i in code.unplaced and group.access in (("load", "global"), ("copy", "global")):
+            unplaced += width * code.warp_size
+        elif group.access == ("store", "local") and i in code.sectors:
+            more = round(code.sectors[i] * SECTOR_BYTES / (width * code.warp_size)) - 1
+            accesses[f"store local {width}"] += more
+    moved = defaultdict[str, float](float)
+    for access, n in accesses.items():
+        kind, _, size = access.rpartition(" ")
+        moved[kind] += n * int(size) * (1 if kind.endswith("constant") else code.warp_size)
     return Demand(
-        instructions=len(instructions), warp_size=code.warp_size, pipe_clk=dict(pipes), matrix=dict(factors),
-        block_matrix=dict(block), factor_bytes=shared_bytes, block_factor_bytes=block_bytes, accesses=dict(accesses),
-        bulk=dict(bulk), barriers=barriers, exponentials=code.warp_size * exponentials,
-        float_flops=code.warp_size * flops, atomic_sectors=sectors, atomic_words=words, atomic_floats=floats,
-        atomic_returned=returned, unplaced_bytes=unplaced, unknown=dict(unknown),
+        instructions=len(instructions), pipe_clk=dict(pipes), matrix=dict(factors), block_matrix=dict(block),
+        factor_bytes=shared_bytes, block_factor_bytes=block_bytes, bytes=dict(moved), accesses=dict(accesses),
+        bulk=bulk, barriers=barriers, unknown=dict(unknown), atomic_sectors=sectors, atomic_words=words,
+        atomic_floats=floats, atomic_returned=returned, unplaced_bytes=unplaced,
+        exponentials=code.warp_size * sum(n for opcode, n in counted.items() if opcode.startswith(EXPONENTIAL)),
+        float_flops=code.warp_size * sum(n * _flops(opcode) for opcode, n in counted.items()),
         elections=sum(e.opcode.startswith("v_mbcnt_lo") and EVERY_LANE not in e.operands for e in instructions),
         invalidations=sum(n for opcode, n in counted.items() if opcode.startswith("CCTL.IVALL")),
     )  # fmt: skip

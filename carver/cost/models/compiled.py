@@ -16,9 +16,9 @@ import numpy as np
 from ...arch.descriptor import TMEM_COLUMNS, Arch
 from ...base.types import FloatArray
 from ...compiled.atomics import WORD_BYTES
-from ...compiled.facts import AccessFacts, Facts, added
+from ...compiled.facts import AccessFacts, Facts
 from ...compiled.isa.rates import Matrix, rate
-from ...compiled.machine import LATENCIES_CLK, Span, between, matrix_rates
+from ...compiled.machine import LATENCIES_CLK, Span, added, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
