@@ -320,6 +320,15 @@ def test_a_configuration_that_leaves_work_out_is_said_to_do_less() -> None:
     assert not ranked(lambda c: ((1 << 16) // c["BLOCK"],)).notes
 
 
+@pytest.mark.parametrize(
+    ("grid", "said"), [(32, "50% of y_ptr is stored: if"), (64, ""), (128, "50% of the programs store nothing: if")]
+)
+def test_a_grid_that_covers_half_of_a_tensor_or_two_of_it_is_said(grid: int, said: str) -> None:
+    args = {"x_ptr": half(1 << 16), "y_ptr": half(1 << 16), "n": 1 << 16}
+    found = carver.rank_kernel(kernels.copy, [{"BLOCK": 1024}], args=args, grid=(grid,), arch=H100)
+    assert [note.startswith(said) for note in found.notes] == [True] * bool(said)
+
+
 def test_a_table_with_an_entry_for_each_block_leaves_nothing_out() -> None:
     many = 1 << 22
     args = {"at_ptr": carver.Tensor("int32", (4096,)), "x_ptr": half(many), "y_ptr": half(many)}

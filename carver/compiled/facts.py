@@ -196,6 +196,10 @@ class Facts(Record):
     inputs: tuple[tuple[str, float], ...] = ()
     """Distinct bytes that the grid loads of each tensor that it does not change, at places that are known; if it has no
     such tensor, that it stores of each."""
+    stored: tuple[tuple[str, float], ...] = ()
+    """Share of each tensor that the grid stores, at places that are known."""
+    writing: float = 1.0
+    """Share of the programs that store or add anything."""
     notes: tuple[str, ...] = ()
     """What else was found, for reports: roles of warps, conflicts of banks, what is not known."""
 
@@ -352,18 +356,22 @@ def footprints(
     filled = in_part.anywhere(slots)
     elected = arch.warp_size if any(span.elections for span in code) else 0
     atomic_bytes, turns, crowd = met(atomics, arch, slots, dealt, widest, adds, swaps, waited, elected)
-    changes = touched.writes.distinct.keys() | atomics.distinct.keys()
+    writes = touched.writes
+    changes = writes.distinct.keys() | atomics.distinct.keys()
     inputs = {name: n for name, n in reads.distinct.items() if name not in changes and reads.settled(name)}
     return {
         "read_bytes": sum(reads.distinct.values()) + sum(in_part.distinct.values()) - back,
-        "written_bytes": sum(touched.writes.distinct.values()) + changed,
+        "written_bytes": sum(writes.distinct.values()) + changed,
         "live_bytes": touched.all.waves(slots).live_bytes, "reuse": touched.reuse(slots),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
         "atomic_swaps": swaps,
         "rewritten": touched.reuse(slots, atomics), "anywhere": reads.anywhere(slots) + filled,
         "changed_anywhere": atomics.anywhere(slots) + filled,
-        "inputs": tuple((inputs or touched.writes.distinct).items()),
+        "inputs": tuple((inputs or writes.distinct).items()),
+        "stored": tuple((name, n / writes.sizes[name]) for name, n in writes.distinct.items()
+                        if name not in atomics.distinct and writes.sizes.get(name) and writes.settled(name)),
+        "writing": touched.all.trace.writing,
     }  # fmt: skip
 
 

@@ -339,6 +339,12 @@ class Trace:
                 out[access.program.astype(np.int64)] = 1.0
         return out if out.any() else np.ones(self.programs)
 
+    @property
+    def writing(self) -> float:
+        """Share of the programs that write anything: masks may hold back all that one would; 1 where none writes."""
+        wrote = [a.program[(a.kept > 0) & (a.count > 0) & (a.times > 0)] for a in self.accesses if a.kind != "load"]
+        return len(np.unique(np.concatenate(wrote))) / self.programs if any(map(len, wrote)) else 1.0
+
 
 COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
 

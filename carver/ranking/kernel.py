@@ -280,6 +280,18 @@ def _beyond(found: Sequence[Facts], arch: Arch) -> Iterator[str]:
         yield f"{name} has {size:,.0f} bytes, but programs touch its byte {at:,.0f}: {why}"
 
 
+def _uncovered(found: Sequence[Facts]) -> Iterator[str]:
+    """Tensors that no configuration stores whole, and programs with nothing to store, where each has them."""
+    most: dict[str, float] = {}
+    for name, share in (each for facts in found for each in facts.stored):
+        most[name] = max(most.get(name, 0.0), share)
+    for name, share in most.items():
+        if share < WHOLE:
+            yield f"{share:.0%} of {name} is stored: if it should be all, look at the grid and the sizes"
+    if (share := max(facts.writing for facts in found)) < WHOLE:
+        yield f"{1.0 - share:.0%} of the programs store nothing: if all should, look at the grid and the sizes"
+
+
 def _incomplete(configs: Sequence[Mapping[str, Any]], found: Sequence[Facts]) -> Iterator[str]:
     """That the fastest of some configurations reads less of a tensor than others do, and so leaves work out: what a
     kernel reads does not depend on its tile."""
@@ -422,7 +434,7 @@ def rank_facts(
             notes = (*notes, f"{arch.title} converts {dtype} by instructions; its own type is {own}")
     untold = sorted({name for facts in every for name in facts.untold})
     less = _incomplete([kinds[row] for row in order], [every[row] for row in order])
-    notes = (*notes, *drawn(untold), *_beyond(every, arch), *less)
+    notes = (*notes, *drawn(untold), *_beyond(every, arch), *_uncovered(every), *less)
     table = Compiled(
         Subject(name, FrozenDict(arguments)), arch, backend, kinds,
         tuple(map(tuple, same)), every, source, constants, work, estimate, notes,
