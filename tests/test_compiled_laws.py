@@ -93,7 +93,7 @@ def test_what_l1_keeps_for_a_second_pass_is_not_read_from_dram_again() -> None:
 def test_a_walk_finds_what_dram_moved_beside_its_last_sector() -> None:
     """Of 64 bytes that DRAM moves at least, by steps of up to a sector; by steps of 64 none (`walks.jsonl`)."""
     load = AccessFacts("load", "pointer", "x", 0, 4096.0, 32.0, 4.0, 4.0, 1.0, 1.0, 128.0, anywhere=True)
-    beside, alone, still = (_pages([replace(load, stride_bytes=n)], H100, PRIORS) for n in (32.0, 64.0, math.nan))
+    beside, alone, still = (_pages([replace(load, stride_bytes=n)], H100, PRIORS) for n in (32.0, 64.0, None))
     assert alone == still == 2.0 * beside
 
 
@@ -152,7 +152,7 @@ def test_shared_memory_is_carved_out_of_l1_in_steps_of_32_kib(shared_kib: int, l
 
 def loading(given: Facts, program_bytes: float) -> Facts:
     """With a load of whole lines, of which programs of an SM read the same."""
-    load = AccessFacts("load", "pointer", "x", -1, program_bytes, math.nan, 1024.0, 1024.0, 1.0, 1.0, 128.0)
+    load = AccessFacts("load", "pointer", "x", -1, program_bytes, None, 1024.0, 1024.0, 1.0, 1.0, 128.0)
     straight = replace(given.straight, bytes={"load global": program_bytes / given.warps})
     return replace(given, accesses=(load,), straight=straight)
 
@@ -302,7 +302,7 @@ def test_loads_of_warps_that_masks_hold_back_take_no_pass() -> None:
     """Of a block of 4 warps, each of which loads 8 times 128 bytes and stores twice 512, masks leave out half."""
     code = span(bytes={"load global": 8 * 128.0, "store global": 2 * 512.0},
                 accesses={"load global 4": 8.0, "store global 16": 2.0}, pipe_clk={"lsu": 16.0})  # fmt: skip
-    each = [AccessFacts(kind, "pointer", "x", -1, size / 2, math.nan, 4.0, 4096.0, 1.0, 1.0, 128.0, idle_bytes=size / 2)
+    each = [AccessFacts(kind, "pointer", "x", -1, size / 2, None, 4.0, 4096.0, 1.0, 1.0, 128.0, idle_bytes=size / 2)
             for kind, size in (("load", 4096.0), ("store", 4096.0))]  # fmt: skip
     assert asleep(facts(accesses=tuple(each), straight=code), code, "nvidia") == 4 * (8 + 2 * 4) / 2
     assert asleep(facts(accesses=(replace(each[0], idle_bytes=0.0),), straight=code), code, "nvidia") == 0.0
@@ -312,7 +312,7 @@ def test_loads_of_warps_that_masks_hold_back_take_no_pass() -> None:
 
 def test_the_next_program_fills_the_sectors_that_a_store_leaves_out() -> None:
     """Rows of 128 bytes that begin anywhere: what is written beyond L2 is what is stored where the next goes on."""
-    store = AccessFacts("store", "pointer", "y", -1, 4096.0, math.nan, 128.0, 128.0, 1.0, 1.0, 4.0)
+    store = AccessFacts("store", "pointer", "y", -1, 4096.0, None, 128.0, 128.0, 1.0, 1.0, 4.0)
     written = []
     for each in (replace(store, goes_on=True), store):
         [moved] = as_long(price_compiled([facts(accesses=(each,), written_bytes=1024 * MIB)], H100)[0])

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import IO, Any, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import IO, Any, ParamSpec, TextIO, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -236,8 +236,26 @@ def check_fields(
             raise error(f"not a {what}: {name} must be {in_words(kind)}, got {shown(given[name])}")
 
 
+def read(
+    kind: Callable[..., R], given: Any, what: str, error: Error, by: Mapping[str, Callable[[Any], Any]] | None = None,
+    **rules: Any,
+) -> R:  # fmt: skip
+    """The dataclass that `as_json` wrote, with those in it, each checked by `check_fields`, this one by its `rules`.
+    `by`: how fields are read that JSON has in another form, of which some are a name in place of an object."""
+    by, found = by or {}, given
+    if isinstance(given, Mapping):
+        found = {name: {} if name in by and isinstance(value, str) else value for name, value in given.items()}
+    check_fields(kind, found, what, error, **rules)
+    names = {key: name for name, key in rules.get("called", {}).items()}
+    return kind(**{
+        name: by[name](value) if name in by else typed(_hint(kind, name), value, f"{what}'s {name}", error)
+        for name, value in ((names.get(key, key), value) for key, value in given.items())
+    })  # fmt: skip
+
+
 def as_json(value: Any) -> Any:
-    """Plain JSON types for dataclasses, mappings, sequences, paths in each other; `typed` gives back an equal value."""
+    """Plain JSON types for dataclasses, mappings, sequences, paths in each other; `read` gives back an equal value, and
+    so does `typed`."""
     if is_dataclass(value):
         return {f.name: as_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -256,9 +274,10 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain)
 
 
-def typed(kind: Any, value: Any) -> Any:
+def typed(kind: Any, value: Any, what: str = "", error: Error | None = None) -> Any:
     """A value of that annotation from JSON: objects become the dataclass among the kinds, lists tuples, text paths.
-    Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit."""
+    Other values are taken as they are. Raises TypeError, KeyError or ValueError where fields or items do not fit; with
+    `error`, dataclasses are checked as `read` does."""
     if not isinstance(value, Mapping | list | str):
         return value
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
@@ -266,17 +285,22 @@ def typed(kind: Any, value: Any) -> Any:
         made: Any = next(filter(is_dataclass, kinds), None)
         if made is None:
             of = next((get_args(each)[1] for each in kinds if len(get_args(each)) == 2), Any)
-            return {name: typed(of, each) for name, each in value.items()}
-        known = _hints(made)
-        return made(**{name: typed(known[name], each) for name, each in value.items()})
+            return {name: typed(of, each, what, error) for name, each in value.items()}
+        if error:
+            return read(made, value, what, error)
+        return made(**{name: typed(_hint(made, name), each) for name, each in value.items()})
     if isinstance(value, list):
         inner = next((get_args(each) for each in kinds if get_origin(each) is tuple), (Any, ...))
         each_is = inner[:1] * len(value) if inner[1:] == (...,) else inner
-        return tuple(typed(is_, each) for is_, each in zip(each_is, value, strict=True))
+        return tuple(typed(is_, each, what, error) for is_, each in zip(each_is, value, strict=True))
     return Path(value) if Path in kinds else value
 
 
-_hints = functools.cache(get_type_hints)
+@functools.cache
+def _hint(cls: Any, name: str) -> Any:
+    """The annotation of one field: another may name a class that is imported for type checkers alone."""
+    owner = {n: c for c in reversed(cls.__mro__) for n in vars(c).get("__annotations__", ())}[name]
+    return eval(owner.__annotations__[name], vars(sys.modules[owner.__module__]))
 
 
 def _plain(annotation: str) -> str:

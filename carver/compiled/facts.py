@@ -69,8 +69,8 @@ class AccessFacts(Record):
     program_bytes: float
     """Asked for by the mean program: distinct elements of each tile that its mask lets through; of an atomic all, since
     each is work of its own."""
-    stride_bytes: float
-    """From one pass of its loop's code to the next, in the mean; NaN where that is not known."""
+    stride_bytes: float | None
+    """From one pass of its loop's code to the next, in the mean; None where that is not known."""
     run_bytes: float
     """Contiguous in a tile."""
     span_bytes: float
@@ -429,9 +429,9 @@ def _access(
     )  # fmt: skip
 
 
-def _stride_bytes(access: Access, at_once: float) -> float:
+def _stride_bytes(access: Access, at_once: float) -> float | None:
     walks = access.stride[access.count > 1]
-    return float(np.abs(walks).mean()) * access.item_bytes * at_once if len(walks) else math.nan
+    return float(np.abs(walks).mean()) * access.item_bytes * at_once if len(walks) else None
 
 
 def drawn(untold: Sequence[str]) -> Iterator[str]:

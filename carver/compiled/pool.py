@@ -25,16 +25,13 @@ from ..base.child import Child
 from ..base.children import Crew
 from ..base.errors import CarverError, CompileError, ConfigError, Foreign
 from ..base.folders import cores_available, folder
-from ..base.given import check_fields, fits, json_of, printable, shown, typed
+from ..base.given import fits, json_of, printable, read, shown
 from ..base.table import progress_bars
 from .binary import Binary
-from .facts import AccessFacts, Facts, LoopFacts
-from .machine import Span
+from .facts import Facts
 
 KIND = "compiled"
 """Of entries of the store."""
-ROWS = ("reuse", "rewritten", "anywhere", "changed_anywhere")
-"""Fields of facts that are rows of two or three numbers."""
 
 
 @lru_cache(maxsize=1)
@@ -134,15 +131,7 @@ def _device(arch: Arch) -> str:
 
 def save_facts(key: str, facts: Facts, used: Used) -> None:
     """Facts under a key of `facts_key`, with digests of the contents of tensors that they depend on."""
-    save(key, {"facts": plain_facts(facts), "values": used.digests})
-
-
-def plain_facts(facts: Facts) -> dict[str, Any]:
-    """Facts as JSON takes them, dataclasses as their `vars`."""
-    accesses = [  # JSON has no word for what is not known
-        {**vars(a), "stride_bytes": None if math.isnan(a.stride_bytes) else a.stride_bytes} for a in facts.accesses
-    ]
-    return {**vars(facts), "accesses": accesses}
+    save(key, {"facts": facts, "values": used.digests})
 
 
 def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Facts]:
@@ -166,23 +155,10 @@ def load_facts(keys: Collection[str], values: Mapping[str, Any]) -> dict[str, Fa
     return found
 
 
-def facts_from(plain: Mapping[str, Any]) -> Facts:
-    """The facts that `plain_facts` wrote. Raises CarverError, or an error of Python's, for anything else."""
+def facts_from(plain: object) -> Facts:
+    """Facts that JSON has as objects of their fields. Raises CarverError for anything else."""
     _check_numbers("", plain)
-    check_fields(Facts, plain, "record of facts", CarverError)
-    for loop in plain["loops"]:
-        check_fields(LoopFacts, loop, "loop", CarverError)
-    for access in plain["accesses"]:
-        stride = access["stride_bytes"]
-        check_fields(AccessFacts, access | {"stride_bytes": 0.0 if stride is None else stride}, "access", CarverError)
-    for span in (plain["straight"], *(loop["span"] for loop in plain["loops"]), *(span for _, span in plain["asides"])):
-        check_fields(Span, span, "span", CarverError)
-    accesses = [
-        {name: math.nan if value is None else value for name, value in access.items()} for access in plain["accesses"]
-    ]
-    rows = {name: [list(map(float, each)) for each in plain[name]] for name in ROWS}
-    facts: Facts = typed(Facts, {**plain, **rows, "accesses": accesses})
-    return facts
+    return read(Facts, plain, "record of facts", CarverError)
 
 
 _SIGNED = ("stride_bytes", "parent", "loop", "beyond")

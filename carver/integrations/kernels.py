@@ -23,7 +23,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, ConfigError, ProblemError, nearest
 from ..base.folders import cores_available
-from ..base.given import number, shown, takes
+from ..base.given import as_json, number, shown, takes
 from ..base.table import is_watched, progress_bars
 from ..compiled import inspect as compiled
 from ..compiled import pool
@@ -158,7 +158,7 @@ def facts_of(
             facts = evaluated([make(place) for place in asked["places"]], arch, values)
         except ProblemError as lost:
             return {"lost": str(lost)}
-        return {"facts": [pool.plain_facts(each) for each in facts]}
+        return {"facts": [as_json(each) for each in facts]}
 
     size = max(min(together, -(-len(wanted) // (processes or cores_available()))), 1)
     batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ..arch.descriptor import Arch
 from ..arch.devices import from_plain, to_plain
 from ..base.errors import ConfigError
-from ..base.given import check_fields, json_of, shown
+from ..base.given import as_json, json_of, read, shown
 from ..base.types import FrozenDict, Record, late
 from ..problem.problem import Problem
 
@@ -70,7 +70,8 @@ class Subject(Record):
         return self.title
 
     def to_dict(self) -> dict[str, Any]:
-        return {"title": self.title, "sizes": dict(self.sizes)}
+        plain: dict[str, Any] = as_json(self)
+        return plain
 
 
 class Update(Record):
@@ -178,6 +179,8 @@ class Hint(Record):
         for name in ("config", "terms_ms", "vectorize", "details", "loop_ms", "layers"):
             if type(value := getattr(self, name)) is not FrozenDict:
                 object.__setattr__(self, name, FrozenDict(value))
+        if self.rasterization_plan is None:  # as JSON has it
+            object.__setattr__(self, "rasterization_plan", NoRasterization)
 
     @property
     def problem(self) -> Problem:
@@ -241,16 +244,15 @@ class Hint(Record):
 
         A device that ships with carver is written as its name, any other as its whole descriptor.
         """
-        plan = self.rasterization_plan
         special: dict[str, Any] = {
             "arch": to_plain(self.arch),
             "subject": self.subject.to_dict(),
-            "rasterization_plan": None if isinstance(plan, NoRasterizationType) else {"panel_width": plan.panel_width},
-            "launch": {f.name: _plain(getattr(self.launch, f.name)) for f in fields(self.launch)},
             "layers": {name: hint.to_dict() for name, hint in self.layers.items()},
         }
+        if self.rasterization_plan is NoRasterization:
+            special["rasterization_plan"] = None
         names = (f.name for f in fields(self) if f.name != "facts")
-        out = {"problem" if n == "subject" else n: special.get(n, _plain(getattr(self, n))) for n in names}
+        out = {_CALLED.get(n, n): special[n] if n in special else as_json(getattr(self, n)) for n in names}
         return {name: value for name, value in out.items() if value or name not in _IF_ANY}
 
     @classmethod
@@ -261,27 +263,15 @@ class Hint(Record):
             raise ConfigError(f"this is a list of hints; take one of them, as jq '{path}' takes the first")
         if not isinstance(d, Mapping):
             raise ConfigError(f"a hint is an object of keys and values, got {shown(d)}")
-        named = isinstance(d.get("arch"), str)
-        check_fields(cls, {**d, "arch": {}} if named else d, "hint", ConfigError, optional=_IF_ANY, left_out=("facts",),
-                     called={"subject": "problem"})  # fmt: skip
-        check_fields(Launch, d["launch"], "hint's launch", ConfigError)
-        is_declared = isinstance(d["problem"], Mapping) and "title" not in d["problem"]
-        if is_declared and not all(isinstance(value, int) for value in d["config"].values()):
+        by: dict[str, Callable[[Any], Any]] = {
+            "arch": from_plain, "subject": subject_of, "layers": lambda d: {n: cls.from_dict(h) for n, h in d.items()},
+        }  # fmt: skip
+        hint = read(cls, d, "hint", ConfigError, by=by, optional=_IF_ANY, left_out=("facts",), called=_CALLED)
+        if isinstance(hint.subject, Problem) and not all(isinstance(value, int) for value in hint.config.values()):
             raise ConfigError(f"not a hint: config must be a mapping to whole numbers, got {shown(d['config'])}")
-        if not d["predicted_ms"] > 0:
-            raise ConfigError(f"not a hint: predicted_ms is above 0, got {d['predicted_ms']!r}")
-        if d["rasterization_plan"] is not None:
-            check_fields(Rasterization2DColumn, d["rasterization_plan"], "hint's rasterization_plan", ConfigError)
-        out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in d.items()}
-        raster, launch, problem = d["rasterization_plan"], d["launch"], out.pop("problem")
-        out |= {
-            "arch": from_plain(d["arch"]),
-            "subject": subject_of(problem),
-            "rasterization_plan": Rasterization2DColumn(**raster) if raster else NoRasterization,
-            "launch": Launch(**launch | {"grid": tuple(launch["grid"])}),
-            "layers": {name: cls.from_dict(hint) for name, hint in d.get("layers", {}).items()},
-        }
-        return cls(**out)
+        if not hint.predicted_ms > 0:
+            raise ConfigError(f"not a hint: predicted_ms is above 0, got {hint.predicted_ms!r}")
+        return hint
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict())
@@ -324,6 +314,8 @@ def hints_of(columns: Columns, rest: Callable[[], tuple[Columns, Mapping[str, An
 
 _IF_ANY = ("also", "loop_ms", "layers", "tied")
 """Fields that JSON has only where there is something in them."""
+_CALLED = {"subject": "problem"}
+"""Keys of JSON that differ from the field's name."""
 
 
 def declared(subject: Problem | Subject) -> Problem:
@@ -336,12 +328,5 @@ def declared(subject: Problem | Subject) -> Problem:
 def subject_of(d: Any) -> Problem | Subject:
     """What `to_dict` of either wrote."""
     if isinstance(d, Mapping) and "title" in d:
-        check_fields(Subject, d, "subject of a hint", ConfigError)
-        return Subject(d["title"], FrozenDict(d.get("sizes", {})))
+        return read(Subject, d, "subject of a hint", ConfigError)
     return Problem.from_dict(d)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.errors import ConfigError
-from ..base.given import canonical, check_fields, is_number, json_of, text_of
+from ..base.given import canonical, is_number, json_of, read, text_of
 from ..base.table import several
 from ..base.types import FloatArray, FrozenDict, Record
 from ..cost.learn import MOST_SEEN, REPEATABLE, Posterior, Rows, learnt, places, slopes
@@ -119,12 +119,11 @@ class Profile(Record):
         rest = {name: value for name, value in given.items() if name != "format"}
         if given.get("format") != FORMAT:
             raise ConfigError(f"not a profile of format {FORMAT}: its format is {given.get('format')!r}")
-        check_fields(cls, rest, "profile", ConfigError, optional=())
-        for row in rest["measured"]:
-            check_fields(Measured, row, "measured candidate of a profile", ConfigError)
-            if not row["predicted_ms"] > 0 or (row["ms"] is not None and not 0 < row["ms"] < float("inf")):
-                raise ConfigError(f"a profile's times are above 0 ms, got {row['ms']!r} and {row['predicted_ms']!r}")
-        return cls(rest["of"], rest["device"], tuple(Measured(**row) for row in rest["measured"]), rest["constants"])
+        profile = read(cls, rest, "profile", ConfigError, optional=())
+        for row in profile.measured:
+            if not row.predicted_ms > 0 or (row.ms is not None and not 0 < row.ms < float("inf")):
+                raise ConfigError(f"a profile's times are above 0 ms, got {row.ms!r} and {row.predicted_ms!r}")
+        return profile
 
 
 def profile_of(given: Given, of: str, device: str) -> Profile:

@@ -416,7 +416,7 @@ class Execution:
         for tile in self.tiles:
             loop, lies = owner.get(tile.index, -1), found.get(tile.index)
             executions = tile.executions * float(scale[self.program.block_of[tile.index]])
-            asked, stride = executions * tile.tile_bytes * tile.mean, math.nan
+            asked, stride = executions * tile.tile_bytes * tile.mean, None
             given = Sectors(new=new.get(tile.index, 1.0))
             if lies is not None and not lies.alike:
                 address, cut = tile.seen
@@ -434,7 +434,7 @@ class Execution:
                 asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
                 asked *= often[self.program.block_of[tile.index]]
                 moving = lies.count > 1
-                stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else math.nan
+                stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else None
             if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
                 unknown = np.full(blocks, math.nan)
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)

@@ -503,7 +503,7 @@ def _pages(
     asked, read = sum(a.program_bytes * a.fetched for a in loads), 0.0
     for a in loads:
         span = max(a.span_bytes, a.together_bytes, SECTOR_BYTES)  # in which bytes are counted; AMD moves twice as much
-        span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < a.stride_bytes <= span else span
+        span = max(span, DRAM_BYTES) if a.anywhere and 0.0 < (a.stride_bytes or 0.0) <= span else span
         least, page = (DRAM_BYTES, _page_bytes(arch)) if a.anywhere else (least_bytes, k["dram_run_bytes"])
         read += a.program_bytes * a.fetched * (max(span, least, arch.sector_bytes) + pages * page) / span
     return read / asked if asked else 1.0
@@ -525,8 +525,8 @@ def _rewritten(f: Facts, arch: Arch, usable_bytes: float) -> float:
     apart (`apart*.jsonl`); rows of 50,257 floats, 4.93 GB for 4.94 wanted, on an RTX 4060 (karpathy/llm.c 841)."""
     stores = [a for a in f.accesses if a.kind == "store" and not a.anywhere]
     asked = sum(a.program_bytes for a in stores)
-    on = (a.goes_on or (a.loop >= 0 and 0.0 < a.stride_bytes <= max(a.span_bytes, a.together_bytes)) for a in stores)
-    apart = [a for a, there in zip(stores, on, strict=True) if not there]
+    apart = [a for a in stores if not a.goes_on
+             and (a.loop < 0 or not 0 < (a.stride_bytes or 0) <= max(a.span_bytes, a.together_bytes))]  # fmt: skip
     spans = np.array([max(a.span_bytes * max(a.filled, 1.0), a.together_bytes) for a in apart])
     waste = sector_waste(spans, np.array([a.align_bytes for a in apart]), arch.sector_bytes) - 1.0
     left_out = float(sum(a.program_bytes * w for a, w in zip(apart, waste, strict=True)))

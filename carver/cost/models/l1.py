@@ -172,9 +172,8 @@ def cached_share(f: Facts, arch: Arch, in_loops: bool) -> float:
         if access.path != "pointer" or taken >= 0.9 * plain:
             break
         taken += access.program_bytes
-        known = not np.isnan(access.stride_bytes)
         reach = max(access.span_bytes, arch.sector_bytes)
-        found.append(max(0.0, 1.0 - access.stride_bytes / reach) if known else 0.0)
+        found.append(0.0 if access.stride_bytes is None else max(0.0, 1.0 - access.stride_bytes / reach))
     return float(np.mean(found)) if found else 0.0
 
 
