@@ -7,7 +7,8 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from functools import reduce
+from dataclasses import field
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +49,16 @@ class Matrix(Record):
     flops_per_clk_per_sm: float
 
 
+def _known(section: str, *bounds: float, default: Any = None) -> dict[str, Any]:
+    """Of a field: its section in a file; the least and most that a device of the last fifteen years has, since a value
+    outside is a unit slip (MHz, GB, ns); what a file that leaves it out means, or the field of which it is the same."""
+    return {"section": section, "range": bounds or None, "default": default}
+
+
+SECTION_NAMES = "sm", "block", "memory", "cpu"
+_SM, _BLOCK, _MEMORY, _CPU = (partial(_known, section) for section in SECTION_NAMES)
+
+
 class Arch(Record):
     """One device, as the cost model sees it. Units are SI. FLOP count an FMA as 2, and rates are dense."""
 
@@ -59,61 +70,67 @@ class Arch(Record):
     aliases: tuple[str, ...]
     device_names: tuple[str, ...]  # as the driver prints them
 
-    sm_count: int  # SMs; compute units on AMD; cores of a CPU
-    clock_hz: float  # boost clock of the datasheet; the highest clock that the driver reports
-    matrix_clock_hz: float  # clock behind the datasheet's matrix rates: below clock_hz on H100, H200, B200
-    sustained_clock_hz: float  # what vector units keep up under load; clock_hz where nobody said
-    sustained_matrix_clock_hz: float  # the same of matrix units; matrix_clock_hz where nobody said
-    warp_size: int
-    schedulers_per_sm: int
-    lanes_per_sm: int  # of 32 bits; a lane that issues two FMA at once (packed, dual issue) has them in its rate
-    max_threads_per_sm: int
-    max_blocks_per_sm: int
-    regs_per_sm: int  # of 32 bits
-    reg_granule: int  # registers are allocated to a warp in multiples of this
-    smem_per_sm_bytes: int
-    smem_bytes_per_clk: float  # one SM; of a CPU, what a core loads from L1
-    l1_bytes: int  # one SM; on most GPUs the array that shared memory is cut from
-    async_copy: bool  # global to shared memory without passing registers
-    tma: bool
-    sfu_per_clk: float  # exp, log, rsqrt ... of one SM
-    lsu_per_clk: float  # lanes whose addresses the load/store units of one SM take
+    sm_count: int = field(metadata=_SM(1, 1e6))  # SMs; compute units on AMD; cores of a CPU
+    clock_hz: float = field(metadata=_SM(1e8, 1e10))  # the datasheet's boost clock; the highest that the driver reports
+    # clock behind the datasheet's matrix rates: below clock_hz on H100, H200, B200
+    matrix_clock_hz: float = field(metadata=_SM(1e8, 1e10, default="clock_hz"))
+    sustained_clock_hz: float = field(metadata=_SM(1e8, 1e10, default="clock_hz"))  # of vector units under load
+    sustained_matrix_clock_hz: float = field(metadata=_SM(1e8, 1e10, default="matrix_clock_hz"))  # of matrix units
+    warp_size: int = field(metadata=_SM())
+    schedulers_per_sm: int = field(metadata=_SM(1, 16))
+    # of 32 bits; a lane that issues two FMA at once (packed, dual issue) has them in its rate
+    lanes_per_sm: int = field(metadata=_SM(1, 1024))
+    max_threads_per_sm: int = field(metadata=_SM(1, 1e4))
+    max_blocks_per_sm: int = field(metadata=_SM(1, 256))
+    regs_per_sm: int = field(metadata=_SM(16, 1e6))  # of 32 bits
+    reg_granule: int = field(metadata=_SM(1, 1e4))  # registers are allocated to a warp in multiples of this
+    smem_per_sm_bytes: int = field(metadata=_SM(1e4, 1e7))
+    smem_bytes_per_clk: float = field(metadata=_SM(1, 1e5))  # one SM; of a CPU, what a core loads from L1
+    l1_bytes: int = field(metadata=_SM(1000, 1e7))  # one SM; on most GPUs the array that shared memory is cut from
+    async_copy: bool = field(metadata=_SM())  # global to shared memory without passing registers
+    tma: bool = field(metadata=_SM())
+    sfu_per_clk: float = field(metadata=_SM(0.1, 1e5))  # exp, log, rsqrt ... of one SM
+    lsu_per_clk: float = field(metadata=_SM(0.1, 1e5, default=32.0))  # lanes whose addresses are taken by one SM
 
-    max_threads_per_block: int
-    max_regs_per_thread: int
-    smem_per_block_bytes: int  # opt-in
-    smem_reserved_bytes: int  # taken by the driver from every block
-    smem_granule_bytes: int
+    max_threads_per_block: int = field(metadata=_BLOCK(1, 1e4))
+    max_regs_per_thread: int = field(metadata=_BLOCK(8, 1024))
+    smem_per_block_bytes: int = field(metadata=_BLOCK(1e4, 1e7))  # opt-in
+    smem_reserved_bytes: int = field(metadata=_BLOCK(0, 1e5))  # taken by the driver from every block
+    smem_granule_bytes: int = field(metadata=_BLOCK(1, 1e5))
 
-    l2_bytes: int  # whole device
-    l2_partitions: int  # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
-    l2_copies: int  # of a line that all SMs read: L2 of two halves keeps one in each
-    l2_bytes_per_s: float  # whole device
-    l2_achieved: bool  # what kernels reach, seen or estimated; else of the design, or what kernels were fitted against
-    l2_bytes_per_clk_per_sm: float  # fill port of one SM
-    l2_merge_sms: int  # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
-    l3_bytes: int  # Infinity Cache, or the last level of a CPU; 0 where there is none
-    l3_bytes_per_s: float
-    dram_bytes: int  # the GB of the datasheet as GiB; a driver shows up to 1 % less
-    dram_bytes_per_s: float
-    dram_reach: float  # share of it that no kernel exceeds: below 1 for LPDDR, whose refresh and turns take more
-    bus_bits: int
-    pin_bits_per_s: float
-    sector_bytes: int  # smallest transfer
-    line_bytes: int
-    l2_latency_s: float
-    dram_latency_s: float
+    l2_bytes: int = field(metadata=_MEMORY(1e5, 1e10))  # whole device
+    # block i runs on partition i mod l2_partitions, and only that part of L2 is near it
+    l2_partitions: int = field(metadata=_MEMORY(1, 256))
+    l2_copies: int = field(metadata=_MEMORY(1, 8, default=1))  # of a line that all SMs read: one in each half of L2
+    l2_bytes_per_s: float = field(metadata=_MEMORY(1e10, 1e15))  # whole device
+    # what kernels reach, seen or estimated; else of the design, or what kernels were fitted against
+    l2_achieved: bool = field(metadata=_MEMORY(default=False))
+    l2_bytes_per_clk_per_sm: float = field(metadata=_MEMORY(1, 1e5))  # fill port of one SM
+    # SMs, in the order that blocks are handed out, whose requests for a line L2 may serve as one
+    l2_merge_sms: int = field(metadata=_MEMORY(1, 64, default=1))
+    l3_bytes: int = field(metadata=_MEMORY(0, 1e10, default=0))  # Infinity Cache, or the last level of a CPU; 0: none
+    l3_bytes_per_s: float = field(metadata=_MEMORY(0, 1e15, default=0.0))
+    dram_bytes: int = field(metadata=_MEMORY(1e8, 1e13))  # the datasheet's GB as GiB; a driver shows up to 1 % less
+    dram_bytes_per_s: float = field(metadata=_MEMORY(1e9, 1e14))
+    # share of it that no kernel exceeds: below 1 for LPDDR, whose refresh and turns take more
+    dram_reach: float = field(metadata=_MEMORY(0.1, 1, default=1.0))
+    bus_bits: int = field(metadata=_MEMORY(8, 1e5))
+    pin_bits_per_s: float = field(metadata=_MEMORY(1e8, 1e11))
+    sector_bytes: int = field(metadata=_MEMORY(8, 1024))  # smallest transfer
+    line_bytes: int = field(metadata=_MEMORY(8, 1024))
+    l2_latency_s: float = field(metadata=_MEMORY(1e-9, 1e-5))
+    dram_latency_s: float = field(metadata=_MEMORY(1e-8, 1e-5))
 
-    simd_bytes: int  # the rest: CPU only, 0 on a GPU
-    fma_per_clk: int  # vector FMAs that a core issues per clock
-    vector_registers: int
+    simd_bytes: int = field(metadata=_CPU(0, 1024))  # the rest: CPU only, 0 on a GPU
+    fma_per_clk: int = field(metadata=_CPU(0, 64))  # vector FMAs that a core issues per clock
+    vector_registers: int = field(metadata=_CPU(0, 1024))
 
     vector: tuple[tuple[str, float], ...]  # FLOP per clock and SM of the vector units, by dtype
     matrix: tuple[Matrix, ...]
     fitted: Pairs = ()  # constants measured on this device, with date, device and command
-    datasheet: Pairs = dataclasses.field(default=(), compare=False)  # what the vendor prints, to check the rest by
-    source: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False)
-    stands_for: str = dataclasses.field(default="", compare=False)  # the bare ISA that was asked for, if one was
+    datasheet: Pairs = field(default=(), compare=False)  # what the vendor prints, to check the rest by
+    source: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    stands_for: str = field(default="", compare=False)  # the bare ISA that was asked for, if one was
 
     def __post_init__(self) -> None:
         for name, kind in SCALARS.items():
@@ -336,24 +353,17 @@ IDENTITY = ("name", "title", "vendor", "kind", "isa", "aliases", "device_names")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Arch))
 
 
-def _between(first: str, last: str) -> tuple[str, ...]:
-    return _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+def _each(about: str) -> dict[str, Any]:
+    """What the fields of `Arch` that have it say of themselves, by name."""
+    return {its.name: its.metadata[about] for its in dataclasses.fields(Arch) if its.metadata.get(about) is not None}
 
 
-SECTIONS = {
-    "sm": _between("sm_count", "lsu_per_clk"), "block": _between("max_threads_per_block", "smem_granule_bytes"),
-    "memory": _between("l2_bytes", "dram_latency_s"), "cpu": _between("simd_bytes", "vector_registers"),
-}  # fmt: skip
+section_of: dict[str, str] = _each("section")
+SECTIONS = {section: tuple(name for name, its in section_of.items() if its == section) for section in SECTION_NAMES}
 """TOML section -> the fields of `Arch` in it, as written in a file."""
-
-OPTIONAL: dict[str, Any] = {  # text: as that field
-    "matrix_clock_hz": "clock_hz", "sustained_clock_hz": "clock_hz", "sustained_matrix_clock_hz": "matrix_clock_hz",
-    "l2_achieved": False, "l2_copies": 1, "lsu_per_clk": 32.0, "l2_merge_sms": 1, "l3_bytes": 0, "l3_bytes_per_s": 0.0,
-    "dram_reach": 1.0,
-}  # fmt: skip
-_FOLLOWS = {name: default for name, default in OPTIONAL.items() if isinstance(default, str)}
-section_of = {name: section for section, names in SECTIONS.items() for name in names}
 section_of |= {"vector": "vector", "matrix": "matrix"}
+OPTIONAL, PLAUSIBLE = _each("default"), _each("range")
+_FOLLOWS = {name: default for name, default in OPTIONAL.items() if isinstance(default, str)}
 SCALARS: dict[str, str] = {
     field.name: str(field.type)
     for field in dataclasses.fields(Arch)
@@ -364,23 +374,7 @@ _LISTS = {
     "matrix": "Sequence[Matrix]", "fitted": "Sequence[tuple[str, Any]]", "datasheet": "Sequence[tuple[str, Any]]",
     "source": "Sequence[tuple[str, str]]",
 }  # fmt: skip
-_MAY_BE_ZERO = {"smem_reserved_bytes", "l3_bytes", "l3_bytes_per_s", "simd_bytes", "fma_per_clk", "vector_registers"}
-# What a device of the last fifteen years can have: a value outside is a unit slip (MHz, GB, ns) and not a device.
-PLAUSIBLE = {
-    "clock_hz": (1e8, 1e10), "matrix_clock_hz": (1e8, 1e10), "sustained_clock_hz": (1e8, 1e10),
-    "sustained_matrix_clock_hz": (1e8, 1e10), "pin_bits_per_s": (1e8, 1e11),
-    "l2_bytes": (1e5, 1e10), "dram_bytes": (1e8, 1e13), "dram_bytes_per_s": (1e9, 1e14),
-    "l2_bytes_per_s": (1e10, 1e15), "l2_latency_s": (1e-9, 1e-5), "dram_latency_s": (1e-8, 1e-5),
-    "smem_per_sm_bytes": (1e4, 1e7), "smem_per_block_bytes": (1e4, 1e7), "l1_bytes": (1e3, 1e7),
-    "smem_bytes_per_clk": (1, 1e5), "l2_bytes_per_clk_per_sm": (1, 1e5), "sfu_per_clk": (0.1, 1e5),
-    "lsu_per_clk": (0.1, 1e5), "sm_count": (1, 1e6), "dram_reach": (0.1, 1.0), "max_threads_per_sm": (1, 1e4),
-    "schedulers_per_sm": (1, 16), "lanes_per_sm": (1, 1024), "max_blocks_per_sm": (1, 256),
-    "regs_per_sm": (16, 1e6), "reg_granule": (1, 1e4), "max_threads_per_block": (1, 1e4),
-    "max_regs_per_thread": (8, 1024), "smem_reserved_bytes": (0, 1e5), "smem_granule_bytes": (1, 1e5),
-    "l2_partitions": (1, 256), "l2_copies": (1, 8), "l2_merge_sms": (1, 64), "l3_bytes": (0, 1e10),
-    "l3_bytes_per_s": (0, 1e15), "bus_bits": (8, 1e5), "sector_bytes": (8, 1024), "line_bytes": (8, 1024),
-    "simd_bytes": (0, 1024), "fma_per_clk": (0, 64), "vector_registers": (0, 1024),
-}  # fmt: skip
+_MAY_BE_ZERO = {name for name, (low, _) in PLAUSIBLE.items() if low == 0}
 PINS_SLACK = 0.05
 """Datasheets round what the pins of the memory of a GPU move, by 0.5 % at most in the descriptors here."""
 RATE = (1e-3, 1e7)
