@@ -168,13 +168,18 @@ def span(loaded: float) -> Span:
     return Span(10, {"issue": 2.5}, none, none, 0.0, 0.0, moved, loads, 0, 0, none, **still)
 
 
+def load(*walks: Any) -> Access:
+    """Of tiles of 128 elements of two bytes, in the first loop."""
+    what: dict[str, Any] = {"kind": "load", "path": "pointer", "argument": "x", "loop": 0}
+    return Access(*walks, shape=(128,), item_bytes=2.0, coef=(1.0,), pieces=(None,), **what)
+
+
 @pytest.mark.parametrize(("trips", "passes"), [(1, (0, 0, 1)), (3, (0, 1, 1)), (4, (1, 0, 0)), (15, (3, 1, 1))])
 def test_an_unrolled_loop_leaves_what_it_leaves(trips: int, passes: tuple[int, int, int]) -> None:
     """Four iterations a pass, then two behind a branch, then one: 128 elements of two bytes a warp and iteration."""
     counts = np.full(3, float(trips))
     ones = np.ones(3)
-    walk = Access("load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones * 128, counts, ones, np.arange(3.0),
-                  ones * 0, ones)  # fmt: skip
+    walk = load(ones, ones * 128, counts, ones, np.arange(3.0), ones * 0, ones)
     trace = Trace((3, 1, 1), 3, ((0, 3),), [LoopTrace("i", -1, counts, ones)], [walk])
     asides = (Aside(-1, 0, span(512)), Aside(-1, 0, span(256)), Aside(-1, -1, span(4)))
     machine = Machine(32, 0, span(0), (MachineLoop(-1, True, span(1024)),), asides)
@@ -194,9 +199,7 @@ def test_code_that_reads_alike_goes_with_its_loop() -> None:
 def test_branches_that_a_compiler_lays_in_another_order() -> None:
     """The program's first loop loads, its second stores what it loads; the machine has the second first."""
     ones = np.ones(2)
-    walk = Access(
-        "load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones, ones, ones, np.arange(2.0), ones * 0, ones
-    )
+    walk = load(ones, ones, ones, ones, np.arange(2.0), ones * 0, ones)
     accesses = [walk, replace(walk, loop=1), replace(walk, loop=1, kind="store", argument="y")]
     loops = [LoopTrace("i", -1, ones * 8, ones), LoopTrace("j", -1, ones * 16, ones)]
     trace = Trace((2, 1, 1), 2, ((0, 2),), loops, accesses)
@@ -208,9 +211,7 @@ def test_branches_that_a_compiler_lays_in_another_order() -> None:
 def test_a_loop_of_a_branch_that_no_program_takes_stands_for_none() -> None:
     """The program's loop loads; the machine has one that stores, for ignored rows say, before the one that loads."""
     counts, ones = np.full(2, 8.0), np.ones(2)
-    walk = Access(
-        "load", "pointer", "x", 0, (128,), 2.0, (1.0,), (1,), ones, ones, ones, ones, np.arange(2.0), ones * 0, ones
-    )
+    walk = load(ones, ones, ones, ones, np.arange(2.0), ones * 0, ones)
     trace = Trace((2, 1, 1), 2, ((0, 2),), [LoopTrace("i", -1, counts, ones)], [replace(walk, count=counts)])
     storing = replace(span(0), bytes={"store global": 1024.0})
     machine = Machine(32, 0, span(0), tuple(MachineLoop(-1, True, each) for each in (storing, span(256))))

@@ -561,8 +561,9 @@ def test_a_tile_of_pieces_touches_no_more_than_lies_between_its_ends() -> None:
 def tiles(starts: np.ndarray, shape: tuple[int, ...], coef: tuple[int, ...], count: int = 1, step: int = 0) -> Access:
     one = np.ones(len(starts))
     return Access(
-        "load", "pointer", "x", -1, shape, 4.0, tuple(map(float, coef)), (None,) * len(shape), starts * 1.0, step * one,
-        count * one, one, np.arange(len(starts)) * 1.0, 0 * one, one,
+        starts * 1.0, step * one, count * one, one, np.arange(len(starts)) * 1.0, 0 * one, one, kind="load", loop=-1,
+        path="pointer", argument="x", shape=shape, item_bytes=4.0, coef=tuple(map(float, coef)),
+        pieces=(None,) * len(shape),
     )  # fmt: skip
 
 

@@ -517,8 +517,8 @@ def loop_of(trips: float, name: str = "k") -> LoopTrace:
 def load(loop: int, count: float, elements: int = 128) -> Access:
     one = np.ones(1)
     return Access(
-        "load", "pointer", "x", loop, (elements,), 4.0, (1.0,), (None,), 0 * one, elements * one, count * one, one,
-        0 * one, 0 * one, one,
+        0 * one, elements * one, count * one, one, 0 * one, 0 * one, one, kind="load", path="pointer", argument="x",
+        loop=loop, shape=(elements,), item_bytes=4.0, coef=(1.0,), pieces=(None,),
     )  # fmt: skip
 
 

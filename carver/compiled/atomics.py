@@ -68,7 +68,7 @@ def queue(trace: Trace, widest: int, queued: float) -> tuple[float, float]:
     asked, near = [0.0], [1.0]
     for a in (each for each in trace.accesses if each.kind == "atomic"):
         own = max(math.prod(a.shape) * a.item_bytes / widest / LANES, 1.0)
-        asked.append(float((a.count * a.times).sum()) * own / trace.programs)
+        asked.append(float(a.tiles.sum()) * own / trace.programs)
         near.append(1.0)
         passes = np.bincount(a.program.astype(np.int64), minlength=1)
         if a.loop >= 0 and passes.min() == passes.max() > 1 and (a.count == 1).all() and np.isfinite(a.start).all():
@@ -133,9 +133,8 @@ def turns_at_l2(
             most = np.maximum(np.add.reduceat(most, run_of), FOLLOWS * np.maximum.reduceat(most, run_of) - 1)
         each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
         means.append(float(most.sum()) / max(words.size * each_words, 1))
-        programs, some = access.count * access.times, access.kept > 0  # those that have any run together
-        kept = float((programs * access.kept).sum()) / max(float(programs[some].sum()), 1e-9)
-        weights.append(float(programs.sum()) * kept * math.prod(access.shape) * each_words)
+        kept = access.asked / max(float(access.tiles[access.kept > 0].sum()), 1e-9)  # those that have any run together
+        weights.append(float(access.tiles.sum()) * kept * math.prod(access.shape) * each_words)
         rooms.append(added.get(access.argument or "", math.inf))
         crowds.append(0.0)
         told = len(access.drawn) or (lost and np.isfinite(access.start).all())

@@ -408,7 +408,7 @@ def _access(
     another one."""
     most = float(access.count.mean()) if access.loop >= 0 and len(access.count) else 1.0
     unrolled, at_once = most if at_once is None else at_once, at_once or 1.0
-    tiles = float((access.count * access.times * access.kept).sum()) / trace.programs
+    tiles = access.asked / trace.programs
     stretch = Stretch.of(access, arch.sector_bytes)
     once = density(access, stretch, trace.accesses)
     elements = math.prod(access.shape) if access.kind == "atomic" else tile_elements(access)

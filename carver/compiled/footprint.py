@@ -17,8 +17,8 @@ from .rectangles import Rectangles, changes, mean_kept, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
+from .walks import Walks
 
-WALK = ("start", "stride", "count", "times", "program", "round")
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
 MOST_PARTS, FEW_PLACES = 16, 64
@@ -35,18 +35,12 @@ UNKNOWN = 1024.0
 """Times what is asked of a tensor whose size is not known: no byte of it is asked twice."""
 
 
-class _Walks(Record):
-    """Walks over tiles of one geometry of one argument."""
+class _Walks(Walks, eq=False):
+    """Walks over tiles of one geometry of one argument. `times`: walks elsewhere that each stands for, where places
+    were loaded; neighbours of others overlap."""
 
     tile_bytes: float
     """Fetched for one of them."""
-    start: FloatArray
-    stride: FloatArray
-    count: FloatArray
-    times: FloatArray
-    """Walks elsewhere that each stands for, where places were loaded; neighbours of others overlap."""
-    program: FloatArray
-    round: FloatArray
     loop: Any
     """In which of the program's loops it is, from 0 on; 0 is outside of all."""
     anywhere: Any
@@ -108,7 +102,7 @@ class _Walks(Record):
         lost = np.flatnonzero(self.anywhere)
         if self.same is not None:
             lost = lost[np.unique(group[lost] * (int(self.same.max()) + 1) + self.same[lost], return_index=True)[1]]
-        return np.bincount(group[lost], (self.count * self.times)[lost], count).astype(np.float64)
+        return np.bincount(group[lost], self.tiles[lost], count).astype(np.float64)
 
     def lines_by(self, group: Any, among: float) -> FloatArray:
         """Bytes of the lines of L1 that each group of walks is in."""
@@ -134,7 +128,7 @@ class _Walks(Record):
             return math.inf
         low, high = np.full(count, np.inf), np.full(count, 0.0)
         np.minimum.at(low, group, self.start)
-        np.maximum.at(high, group, self.start + self.stride * (self.count - 1))
+        np.maximum.at(high, group, self.last)
         return np.maximum(high - low, 0.0) * self.item_bytes
 
     def distinct_by(self, group: Any, least: int = 0) -> FloatArray:
@@ -260,30 +254,30 @@ class Footprint(Record):
 
     def _walks_of(self, accesses: Sequence[Access], size_bytes: float) -> _Walks:
         first, item = accesses[0], accesses[0].item_bytes
-        start, stride, count, times, program, round_ = (np.concatenate([getattr(a, n) for a in accesses]) for n in WALK)
-        kept = np.concatenate([a.kept for a in accesses])
+        walks, sector = Walks.joined(accesses), SECTOR_BYTES / item
         beside = np.concatenate([a.beside if len(a.beside) else np.full(len(a.start), np.nan) for a in accesses])
-        times = np.where(np.isfinite(beside) | ~np.isfinite(start), times, 1.0)
-        loop = np.repeat([a.loop + 1 for a in accesses], [len(a.kept) for a in accesses])
-        here = kept > 0
-        mean = mean_kept(*(column[here] for column in (start, stride, count, kept))) if here.any() else 0.0
+        which = np.repeat(np.arange(len(accesses)), [len(a.start) for a in accesses])
+        here = walks.kept > 0
+        mean = mean_kept(walks.take(here)) if here.any() else 0.0
         size = tile_elements(first) * item * float(np.mean([fetched(a, self.trace.accesses) for a in accesses]))
-        lost = ~np.isfinite(start) | ~np.isfinite(stride) | scattered(first)
+        lost = ~np.isfinite(walks.start) | ~np.isfinite(walks.stride) | scattered(first)
+        walks = replace(walks, times=np.where(np.isfinite(beside) | ~np.isfinite(walks.start), walks.times, 1.0))
         if first.placed.sector_bytes:  # not affine: tiles that begin in one sector fetch the same
-            start = np.floor(start / (SECTOR_BYTES / item)) * (SECTOR_BYTES / item)
-        together = None if lost.any() or first.kind == "store" else rectangles(accesses, SECTOR_BYTES / item, mean)
+            walks = replace(walks, start=np.floor(walks.start / sector) * sector)
+        together = None if lost.any() or first.kind == "store" else rectangles(accesses, sector, mean)
         if together is None:  # else it knows its walks by their places
-            start, stride, count, times, program, round_, loop, lost, beside = (
-                column[here] for column in (start, stride, count, times, program, round_, loop, lost, beside)
-            )
-        which = np.repeat(np.arange(len(accesses)), [len(a.kept) for a in accesses])[here if together is None else ...]
-        walks = np.stack((start, np.nan_to_num(stride), count, round_, loop, which))  # one program's share in `fetched`
-        same = told(accesses, self.trace, walks, program, beside) if lost.all() and len(lost) else None
+            walks, which, lost, beside = walks.take(here), which[here], lost[here], beside[here]
+        loop = np.array([a.loop + 1 for a in accesses])[which]
+        # one program's share in `fetched`
+        columns = np.stack((walks.start, np.nan_to_num(walks.stride), walks.count, walks.round, loop, which))
+        same = told(accesses, self.trace, columns, walks.program, beside) if lost.all() and len(lost) else None
         found = _Walks(
-            size * mean, start, stride, count, times, program, round_, loop, lost, size_bytes, together, item, beside,
-            first.placed.reach_bytes, self._in_lines(accesses, size), scattered(first, told=True), same)  # fmt: skip
+            **vars(walks), tile_bytes=size * mean, loop=loop, anywhere=lost, size_bytes=size_bytes, beside=beside,
+            overlapping=together, item_bytes=item, reach_bytes=first.placed.reach_bytes, same=same,
+            in_lines=self._in_lines(accesses, size), loaded=scattered(first, told=True),
+        )  # fmt: skip
         rows = lost.all() and first.kind == "load" and Stretch.of(first, SECTOR_BYTES).run_bytes >= SECTOR_BYTES
-        asked = found.tile_bytes * found.lost_by(np.zeros(len(start), np.int64), 1).sum() * self.scale if rows else 0.0
+        asked = found.tile_bytes * found.lost_by(np.zeros(len(lost), np.int64), 1).sum() * self.scale if rows else 0.0
         return replace(found, size_bytes=math.inf) if 0.0 < asked <= ONCE * size_bytes else found
 
     def _in_lines(self, accesses: Sequence[Access], tile_bytes: float) -> float:
@@ -560,9 +554,8 @@ def _whole_again(groups: Sequence[_Walks]) -> float:
     for g in groups:
         key = g.program.astype(np.int64) * loops + g.loop.astype(np.int64)
         read[: key.max(initial=-1) + 1] += g.tile_bytes * g.by_loop(loops)
-        last = g.start + g.stride * (g.count - 1)
-        np.minimum.at(low, key, np.minimum(g.start, last) * g.item_bytes)
-        np.maximum.at(high, key, np.maximum(g.start, last) * g.item_bytes + g.tile_bytes)
+        np.minimum.at(low, key, np.minimum(g.start, g.last) * g.item_bytes)
+        np.maximum.at(high, key, np.maximum(g.start, g.last) * g.item_bytes + g.tile_bytes)
     here = np.flatnonzero((read > 0) & (np.arange(count) % loops > 0))  # 0 is outside of loops
     ends = np.stack([here // loops, low[here], high[here], read[here]], axis=1)
     return float(read[here].sum() - np.unique(ends, axis=0)[:, 3].sum())

@@ -141,7 +141,7 @@ def _seldom(aside: Span, trace: Trace, warps: int) -> float:
     moved, by_share = warps * sum(aside.bytes.get(kind, 0.0) for kind in MOVES["load"]), dict[float, float]()
     for a in trace.accesses:
         if a.kind == "load" and a.loop < 0:
-            share = float((a.count * a.times).sum()) / max(float(trace.working.sum()), 1.0)
+            share = float(a.tiles.sum()) / max(float(trace.working.sum()), 1.0)
             by_share[share] = by_share.get(share, 0.0) + math.prod(a.shape) * a.item_bytes
     alike = [share for share, bytes_ in by_share.items() if share < SELDOM and moved / 2 <= bytes_ <= 2 * moved]
     return min(alike, default=1.0) if moved else 1.0
@@ -338,7 +338,7 @@ def _ratios(span: Span, trace: Trace, i: int, warps: int, singly: bool = True) -
     ratios, kept = [], _kept(trace, i)
     for kind, names in MOVES.items():
         asked = sum(
-            float((a.count * a.times).sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
+            float(a.tiles.sum()) * max(math.prod(a.shape), warps * LANES if a.shape else 1) * a.item_bytes
             for a in trace.accesses
             if a.loop == i and a.path == "pointer" and a.kind == kind and not any(a is each for each in kept)
         )

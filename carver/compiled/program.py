@@ -85,6 +85,7 @@ from .values import (
     uniform_box,
     unknown,
 )
+from .walks import Walks
 
 MOST_BOUND = 2**62
 """Bounds of loops are smaller, so that their differences are integers of 64 bits."""
@@ -566,30 +567,29 @@ class _Evaluator:
         self, frame: Frame, op: Op, kind: str, path: str, pointer: Value, shape: tuple[int, ...], item: float,
         kept: Column, most: tuple[float, ...] = (), mask: Value | None = None,
     ) -> None:  # fmt: skip
-        start, beside = (
-            np.full(frame.lanes, np.nan) if column is None else np.broadcast_to(column, frame.lanes) * 1.0
-            for column in (pointer.base, pointer.beside)
-        )
+        start, beside = (np.full(frame.lanes, np.nan) if column is None else np.broadcast_to(column, frame.lanes) * 1.0
+                         for column in (pointer.base, pointer.beside))  # fmt: skip
         kept = np.broadcast_to(kept, frame.lanes)
         sure = mask is None or (mask.box is not None and not mask.bound) or (mask.base is not None and mask.uniform)
         leads = mask is None or all(ranged is None or np.all(ranged[0] <= 0) for ranged in mask.box or ())
         walked = self.walk(frame, start)
         if walked is None:
-            fields = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
+            columns = start, np.zeros(frame.lanes), np.ones(frame.lanes), kept, frame.program, frame.round, frame.weight
         else:
             first, last, trips, stride = walked
             beside = beside[first]
             groups = np.repeat(np.arange(len(first)), last - first + 1)
-            mean = np.bincount(groups, kept * frame.weight, len(first)) / np.bincount(groups, frame.weight, len(first))
             total = np.bincount(groups, frame.weight, len(first))
-            fields = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
+            mean = np.bincount(groups, kept * frame.weight, len(first)) / total
+            columns = start[first], stride, trips, mean, frame.program[first], frame.round[first], total / trips
         passes = walked or (frame.ends and (*frame.ends[:3], np.full(len(frame.ends[0]), np.nan)))
         pointer, pieces, placed, places = layout(kind, pointer, mask, shape, frame.lanes, passes, item)
         coef = tuple(first_of(c) for c in pointer.coef) or (0.0,) * len(shape)
         access = Access(
-            kind, path, pointer.source, frame.loop, shape, item, coef, pieces, *(np.asarray(f, float) for f in fields),
-            floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, covered=most, placed=placed,
-            drawn=places, settled=sure, leads=leads,
+            **vars(Walks(*(np.asarray(column, float) for column in columns))), kind=kind, path=path, shape=shape,
+            argument=pointer.source, loop=frame.loop, item_bytes=item, coef=coef, pieces=pieces, covered=most,
+            floors=pointer.floors, loads=pointer.loads, beside=beside, root=pointer.root, placed=placed, drawn=places,
+            settled=sure, leads=leads,
         )  # fmt: skip
         if op.operands[0] in self.halved:  # a sector is worked on where one of its words is of that half
             words = min(Stretch.of(access, SECTOR_BYTES).run_bytes, SECTOR_BYTES) / item

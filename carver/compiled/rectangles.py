@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray, Record
+from .walks import Walks
 
 SHARE = np.geomspace(1e-4, 1.0 - 1e-9, 400)
 """Shares of a set that another has."""
@@ -130,11 +131,10 @@ def changes(*columns: Any) -> Any:
     return found
 
 
-def mean_kept(start: FloatArray, stride: FloatArray, count: FloatArray, kept: FloatArray) -> float:
+def mean_kept(walks: Walks) -> float:
     """The share of a mean tile that is inside of its mask; where tiles lie at one place, of the one that holds most."""
-    if kept.min() == kept.max():
-        return float(kept[0])
-    order = np.lexsort((-kept, count, stride, start))
-    start, stride, count, kept = (column[order] for column in (start, stride, count, kept))
-    first = changes(start, stride, count)
-    return float(np.average(kept[first], weights=count[first]))
+    if walks.kept.min() == walks.kept.max():
+        return float(walks.kept[0])
+    walks = walks.take(np.lexsort((-walks.kept, walks.count, walks.stride, walks.start)))
+    first = changes(walks.start, walks.stride, walks.count)
+    return float(np.average(walks.kept[first], weights=walks.count[first]))

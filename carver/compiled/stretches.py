@@ -15,6 +15,7 @@ from ..base.types import FloatArray, Record
 from .rectangles import Part, Rectangles, folded, joined
 from .trace import Access, Trace
 from .values import SECTOR_BYTES, Floor, Piece
+from .walks import Walks
 
 MOST_PARTS = 1 << 19
 """Rectangles, with the strips that they are cut into; more are not united."""
@@ -55,31 +56,31 @@ def _rectangles(
     kept = min(kept / max(math.prod(accesses[0].covered), 1e-9), 1.0)
     accesses, planes = _one_plane(accesses)
     tile = _tile(_straightened(_covered(accesses[0])), sector, kept)
-    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
-    if tile is None or accesses[0].counted or not np.isfinite(start).all() or not np.isfinite(stride).all():
+    walks = Walks.joined(accesses)
+    if tile is None or accesses[0].counted or not np.isfinite(walks.start + walks.stride).all():
         return None
     pitch, parts = tile
     whole = parts[0].width if not pitch and len(parts) == 1 else 0.0
-    walk = np.arange(len(start))
+    walk = np.arange(len(walks.start))
     if len(shared := _one_shape(accesses)) > 1:  # of one program all, from the access in the middle on
         order = np.argsort(shared)
         middle = int(order[len(order) // 2])
         each = len(accesses[0].start)
         walk = walk[middle * each : (middle + 1) * each]
         parts = list(_shifted(parts, shared - shared[middle], pitch))
-    step, times = stride[walk], count[walk]
+    start, step, times = walks.start[walk], walks.stride[walk], walks.count[walk]
     moving = (times > 1) & (step != 0)
     alike = bool((times == times[0]).all() and (step == step[0]).all()) if len(times) else True
     if not len(walk) or (moving.any() and not alike):
         return None
     if moving.any():
         parts = _walked(parts, float(step[0]), int(times[0]), pitch)
-    top: FloatArray = start[walk] // pitch if pitch else np.zeros(len(walk))
-    left: FloatArray = start[walk] % pitch if pitch else start[walk]
+    top: FloatArray = start // pitch if pitch else np.zeros(len(walk))
+    left: FloatArray = start % pitch if pitch else start
     if not parts or not (among or _overlap(parts, top, left, sector if pitch else 1.0)):
         return None
     parts = list(joined(folded(parts, pitch)))
-    n, own = len(parts), np.concatenate([a.kept for a in accesses])[walk] / max(math.prod(accesses[0].covered), 1e-9)
+    n, own = len(parts), walks.kept[walk] / max(math.prod(accesses[0].covered), 1e-9)
     joint = np.where(times > n, times, 1.0)  # steps that make one row
     lost = whole * joint * np.maximum(1.0 - own, 0.0)  # of a row, what masks leave out is its end
     if n * len(walk) > MOST_PARTS:
@@ -99,14 +100,14 @@ def _one_plane(accesses: Sequence[Access]) -> tuple[Sequence[Access], float]:
     """Walks along the planes of a volume as if they stayed in one, and how many planes there are: where all go equally
     far by steps that are longer than their tiles, they meet the same neighbours in each. Of few or of other walks
     nothing is changed."""
-    start, stride, count = (np.concatenate([getattr(a, n) for a in accesses]) for n in ("start", "stride", "count"))
-    moving = (count > 1) & (stride != 0)
-    step, times = (float(abs(column).max(initial=0.0, where=moving)) for column in (stride, count))
+    walks = Walks.joined(accesses)
+    moving = (walks.count > 1) & (walks.stride != 0)
+    step, times = (float(abs(column).max(initial=0.0, where=moving)) for column in (walks.stride, walks.count))
     extent = 1.0 + sum(abs(c) * (n - 1) for c, n in zip(accesses[0].coef, accesses[0].shape, strict=True))
-    even = (abs(stride[moving]) == step).all() and (count[moving] > MOST_KEPT * times).all()
-    if times * len(accesses) <= MOST_STEPS or not even or not extent <= step or not np.isfinite(start).all():
+    even = (abs(walks.stride[moving]) == step).all() and (walks.count[moving] > MOST_KEPT * times).all()
+    if times * len(accesses) <= MOST_STEPS or not even or not extent <= step or not np.isfinite(walks.start).all():
         return accesses, 1.0
-    if np.ptp(start[moving] // step) > (1.0 - MOST_KEPT) * times:
+    if np.ptp(walks.start[moving] // step) > (1.0 - MOST_KEPT) * times:
         return accesses, 1.0
     still = (replace(a, start=a.start % step, stride=0.0 * a.stride, count=np.ones(len(a.count))) for a in accesses)
     return list(still), times

@@ -21,6 +21,7 @@ from .sectors import GOLDEN, MOST_WALKED, Sectors, first_met, mean_of, of_all
 from .ttir import Block, Function, Op
 from .turns import READS, Turn
 from .values import DRAWN, NOWHERE, PRODUCTS, Column, Described, Exact, Floor, Piece, Value, known, unknown
+from .walks import Walks
 
 MOST_PROGRAMS, RUNS = 4224, 4
 """Grids of so many programs are evaluated whole, of larger ones RUNS runs of consecutive programs that come to it."""
@@ -235,9 +236,8 @@ class LoopTrace:
     """It compares and swaps words, which other programs may have changed, though they are taken as they were."""
 
 
-@dataclass
-class Access:
-    """A load or store, as walks: `count` tiles from `start` on, `stride` apart, of one program. Units: elements."""
+class Access(Walks, eq=False):
+    """A load or store, as walks. Units: elements."""
 
     kind: str
     """load, store, atomic."""
@@ -251,36 +251,25 @@ class Access:
     """Step in memory along each dimension, in elements, in the mean; NaN where it is not affine."""
     pieces: tuple[Piece | None, ...]
     """Of dimensions that a division or a remainder cuts."""
-    start: FloatArray
-    """NaN where not known."""
-    stride: FloatArray
-    count: FloatArray
-    kept: FloatArray
-    """Share of the tile that its mask lets through."""
-    program: FloatArray
-    round: FloatArray
-    """Iteration of the outermost loop, where it is in an inner one."""
-    times: FloatArray
-    """How often the walk happens."""
-    settled: bool = field(default=True, kw_only=True)
+    settled: bool = True
     """It is known what its mask lets through; else that is so much at most."""
-    leads: bool = field(default=False, kw_only=True)
+    leads: bool = False
     """Masks that let any of a tile through let its first element through."""
-    counted: bool = field(default=False, kw_only=True)
+    counted: bool = False
     """It is known how many elements a tile has, and not how they lie."""
-    floors: tuple[Floor, ...] = field(default=(), kw_only=True)
+    floors: tuple[Floor, ...] = ()
     """Of places that were rounded."""
-    loads: frozenset[str] = field(default=NOWHERE, kw_only=True)
+    loads: frozenset[str] = NOWHERE
     """Tensors from which its places were loaded, where they are not known."""
-    beside: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
+    beside: FloatArray = field(default_factory=lambda: np.empty(0))
     """Of a start that is not known: those parts of the sum that are; NaN where none is, empty where nothing is said."""
-    root: Hashable = field(default=None, kw_only=True)
+    root: Hashable = None
     """Of places that are not affine, which they are (`values.Value`)."""
-    covered: tuple[float, ...] = field(default=(), kw_only=True)
+    covered: tuple[float, ...] = ()
     """Share of each dimension that masks let through at most; empty where nothing is said."""
-    placed: Sectors = field(default=Sectors(), kw_only=True)
+    placed: Sectors = Sectors()
     """Of a load that is not affine, all of whose places are known."""
-    drawn: FloatArray = field(default_factory=lambda: np.empty(0), kw_only=True)
+    drawn: FloatArray = field(default_factory=lambda: np.empty(0))
     """Of a load or atomic that is not affine: places of some tiles, element by element; empty where they are not known.
     Of a load NaN where its mask holds it back."""
 
@@ -346,9 +335,6 @@ class Trace:
         return len(np.unique(np.concatenate(wrote))) / self.programs if any(map(len, wrote)) else 1.0
 
 
-COLUMNS = ("start", "stride", "count", "kept", "program", "round", "times")
-
-
 def joined(parts: Sequence[Access]) -> Access:
     """One record of an access that was met several times; iterations with even steps, or none, become walks."""
     if len(parts) == 1:
@@ -374,12 +360,10 @@ def joined(parts: Sequence[Access]) -> Access:
         begins = np.flatnonzero(moved)
         lane, times = begins // len(parts), np.diff(begins, append=len(moved)).astype(float)
         return replace(
-            first, start=starts.T.ravel()[begins], stride=np.zeros(len(lane)), count=times,
-            kept=np.add.reduceat(kept.T.ravel(), begins) / times, program=first.program[lane],
-            round=first.round[lane], times=first.times[lane], beside=beside.T.ravel()[begins],
+            first.take(lane), start=starts.T.ravel()[begins], stride=np.zeros(len(lane)), count=times,
+            kept=np.add.reduceat(kept.T.ravel(), begins) / times, beside=beside.T.ravel()[begins],
         )  # fmt: skip
-    columns: Any = {name: np.concatenate([getattr(p, name) for p in parts]) for name in (*COLUMNS, "beside")}
-    return replace(first, **columns)
+    return replace(first, **vars(Walks.joined(parts)), beside=np.concatenate([p.beside for p in parts]))
 
 
 def covered(mask: Value | None, extents: Sequence[int]) -> tuple[float, ...]:

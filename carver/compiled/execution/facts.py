@@ -426,12 +426,12 @@ class Execution:
                 away, size = shift.get(tile.index, (0, tile.tile_bytes))
                 shape = (max(int(size // width), 1),)
                 accesses.append(Access(
-                    tile.kind, tile.path, tile.place.name, loop, shape, float(width), (1.0,), (None,),
-                    (lies.start - float(away)) / width, lies.stride / width,
-                    lies.count.astype(float), lies.kept, lies.slot, lies.round.astype(float), lies.times.astype(float),
-                    counted=True, placed=given, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
+                    (lies.start - float(away)) / width, lies.stride / width, lies.count.astype(float), lies.kept,
+                    lies.program, lies.round.astype(float), lies.times.astype(float), kind=tile.kind, path=tile.path,
+                    argument=tile.place.name, loop=loop, shape=shape, item_bytes=float(width), coef=(1.0,),
+                    pieces=(None,), counted=True, placed=given, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
                 ))  # fmt: skip
-                asked = float((lies.count * lies.times * lies.kept).sum()) / blocks * tile.tile_bytes
+                asked = lies.asked / blocks * tile.tile_bytes
                 asked *= often[self.program.block_of[tile.index]]
                 moving = lies.count > 1
                 stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else None
@@ -440,9 +440,10 @@ class Execution:
                 several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
                 drawn, beside = whole_rows(tile.drawn, several * run) // width, self._beside(events.get(tile.index, []))
                 accesses.append(Access(
-                    tile.kind, tile.path, tile.place.name, loop, (several, run), float(width), (math.nan, 1.0),
-                    (None, None), unknown, unknown, np.full(blocks, executions), np.ones(blocks),
-                    np.arange(blocks, dtype=float), np.zeros(blocks), np.ones(blocks), counted=True, drawn=drawn,
+                    unknown, unknown, np.full(blocks, executions), np.ones(blocks), np.arange(blocks, dtype=float),
+                    np.zeros(blocks), np.ones(blocks), kind=tile.kind, path=tile.path, argument=tile.place.name,
+                    loop=loop, shape=(several, run), item_bytes=float(width), coef=(math.nan, 1.0),
+                    pieces=(None, None), counted=True, drawn=drawn,
                     beside=beside / width, root=self.program.origin(tile.index),
                 ))  # fmt: skip
             exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"

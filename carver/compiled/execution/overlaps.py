@@ -14,7 +14,7 @@ from ..sectors import GOLDEN
 from .lanes import Array, distinct
 from .launch import SPACE
 from .program import Program
-from .tiles import SECTOR_BYTES, Tile, Walks
+from .tiles import SECTOR_BYTES, Lying, Tile
 
 COVERED, BESIDE, FEW = 0.75, 64, 64
 """Share of what so many neighbours load that those of an earlier load must cover; places that are looked up before all
@@ -58,25 +58,25 @@ def _own(apart: int, by: Sequence[tuple[int, int]]) -> int:
 
 
 def overlaps(
-    found: Sequence[tuple[Tile, Walks | None]], blocks: Array, grid: Sequence[int]
+    found: Sequence[tuple[Tile, Lying | None]], blocks: Array, grid: Sequence[int]
 ) -> dict[int, tuple[int, float]]:
     """Instruction -> bytes by which its tiles lie apart from those of an earlier one, where these, or others that count
     as these, cover them but for a small part, in the same block or in others, as the neighbours of a stencil do; and
     the bytes of these. They count as the earlier ones, those of another plane as what its blocks load. `blocks`: of the
     grid, by slot."""
     out: dict[int, tuple[int, float]] = {}
-    kept: defaultdict[Any, list[tuple[Tile, Walks, list[tuple[Any, int | None]]]]] = defaultdict(list)
+    kept: defaultdict[Any, list[tuple[Tile, Lying, list[tuple[Any, int | None]]]]] = defaultdict(list)
     first: dict[Any, tuple[Array, Array, Array, list[tuple[int, int]]]] = {}
     met: defaultdict[Any, dict[int | None, bool]] = defaultdict(dict)
     near = neighbours(blocks, grid[0])
     for tile, lies in found:
         if lies is None or tile.path != "pointer":
             continue
-        form = id(tile.place), tile.kind, tile.unit_bytes
-        form += tuple(column.tobytes() for column in (lies.slot, lies.stride, lies.count))
-        start = lies.start[near[lies.slot]]
+        form: Any = id(tile.place), tile.kind, tile.unit_bytes
+        form += tuple(column.tobytes() for column in (lies.program, lies.stride, lies.count))
+        start = lies.start[near[lies.program]]
         if form not in first:
-            by = steps(lies.start, blocks[lies.slot], grid)[:1] if grid[2] > 1 else []
+            by = steps(lies.start, blocks[lies.program], grid)[:1] if grid[2] > 1 else []
             first[form] = start, tile.units, None, by
         there, units, mine, by = first[form]
         if len(start):
@@ -118,7 +118,7 @@ def _covers(theirs: Any, mine: Any, few: Any, between: int | None, met: dict[int
     return met[between]
 
 
-def uncovered(found: Sequence[tuple[Tile, Walks]]) -> dict[int, float]:
+def uncovered(found: Sequence[tuple[Tile, Lying]]) -> dict[int, float]:
     """Share of the tile of a load that no earlier load of its block covers, where both lie equally far from each other
     in all blocks, as the planes of a stencil do."""
     out: dict[int, float] = {}
@@ -126,7 +126,7 @@ def uncovered(found: Sequence[tuple[Tile, Walks]]) -> dict[int, float]:
     for tile, lies in found:
         if (tile.kind, tile.path) != ("load", "pointer"):
             continue
-        key = id(tile.place), tile.unit_bytes, *(each.tobytes() for each in (lies.slot, lies.stride, lies.count))
+        key = id(tile.place), tile.unit_bytes, *(each.tobytes() for each in (lies.program, lies.stride, lies.count))
         there, before = first.get(key, (lies.start, np.array([-SPACE])))
         move, left = divmod(lies.start - there, tile.unit_bytes)
         if left.any() or (move != move[0]).any():
@@ -142,15 +142,15 @@ def covered(places: Array, some: Array) -> float:
     return np.count_nonzero(places[places[:-1].searchsorted(some)] == some) / len(some)
 
 
-def stretches(found: Sequence[tuple[Tile, Walks, int]]) -> dict[int, tuple[float, int]]:
+def stretches(found: Sequence[tuple[Tile, Lying, int]]) -> dict[int, tuple[float, int]]:
     """Bytes of the stretch that a tile is part of, by instruction, where others of its kind go on beside it in the same
     pass, and how many begin in its first sector: what they share is fetched once, or filled."""
     alike: defaultdict[tuple[object, ...], list[tuple[int, int, Tile]]] = defaultdict(list)
-    first: dict[tuple[object, ...], Walks] = {}
+    first: dict[tuple[object, ...], Lying] = {}
     for tile, lies, loop in found:
         if tile.kind == "atomic" or tile.path != "pointer":
             continue
-        key = tile.kind, id(tile.place), loop, tile.span_bytes, lies.slot.tobytes(), lies.stride.tobytes()
+        key = tile.kind, id(tile.place), loop, tile.span_bytes, lies.program.tobytes(), lies.stride.tobytes()
         apart = lies.start - first.setdefault(key, lies).start
         if (apart == apart[0]).all():
             alike[key].append((int(apart[0]), tile.index, tile))

@@ -1,5 +1,5 @@
 """What each instruction moves of global memory: the tile of one block, where the tiles of all blocks lie, and which
-sectors L1 does not hold. Also the tensor maps that the driver makes of other arguments, behind the parameters."""
+sectors L1 does not hold."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..isa.banks import BEHIND, LINE_BYTES, in_part
 from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
+from ..walks import Walks
 from .lanes import Array, Column, begins, between, distinct, every, last_use, lengths, signed, wide
 from .launch import SPACE, Launch, Place
 from .leaps import Event
@@ -360,21 +361,14 @@ def _distinct(address: Array, width: int) -> float:
     return float(width + np.minimum(address[1:] - address[:-1], width).sum())
 
 
-class Walks(Record):
-    """Where the tiles of one instruction lie in each block that was run: columns as `trace.Access` has, in bytes."""
+class Lying(Walks, eq=False):
+    """Where the tiles of one instruction lie in each block that was run. [bytes] `program`: the block's slot."""
 
-    slot: Array
-    start: Array
-    stride: Array
-    count: Array
-    kept: Array
-    round: Array
-    times: Array
-    alike: bool = field(default=True, kw_only=True)
+    alike: bool = True
     """Whether tiles have one form; else the lowest known place of each counts."""
 
 
-def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Walks | None:
+def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Lying | None:
     """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
     where nothing is known, or those of stores and atomics are not of one form in many blocks."""
     shown: dict[int, tuple[Array, Array]] = {}
@@ -393,33 +387,31 @@ def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, he
     rows = [row for event, rounds in events for row in _rows(tile, event, rounds, run, head, shown)]
     if not rows:
         return None
-    slot, start, stride, count, kept, round_, many = (np.concatenate(column) for column in zip(*rows, strict=True))
-    group = slot * (int(round_.max()) + 1) + round_
-    order = np.argsort(group, kind="stable")
-    columns = group, slot, start, stride, count, kept, round_, many
-    group, slot, start, stride, count, kept, round_, many = (column[order] for column in columns)
-    cut = begins(group)
-    length = lengths(cut, len(group))
-    low = np.minimum.reduceat(np.minimum(start, start + stride * (count - 1)), cut)
-    high = np.maximum.reduceat(np.maximum(start, start + stride * (count - 1)), cut)
-    step = np.gcd.reduceat(np.gcd(start - np.repeat(low, length), np.where(count > 1, np.abs(stride), 0)), cut)
-    total = np.add.reduceat(count * many, cut)
+    w = Walks.joined(rows)
+    w = w.take(np.lexsort((w.round, w.program)))
+    cut = begins(w.program * (int(w.round.max()) + 1) + w.round)
+    length = lengths(cut, len(w.start))
+    low = np.minimum.reduceat(np.minimum(w.start, w.last), cut)
+    high = np.maximum.reduceat(np.maximum(w.start, w.last), cut)
+    steps = np.where(w.count > 1, np.abs(w.stride), 0)
+    step = np.gcd.reduceat(np.gcd(w.start - np.repeat(low, length), steps), cut)
+    total = np.add.reduceat(w.tiles, cut)
     # all tiles of a group are one progression where they are as many as it has places; or they are one tile
-    even = (step * (total - 1) == high - low) & (np.maximum.reduceat(many, cut) == 1)
-    even &= np.maximum.reduceat(kept, cut) <= ALIKE * np.minimum.reduceat(kept, cut)
+    even = (step * (total - 1) == high - low) & (np.maximum.reduceat(w.times, cut) == 1)
+    even &= np.maximum.reduceat(w.kept, cut) <= ALIKE * np.minimum.reduceat(w.kept, cut)
     still = high == low
-    one = even | still
-    mean = np.add.reduceat(kept * count * many, cut) / total
-    apart = ~np.repeat(one, length)
-    joined = slot[cut], low, step, np.where(still, 1, total), mean, round_[cut], np.where(still, total, 1)
-    rest = (slot, start, stride, count, kept, round_, many)
-    return Walks(*(np.concatenate([a[one], b[apart]]) for a, b in zip(joined, rest, strict=True)), alike=alike)
+    joined = replace(
+        w.take(cut), start=low, stride=step, count=np.where(still, 1, total), times=np.where(still, total, 1),
+        kept=np.add.reduceat(w.kept * w.count * w.times, cut) / total,
+    )  # fmt: skip
+    parts = joined.take(even | still), w.take(~np.repeat(even | still, length))
+    return Lying(**vars(Walks.joined(parts)), alike=alike)
 
 
 def _rows(
     tile: Tile, event: Event, rounds: Array | None, run: Run, head: int, shown: dict[int, tuple[Array, Array]]
-) -> Iterator[tuple[Array, ...]]:
-    """Of one event: slot, start, stride, count, kept, round and times of the walks of each block."""
+) -> Iterator[Walks]:
+    """Of one event, those of each block."""
     found = _starts(tile, event, run, shown)
     if found is None or not len(found[0]):
         return
@@ -433,7 +425,8 @@ def _rows(
     at = np.zeros(len(cut), np.int64) if rounds is None else np.maximum(rounds[slot], 0)
     ones = np.ones(len(cut), np.int64)
     if not event.walks:
-        yield slot, start, 0 * ones, ones, kept, at, ones
+        still: Array = 0 * ones, ones, kept, slot, at, ones
+        yield Walks(start, *still)
         return
     moves = [step[cut] for step in steps]
     longest = max(
@@ -446,8 +439,8 @@ def _rows(
         moved = moved + moves[i] * place
         if event.walks[i].head == head:
             at = at + place
-    columns = slot, moved, moves[longest], event.walks[longest].times * ones, kept, at, weight * ones
-    yield tuple(np.broadcast_to(column, (points.shape[1], len(cut))).ravel() for column in columns)
+    columns = moved, moves[longest], event.walks[longest].times * ones, kept, slot, at, weight * ones
+    yield Walks(*(np.broadcast_to(column, (points.shape[1], len(cut))).ravel() for column in columns))
 
 
 def _points(counts: Sequence[int]) -> tuple[Array, int]:
