@@ -499,9 +499,10 @@ def blocks_by_limit(arch: Arch, warps: float, smem_bytes: float, registers: floa
     return {name: int(n[0]) for name, n in zip(LIMITS, occupancy_limits(arch, *columns), strict=True)}
 
 
-def blocks_that_fit(arch: Arch, warps: float, smem_bytes: float, registers: float) -> int:
+def blocks_that_fit(arch: Arch, warps: float, smem_bytes: float, registers: float, tmem_columns: int = 0) -> int:
     """Blocks of one kernel, of which all is known, that `arch.sms_per_block` SMs hold at once; 0 where none fits."""
-    return min(blocks_by_limit(arch, warps, smem_bytes, registers).values())
+    fit = min(blocks_by_limit(arch, warps, smem_bytes, registers).values())
+    return min(fit, TMEM_COLUMNS // tmem_columns) if tmem_columns else fit
 
 
 def l1_room_bytes(arch: Arch, resident: float, shared_bytes: float) -> float:

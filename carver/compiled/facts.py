@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_bytes
+from ..arch.descriptor import Arch, blocks_that_fit, l1_room_bytes
 from ..base.table import several
 from ..base.types import FloatArray, Record
 from .atomics import WORD_BYTES, met, tries
@@ -293,9 +293,7 @@ def gathered(
             steps[a.loop] += held_bytes(a, trace.accesses) * float(a.kept.mean())
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
-    fitting = blocks_that_fit(arch, warps, shared_bytes, registers)
-    fitting = min(fitting, TMEM_COLUMNS // tensor_columns) if tensor_columns else fitting
-    resident = fitting / arch.sms_per_block
+    resident = blocks_that_fit(arch, warps, shared_bytes, registers, tensor_columns) / arch.sms_per_block
     slots, room = max(int(arch.sm_count * resident), 1), l1_room_bytes(arch, resident, shared_bytes)
     locked, handed_on = in_turn(trace.turns, slots, trace.ranges, math.prod(trace.grid) / trace.programs)
     uneven, crowded = unevenness(work, slots * trace.programs / math.prod(trace.grid), resident)
@@ -416,7 +414,8 @@ def _access(
     once_asked = merged(access, unrolled) * passed_on(access, trace.accesses, own, behind)
     return AccessFacts(
         kind=access.kind, path=access.path, argument=access.argument or "", loop=access.loop,
-        program_bytes=tiles * elements * access.item_bytes, stride_bytes=_stride_bytes(access, at_once),
+        program_bytes=tiles * elements * access.item_bytes,
+        stride_bytes=access.pace and access.pace * access.item_bytes * at_once,
         run_bytes=stretch.run_bytes, span_bytes=max(stretch.span_bytes, access.placed.stretch_bytes),
         density=once, filled=filled(access, stretch, trace.accesses, once),
         align_bytes=align_bytes(access, stretch.pitch),
@@ -427,11 +426,6 @@ def _access(
         idle_bytes=idle_elements(access) * access.item_bytes / trace.programs,
         **lines(access, own, arch.vendor == "amd")._asdict(),
     )  # fmt: skip
-
-
-def _stride_bytes(access: Access, at_once: float) -> float | None:
-    walks = access.stride[access.count > 1]
-    return float(np.abs(walks).mean()) * access.item_bytes * at_once if len(walks) else None
 
 
 def drawn(untold: Sequence[str]) -> Iterator[str]:

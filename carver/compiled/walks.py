@@ -46,6 +46,12 @@ class Walks(Record, eq=False):
         return float((self.tiles * self.kept).sum())
 
     @property
+    def pace(self) -> float | None:
+        """From one tile to the next, in the mean of walks over several; None where there is none."""
+        moving = self.stride[self.count > 1]
+        return float(np.abs(moving).mean()) if len(moving) else None
+
+    @property
     def last(self) -> FloatArray:
         """Where the last tile begins."""
         return self.start + self.stride * (self.count - 1)

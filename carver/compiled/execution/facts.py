@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arch.descriptor import TMEM_COLUMNS, Arch, blocks_that_fit, l1_room_bytes
+from ...arch.descriptor import Arch, blocks_that_fit, l1_room_bytes
 from ...base.errors import CompileError
 from ..atomics import SAMPLED
 from ..binary import Binary
@@ -27,6 +27,7 @@ from ..sectors import GOLDEN, Sectors, sectors
 from ..stretches import anywhere, fetched, filled_in_part, fresh, reached
 from ..trace import Access, LoopTrace, Trace, aliased, sampled
 from ..turns import in_turn
+from ..walks import Walks
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
@@ -39,6 +40,7 @@ from .sass import decoded
 from .tiles import (
     SECTOR_BYTES,
     WORD_BYTES,
+    Tile,
     by_instruction,
     fetched_shares,
     spread,
@@ -161,8 +163,7 @@ class Execution:
         passes, held = self.detail.passes.mean(axis=1) * scale[:, None], self.code.resources
         warps, registers = passes.shape[1], max(held.registers, 1)
         wide, columns = warps * self.code.warp_size / self.arch.warp_size, self.detail.tensor_columns  # wave64 of RDNA
-        fitting = blocks_that_fit(self.arch, wide, self.shared_bytes, registers)
-        resident = (min(fitting, TMEM_COLUMNS // columns) if columns else fitting) / self.arch.sms_per_block
+        resident = blocks_that_fit(self.arch, wide, self.shared_bytes, registers, columns) / self.arch.sms_per_block
         reader = Reader(self.code, self.detail, passes, self.arch, min(resident, self.count / self.arch.sm_count))
         roles = reader.roles()
         lead, critical = leading(roles)
@@ -401,80 +402,72 @@ class Execution:
         often = np.divide(even, wide, out=np.ones(len(wide)), where=wide > 0)
         found = {tile.index: walks(tile, events.get(tile.index, []), self.wide, heads.get(tile.index, -1))
                  for tile in self.tiles if tile.place is not None and not tile.anywhere}  # fmt: skip
-        apart, asking = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
-        shares: defaultdict[int, list[float]] = defaultdict(list)
-        for index, part in apart.items():
-            shares[owner.get(index, -1)].append(part)
-        asking[-1] = waits_met(once[-1][1], shares[-1])
-        inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
+        apart, inside, outside = self._fetched(room_bytes, waits, once, owner)
         alike = [(tile, lies) for tile in self.tiles if (lies := found.get(tile.index)) is not None and lies.alike]
         shift = overlaps(alike, self.wide.block_ids, self.launch.grid)
         joined = stretches([(tile, lies, owner.get(tile.index, -1)) for tile, lies in alike])
         new = uncovered([(tile, lies) for tile, lies in alike if tile.index not in shift])
-        scale, _ = self.shares()
-        lines = self._lines()
+        (scale, _), lines = self.shares(), self._lines()
         for tile in self.tiles:
-            loop, lies = owner.get(tile.index, -1), found.get(tile.index)
-            executions = tile.executions * float(scale[self.program.block_of[tile.index]])
-            asked, stride = executions * tile.tile_bytes * tile.mean, None
-            given = Sectors(new=new.get(tile.index, 1.0))
-            if lies is not None and not lies.alike:
-                address, cut = tile.seen
-                given = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
-            width = self.program.ops[tile.index].width_bytes if tile.kind == "atomic" or lies is None else 1
-            if lies is not None and tile.place is not None:
+            loop, lies, block = owner.get(tile.index, -1), found.get(tile.index), self.program.block_of[tile.index]
+            executions, stride = tile.executions * float(scale[block]), None
+            asked, width = executions * tile.tile_bytes * tile.mean, self.program.ops[tile.index].width_bytes
+            access, exact = None, lies is not None and tile.path == "pointer" and tile.kind != "atomic"
+            store = tile.kind == "store"
+            if lies is not None:
                 away, size = shift.get(tile.index, (0, tile.tile_bytes))
+                width, placed = width if tile.kind == "atomic" else 1, Sectors(new=new.get(tile.index, 1.0))
+                if not lies.alike:
+                    address, cut = tile.seen
+                    placed = sectors([(0, each - address.min()) for each in np.split(address, cut[1:])], None, 1.0, ())
                 shape = (max(int(size // width), 1),)
-                accesses.append(Access(
-                    (lies.start - float(away)) / width, lies.stride / width, lies.count.astype(float), lies.kept,
-                    lies.program, lies.round.astype(float), lies.times.astype(float), kind=tile.kind, path=tile.path,
-                    argument=tile.place.name, loop=loop, shape=shape, item_bytes=float(width), coef=(1.0,),
-                    pieces=(None,), counted=True, placed=given, drawn=whole_rows(tile.drawn, math.prod(shape)) // width,
-                ))  # fmt: skip
-                asked = lies.asked / blocks * tile.tile_bytes
-                asked *= often[self.program.block_of[tile.index]]
-                moving = lies.count > 1
-                stride = float(np.abs(lies.stride[moving]).mean()) if moving.any() else None
-            if lies is None and tile.place is not None and tile.place.map is None:  # it is known of which tensor
-                unknown = np.full(blocks, math.nan)
-                several, run = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
-                drawn, beside = whole_rows(tile.drawn, several * run) // width, self._beside(events.get(tile.index, []))
-                accesses.append(Access(
-                    unknown, unknown, np.full(blocks, executions), np.ones(blocks), np.arange(blocks, dtype=float),
-                    np.zeros(blocks), np.ones(blocks), kind=tile.kind, path=tile.path, argument=tile.place.name,
-                    loop=loop, shape=(several, run), item_bytes=float(width), coef=(math.nan, 1.0),
-                    pieces=(None, None), counted=True, drawn=drawn,
-                    beside=beside / width, root=self.program.origin(tile.index),
-                ))  # fmt: skip
-            exact = lies is not None and tile.path == "pointer" and tile.kind != "atomic"
-            together, beside = joined.get(tile.index, (tile.span_bytes, 1))
+                access = access_of(tile, lies.elements(away, width), loop, width, shape, coef=(1.0,), placed=placed)
+                asked, stride = lies.asked / blocks * tile.tile_bytes * often[block], lies.pace
+            elif tile.place is not None and tile.place.map is None:  # it is known of which tensor
+                beside, gone, one = self._beside(events.get(tile.index, [])), np.full(blocks, math.nan), np.ones(blocks)
+                lying = Walks(gone, gone, one * executions, one, np.arange(blocks, dtype=float), 0.0 * one, one)
+                rows = max(round(tile.tile_bytes / tile.run_bytes), 1), max(int(tile.run_bytes // width), 1)
+                access = access_of(tile, lying, loop, width, rows, coef=(math.nan, 1.0), beside=beside / width,
+                                   root=self.program.origin(tile.index))  # fmt: skip
+            accesses += [access] if access else []
+            touched = ever = tile.moved if exact else 1.0
+            first, lost = 1.0, access is None or access.placed.by_chance
+            if access and lies is None:
+                touched, ever = reached(access, accesses), fetched(access, accesses)
+                lost, first = not store or filled_in_part(access, accesses), fresh(access, accesses, room_bytes)
+            together, stores = joined.get(tile.index, (tile.span_bytes, 1))
             span_bytes = together if tile.kind == "load" else tile.span_bytes
             share = None if lies is None else apart.get(tile.index)
             if share is not None:  # the rest lies in L1
                 span_bytes = span_bytes if share == 1.0 else tile.span_bytes  # else loads beside it fetch the rest
                 asked *= share
                 stride = (outside if loop < 0 else inside) * max(span_bytes, self.arch.sector_bytes)
-            touched = ever = tile.moved if exact else 1.0
-            first = 1.0
-            lost = lies is None or given.by_chance
-            if lies is None and tile.place is not None:
-                lost = tile.kind != "store" or filled_in_part(accesses[-1], accesses)
-                touched, ever = reached(accesses[-1], accesses), fetched(accesses[-1], accesses)
-                first = fresh(accesses[-1], accesses, room_bytes)
             told.append(AccessFacts(
                 kind=tile.kind, path=tile.path, argument=tile.place.name if tile.place else "", loop=loop,
-                program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes),
-                span_bytes=span_bytes, density=tile.density,
-                filled=beside if tile.kind == "store" else tile.density,
-                align_bytes=float(tile.align_bytes), anywhere=lost,
-                touched=touched, fetched=ever, fresh=first, placed=exact, together_bytes=together,
+                program_bytes=asked, stride_bytes=stride, run_bytes=float(tile.run_bytes), span_bytes=span_bytes,
+                density=tile.density, filled=stores if store else tile.density,
+                align_bytes=float(tile.align_bytes), placed=exact, together_bytes=together,
                 size_bytes=float(tile.place.tensor.nbytes) if tile.place else 0.0,
-                goes_on=exact and passed_to_next(accesses[-1], tile.run_bytes),
-                **lines.get(tile.index, Lines())._asdict(),
+                goes_on=exact and passed_to_next(accesses[-1], tile.run_bytes), anywhere=lost, touched=touched,
+                fetched=ever, fresh=first, **lines.get(tile.index, Lines())._asdict(),
             ))  # fmt: skip
         ran = [LoopTrace(hex(16 * loop.header), -1, np.ones(blocks), np.ones(blocks)) for loop in loops]
         untold = choosing(self.program, self.tiles) - self.launch.told
         return Trace(self.launch.grid, blocks, self.ranges, ran, accesses, untold=untold), told
+
+    def _fetched(
+        self, room_bytes: float, waits: Mapping[int, tuple[float, float]], once: Mapping[int, tuple[float, float]],
+        owner: Mapping[int, int],
+    ) -> tuple[dict[int, float], float, float]:  # fmt: skip
+        """Share of a load's sectors that L1 asks L2 for, by instruction, and of the waits in loops, and outside, those
+        that are for such. `owner`: the loop of an instruction; the rest as of `_trace`."""
+        apart, asking = fetched_shares(self.detail, self.code, room_bytes, {t.index: t.executions for t in self.tiles})
+        shares: defaultdict[int, list[float]] = defaultdict(list)
+        for index, part in apart.items():
+            shares[owner.get(index, -1)].append(part)
+        asking[-1] = waits_met(once[-1][1], shares[-1])
+        inside, outside = (waited([(*some[n], shares[n], asking.get(n, 1.0)) for n in some]) for some in (waits, once))
+        return apart, inside, outside
 
     def _beside(self, events: Sequence[tuple[Event, Array | None]]) -> Array:
         """By block of the wide run, what is known of the least address of a tile when it is first met: 0 counts for the
@@ -512,6 +505,15 @@ class Execution:
             yield f"functions that are called are not followed: {listed(calls)}; inline them"
         if unknown := self.detail.unknown:
             yield f"instructions not known: {listed(unknown)}; what depends on them is not known"
+
+
+def access_of(tile: Tile, walks: Walks, loop: int, width: int, shape: tuple[int, ...], **more: Any) -> Access:
+    """A tile as an access of so many elements of so many bytes; `walks`: in elements."""
+    drawn = whole_rows(tile.drawn, math.prod(shape)) // width
+    return Access(
+        **vars(walks), kind=tile.kind, path=tile.path, argument=getattr(tile.place, "name", None), loop=loop,
+        shape=shape, item_bytes=float(width), pieces=(None,) * len(shape), counted=True, drawn=drawn, **more,
+    )  # fmt: skip
 
 
 def repeating(loops: Sequence[Loop], heads: Set[int], unsure: Set[int]) -> Iterator[Loop]:

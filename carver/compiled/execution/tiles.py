@@ -367,6 +367,12 @@ class Lying(Walks, eq=False):
     alike: bool = True
     """Whether tiles have one form; else the lowest known place of each counts."""
 
+    def elements(self, away: int, width: int) -> Walks:
+        """The same in elements of so many bytes, as if tiles lay so many bytes before."""
+        start, stride = (self.start - float(away)) / width, self.stride / width
+        count, round_, times = (column.astype(float) for column in (self.count, self.round, self.times))
+        return Walks(start, stride, count, self.kept, self.program, round_, times)
+
 
 def walks(tile: Tile, events: Sequence[tuple[Event, Array | None]], run: Run, head: int) -> Lying | None:
     """`events`: with the pass of the outermost loop, by block, that each is in; `head`: where that loop begins. None
