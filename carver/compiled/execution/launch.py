@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..isa.code import Code
 from ..isa.sass import Kernel
 from .gcn import decoded
 from .gcn_operands import EXEC
-from .lanes import UNKNOWN, WORD, Array, Column, number
+from .lanes import UNKNOWN, Array, Column, Value, distinct, number
 from .program import Program
 
 KNOWN = ("int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "uint64", "float32", "float64")
@@ -54,6 +55,38 @@ class Place(Record):
     """The tensor map that it is reached through."""
 
 
+class Segment:
+    """A piece of memory in words of 32 bits, each known if any byte of it was put. `lost`: what a read gives where no
+    lane reads a word that is known; where others do, a lane that does not reads 0."""
+
+    def __init__(self, raw: bytes = b"", lost: Value = None) -> None:
+        self.bits, self.known, self.lost = np.zeros(0, "<u4"), np.zeros(0, bool), lost
+        self.put(0, raw)
+
+    def put(self, at_bytes: int, raw: bytes) -> None:
+        end = -(-(at_bytes + len(raw)) // 4)
+        if (more := end - len(self.bits)) > 0:
+            self.bits = np.concatenate([self.bits, np.zeros(more, "<u4")])
+            self.known = np.concatenate([self.known, np.zeros(more, bool)])
+        self.bits.view(np.uint8)[at_bytes : at_bytes + len(raw)] = np.frombuffer(raw, np.uint8)
+        self.known[at_bytes // 4 : end] = True
+
+    def read(self, at_bytes: Column, width_bytes: int = 4) -> list[Value]:
+        """The words there, or a part of one."""
+        out: list[Value] = []
+        for place in (at_bytes.bits // 4 + i for i in range(max(width_bytes // 4, 1))):
+            known = (place >= 0) & (place < len(self.bits))
+            inside = place[known]
+            bits = np.zeros(len(place), np.int64)
+            bits[known], known[known] = self.bits[inside], self.known[inside]
+            if at_bytes.known is not None:
+                known = known & at_bytes.known
+            if width_bytes < 4:
+                bits = bits >> 8 * (at_bytes.bits % 4) & (1 << 8 * width_bytes) - 1
+            out.append(Column(bits, None if known.all() else known) if known.any() else self.lost)
+        return out
+
+
 class Launch:
     """Constant memory of a launch, its tensors, and what they hold as far as it was told.
 
@@ -65,16 +98,22 @@ class Launch:
         self.block, self.sm, self.cluster = binary.block, kernel.sm, kernel.cluster
         self.places: dict[int, Place] = {}
         self._maps: dict[int, int] = {}
-        self._contents: dict[int, Array] = {}
-        self._read: dict[tuple[int, int], Column | None] = {}
+        self.spaces: dict[int, Segment] = {}
+        """What memory holds, by the number of the space; with 0 for what is not known, an address that a word of a
+        tensor is part of still tells its tensor."""
+        self.banks = {bank: Segment(raw, UNKNOWN) for bank, raw in kernel.banks.items() if len(raw) >= 4}
+        self.banks[0] = Segment()
+        self._read: dict[tuple[int, int], Value] = {}
         """Words of constant memory that all lanes read, by bank and place."""
-        self.words: dict[int, int] = {}
         parameters = kernel.parameters
         if len(binary.args) != len(parameters):
             raise CompileError(
                 f"{kernel.name} has {len(parameters)} parameters, of {[size for _, size in parameters]} bytes; "
                 f"{len(binary.args)} arguments were given, where a struct counts as one"
             )
+        self._tables = sorted(kernel.constants.values())
+        if self.sm:
+            self._fill(kernel, binary.constants)
         for place, ((offset, size), value) in enumerate(zip(parameters, binary.args, strict=True)):
             name = binary.names[place] or f"arg{place}"
             self._put(kernel.parameters_at + offset, size, value, name, offset, values)
@@ -84,37 +123,28 @@ class Launch:
         """Of tensor maps that the driver adds behind the parameters."""
         self.unsized: set[int] = set()
         """Addresses of those whose boxes are not known yet."""
-        self.banks = dict(kernel.banks)
-        self._tables = sorted(kernel.constants.values())
-        if self.sm:
-            self._fill(kernel, binary.constants)
 
     def _fill(self, kernel: sass.Kernel, constants: Mapping[str, Any]) -> None:
         """What NVIDIA's driver puts beside the parameters, and constants by symbol."""
-        new = self.sm >= BLACKWELL
+        new, own = self.sm >= BLACKWELL, self.banks[0]
         at = SIZES_AT if new else 0
-        for i, n in enumerate((*self.block, *self.grid)):
-            self.words.setdefault((at + 4 * i + (4 if new and i >= 3 else 0)) // 4, n)
         sizes_at, inverse_at, count_at = CLUSTER_AT[new]
-        for i, n in enumerate(self.cluster):
-            self.words.setdefault(sizes_at // 4 + i, n)
-            self.words.setdefault(inverse_at // 4 + i, int.from_bytes(struct.pack("<f", 1.0 / n), "little"))
-        self.words.setdefault(count_at // 4, prod(self.cluster))
-        self.words.setdefault(STACK_AT[new] // 4, STACK_TOP)
+        own.put(at, struct.pack("<3I", *self.block))
+        own.put(at + (16 if new else 12), struct.pack("<3I", *self.grid))
+        own.put(sizes_at, struct.pack("<3I", *self.cluster))
+        own.put(inverse_at, struct.pack("<3f", *(1.0 / n for n in self.cluster)))
+        own.put(count_at, struct.pack("<I", prod(self.cluster)))
+        own.put(STACK_AT[new], struct.pack("<I", STACK_TOP))
         for where in PARAMETERS_AT[new]:
             if where < kernel.parameters_at:
-                self.words.setdefault(where // 4, PARAMETERS & WORD)
-                self.words.setdefault(where // 4 + 1, PARAMETERS >> 32)
+                own.put(where, struct.pack("<Q", PARAMETERS))
         for symbol, held in constants.items():
             if symbol not in kernel.constants:
                 raise ConfigError(
                     f"the code has no constant {symbol!r}; it has {', '.join(kernel.constants) or 'none'}"
                 )
             bank, start = kernel.constants[symbol]
-            data = bytearray(self.banks.get(bank, b""))
-            raw = np.ascontiguousarray(held).tobytes()
-            data[start : start + len(raw)] = raw
-            self.banks[bank] = bytes(data)
+            self.banks.setdefault(bank, Segment(lost=UNKNOWN)).put(start, np.ascontiguousarray(held).tobytes())
 
     def registers(self, places: Mapping[str, Array]) -> dict[str, Column]:
         """What registers hold at the start; `places`: of each lane's block and thread."""
@@ -140,9 +170,7 @@ class Launch:
                 "source are given in the order of its parameters"
             )
         negative = isinstance(value, np.signedinteger) and value < 0
-        raw = raw[:size].ljust(-(-size // 4) * 4, b"\xff" if negative else b"\0")
-        for i in range(0, len(raw), 4):
-            self.words[(at + i) // 4] = int.from_bytes(raw[i : i + 4], "little")
+        self.banks[0].put(at, raw[:size].ljust(-(-size // 4) * 4, b"\xff" if negative else b"\0"))
 
     def _placed(self, place: Place, values: Mapping[str, Any]) -> int:
         address = (len(self.places) + 1) * SPACE
@@ -152,14 +180,13 @@ class Launch:
             if place.tensor.dtype in KNOWN:
                 kind = np.dtype(place.tensor.dtype)
                 full = np.broadcast_to(held, place.tensor.shape) if held.ndim == 0 else held
-                raw = np.ascontiguousarray(full, kind).tobytes()
-                self._contents[address // SPACE] = np.frombuffer(raw.ljust(-(-len(raw) // 4) * 4, b"\0"), "<u4")
+                self.spaces[address // SPACE] = Segment(np.ascontiguousarray(full, kind).tobytes(), UNKNOWN)
         return address
 
     @property
     def told(self) -> set[str]:
         """Tensors of which the contents are known."""
-        return {self.places[n].name for n in self._contents}
+        return {self.places[n].name for n in self.spaces if n in self.places}
 
     def map(self, at: int, address: int) -> None:
         """Take the map at an address for one of the tensor at another."""
@@ -187,56 +214,42 @@ class Launch:
         """Of the symbol in constant memory to which a place belongs; of bank 0, the launch's own, none."""
         ends = [start for held, start in self._tables if held == bank]
         first = max((start for start in ends if start <= offset), default=0)
-        return min((start for start in ends if start > offset), default=len(self.banks.get(bank, b""))) - first
+        whole = 4 * len(self.banks[bank].bits) if bank in self.banks else 0
+        return min((start for start in ends if start > offset), default=whole) - first
 
-    def constant(self, bank: int, offsets: Column) -> Column | None:
+    def constant(self, bank: int, offsets: Column) -> Value:
         """Words of constant memory at offsets in bytes."""
-        at = offsets.bits // 4
-        if len(at) == 1 and offsets.known is None:
-            key = bank, int(at[0])
-            if key not in self._read:
-                self._read[key] = self._constant(bank, at, None)
-            return self._read[key]
-        return self._constant(bank, at, offsets.known)
+        if bank not in self.banks:
+            return None
+        if len(offsets.bits) > 1:
+            return self.banks[bank].read(offsets)[0]
+        key = bank, int(offsets.bits[0]) // 4
+        if key not in self._read:
+            [self._read[key]] = self.banks[bank].read(Column(offsets.bits))
+        found = self._read[key]
+        return found if found is None or offsets.known is None else Column(found.bits, offsets.known)
 
-    def _constant(self, bank: int, at: Array, sure: Array | None) -> Column | None:
-        """Words of it, known where `sure`."""
-        if bank:
-            data = self.banks.get(bank, b"")
-            return _among(np.frombuffer(data[: len(data) // 4 * 4], "<u4"), at, sure) if len(data) >= 4 else None
-        if len(at) > 1:
-            return _looked_up(self.words, Column(4 * at, sure))
-        word = self.words.get(int(at[0]))
-        return None if word is None else Column(np.array([word], np.int64), sure)
-
-    def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
-        """Words that a load of global memory gives, or part of one, known where the contents of its tensor are. What is
-        not known counts as 0, so that an address that it is part of still tells its tensor."""
-        words, lost = max(width_bytes // 4, 1), UNKNOWN
-        if not self._contents or (width_bytes < 4 and not self.sm):
-            return [lost] * words
-        out: list[Column | None] = []
-        space = address.bits // SPACE
-        for i in range(words):
-            bits, known = np.zeros(len(space), np.int64), np.zeros(len(space), bool)
-            for place, held in self._contents.items():
-                at = (address.bits - place * SPACE) // 4 + i
-                here = (space == place) & (at >= 0) & (at < len(held))
-                bits[here], known[here] = held[at[here]], True
-            if address.known is not None:
-                known &= address.known
-            if width_bytes < 4:
-                bits = bits >> 8 * (address.bits % 4) & (1 << 8 * width_bytes) - 1
-            out.append(Column(bits, None if known.all() else known) if known.any() else lost)
-        return out
+    def loaded(self, address: Column, width_bytes: int) -> list[Value]:
+        """Words that a load of global memory gives, or part of one, known where what it reads is."""
+        found = []
+        for n in distinct(address.bits // SPACE).tolist():
+            if n in self.spaces and (self.sm or width_bytes >= 4 or n not in self.places):
+                found.append(self.spaces[n].read(Column(address.bits - n * SPACE, address.known), width_bytes))
+        return [reduce(_either, each) for each in zip(*found, strict=True)] or [UNKNOWN] * max(width_bytes // 4, 1)
 
 
-ARGUMENTS, PACKET, SYMBOLS = 0x7E * SPACE, 0x7D * SPACE, 0x7C * SPACE
-"""Where the kernel's arguments, the packet that launches it, and its constants lie."""
-SYMBOL_BYTES = 1 << 24
-"""Symbols are so many bytes apart."""
+def _either(one: Value, other: Value) -> Value:
+    """What lanes read of two tensors, each of which is 0 and not known to those that read the other."""
+    if one is None or other is None or one.known is None or other.known is None:
+        return None
+    known = one.known | other.known
+    return Column(one.bits | other.bits, None if known.all() else known)
+
+
+ARGUMENTS, PACKET, SYMBOLS = 0x7E, 0x7D, 0x7C
+"""Spaces of the kernel's arguments, of the packet that launches it, and of its constants, each of which has one below
+the last."""
 SYMBOL = re.compile(r"([\w.$]+)@(?:rel32|abs32|gotpcrel32)@lo")
-Words = dict[int, int]
 
 
 def dispatched(binary: Binary, isa: str, values: Mapping[str, Any]) -> tuple[Code, Program, Dispatch]:
@@ -262,22 +275,20 @@ class Dispatch(Launch):
                     if not each.kind.startswith("hidden_"))  # fmt: skip
         super().__init__(binary, Kernel(header.name, 0, b"", 0, 0, header.shared_bytes, parameters=own), values)
         self.header = header
-        self._memory: dict[int, Words] = {ARGUMENTS: self.words, PACKET: {}}
+        packet = self.spaces[PACKET] = Segment()
+        self.spaces[ARGUMENTS] = self.banks[0]
         for each in header.arguments:
             if (n := self._hidden(each.kind.removeprefix("hidden_"), binary)) is not None:
-                _put(self.words, each.offset, n, each.size)
-        sizes = [g * b for g, b in zip(self.grid, self.block, strict=True)]
-        for offset, n, size in (*((4 + 2 * i, n, 2) for i, n in enumerate(self.block)),
-                                *((12 + 4 * i, n, 4) for i, n in enumerate(sizes)),
-                                (28, header.shared_bytes + binary.shared_bytes, 4), (40, ARGUMENTS, 8)):  # fmt: skip
-            _put(self._memory[PACKET], offset, n, size)
+                self.banks[0].put(each.offset, n.to_bytes(each.size, "little"))
+        packet.put(4, struct.pack("<3H", *self.block))
+        packet.put(12, struct.pack("<3I", *(g * b for g, b in zip(self.grid, self.block, strict=True))))
+        packet.put(28, struct.pack("<I", header.shared_bytes + binary.shared_bytes))
+        packet.put(40, struct.pack("<Q", ARGUMENTS * SPACE))
         if unknown := binary.constants.keys() - symbols:
             raise ConfigError(f"the code names no {min(unknown)!r}; it names {', '.join(sorted(symbols)) or 'none'}")
-        self._symbols = {name: SYMBOLS + i * SYMBOL_BYTES for i, name in enumerate(sorted(symbols))}
-        self._held: dict[int, Array] = {}
+        self._symbols = {name: SYMBOLS - i for i, name in enumerate(sorted(symbols))}
         for name, held in binary.constants.items():
-            raw = np.ascontiguousarray(held).tobytes()
-            self._held[self._symbols[name]] = np.frombuffer(raw.ljust(-(-len(raw) // 4) * 4, b"\0"), "<u4")
+            self.spaces[self._symbols[name]] = Segment(np.ascontiguousarray(held).tobytes(), UNKNOWN)
 
     def _hidden(self, kind: str, binary: Binary) -> int | None:
         """The number of a hidden argument; None for addresses of what belongs to the runtime."""
@@ -297,13 +308,13 @@ class Dispatch(Launch):
         pointers = {"dispatch_ptr": PACKET, "kernarg_segment_ptr": ARGUMENTS}
         words: dict[str, int] = {}
         for name, at in start.user.items():
-            if (address := pointers.get(name)) is not None:
-                words |= {f"s{at}": address & WORD, f"s{at + 1}": address >> 32}
-        first, offset, count = start.preloaded
-        words |= {f"s{first + i}": self.words[offset + i] for i in range(count) if offset + i in self.words}
-        for symbol, address in self._symbols.items():
-            words |= {f"@{symbol}": address & WORD, f"@{symbol}.high": address >> 32}
+            if (space := pointers.get(name)) is not None:
+                words |= {f"s{at}": 0, f"s{at + 1}": space * SPACE >> 32}
+        for symbol, space in self._symbols.items():
+            words |= {f"@{symbol}": 0, f"@{symbol}.high": space * SPACE >> 32}
         out = {name: number(word) for name, word in words.items()}
+        first, offset, count = start.preloaded
+        out |= {f"s{first + i}": word for i in range(count) if (word := self.constant(0, number(4 * (offset + i))))}
         blocks = [Column(places[f"SR_CTAID.{axis}"]) for axis in "XYZ"]
         if start.isa.startswith("gfx12"):
             out["ttmp9"] = blocks[0]
@@ -320,58 +331,3 @@ class Dispatch(Launch):
         else:
             out |= {f"v{i}": Column(each) for i, each in enumerate(threads)}
         return {**out, "exec_lo": Column(np.ones(1, bool)), "exec_hi": Column(np.ones(1, bool))}
-
-    def loaded(self, address: Column, width_bytes: int) -> list[Column | None]:
-        """Words that a load gives, known where the contents of what it reads are."""
-        place = int(address.bits[0]) if len(address.bits) else 0
-        words = max(width_bytes // 4, 1)
-        space = place // SPACE * SPACE
-        if space == SYMBOLS:
-            return self._symbol(address, words)
-        memory = self._memory.get(space)
-        if memory is None:
-            return super().loaded(address, width_bytes)
-        if width_bytes < 4:
-            return [self._narrow(address, memory, space, width_bytes)]
-        return [_looked_up(memory, Column(address.bits - space + 4 * i, address.known)) for i in range(words)]
-
-    def _narrow(self, address: Column, memory: Words, space: int, width_bytes: int) -> Column | None:
-        word = _looked_up(memory, Column(address.bits - space, address.known))
-        if word is None:
-            return None
-        return Column(word.bits >> 8 * (address.bits % 4) & (1 << 8 * width_bytes) - 1, word.known)
-
-    def _symbol(self, address: Column, words: int) -> list[Column | None]:
-        base = int(address.bits[0]) // SYMBOL_BYTES * SYMBOL_BYTES
-        held = self._held.get(base)
-        if held is None:
-            return [None] * words
-        return [_among(held, (address.bits - base) // 4 + i, address.known) for i in range(words)]
-
-
-def _put(words: Words, offset: int, value: int, size: int) -> None:
-    """A number of so many bytes at an offset."""
-    for at in range(offset, offset + size):
-        shift = 8 * (at % 4)
-        byte = value >> 8 * (at - offset) & 0xFF
-        words[at // 4] = words.get(at // 4, 0) & ~(0xFF << shift) | byte << shift
-
-
-def _among(words: Array, at: Array, sure: Array | None) -> Column:
-    """Those at these places, known where there are such and `sure`."""
-    known = (at >= 0) & (at < len(words))
-    known = known if sure is None else known & sure
-    bits = words[np.clip(at, 0, len(words) - 1)].astype(np.int64)
-    return Column(bits, None if known.all() else known)
-
-
-def _looked_up(words: Words, offsets: Column) -> Column | None:
-    """Words at offsets in bytes; None where none is known."""
-    places, back = np.unique(offsets.bits // 4, return_inverse=True)
-    held = [words.get(int(place)) for place in places]
-    known = np.array([word is not None for word in held])[back]
-    if offsets.known is not None:
-        known = known & offsets.known
-    if not known.any():
-        return None
-    return Column(np.array([word or 0 for word in held], np.int64)[back], None if known.all() else known)

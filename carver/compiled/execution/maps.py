@@ -28,7 +28,8 @@ def placed(launch: Launch, code: Code, detail: Run) -> None:
     if not launch.maps_at:
         return
     read = {int(at, 16) // 4 for each in code.instructions for at in WORDS.findall(each.operands)}
-    unread = (launch.words[at] + (launch.words.get(at + 1, 0) << 32) for at in sorted(launch.words.keys() - read))
+    known, words = launch.banks[0].known, np.append(launch.banks[0].bits, 0).astype(np.int64)
+    unread = (int(words[at] | words[at + 1] << 32) for at in np.flatnonzero(known).tolist() if at not in read)
     addresses = [address for address in unread if address % SPACE == 0 and address // SPACE in launch.places]
     boxes = [event for event in detail.log if event.kind == "box" and event.values[0] is not None]
     opcodes = [code.instructions[detail.program.index[event.where]].opcode for event in boxes]
