@@ -1,4 +1,5 @@
-"""What NVIDIA's integer and logical instructions compute: a table from mnemonics to functions on columns of lanes."""
+"""What NVIDIA's integer and logical instructions compute: a table from mnemonics to functions on columns of lanes; and
+functions of words that AMD's table names too."""
 
 from __future__ import annotations
 
@@ -258,16 +259,32 @@ def permute(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Know
         return dst[:1], [o.get(token) for token in src[:3]], moved
 
     def permuted(a: Array, selector: Array, c: Array) -> Array:
-        a, selector, c = np.broadcast_arrays(a, selector, c)
-        choices = np.stack([word >> 8 * place & 0xFF for word in (a, c) for place in range(4)])
-        out = np.zeros_like(a)
-        for place in range(4):
-            nibble = selector >> 4 * place & 15
-            byte = np.take_along_axis(choices, (nibble & 7)[None], 0)[0]
-            out = out | np.where(nibble & 8, (byte >> 7) * 0xFF, byte) << 8 * place
-        return out
+        return picked([*(each := bytes_of(a, c)), *((byte >> 7) * 0xFF for byte in each)], selector, 4)
 
     return dst[:1], [o.get(token) for token in src[:3]], permuted
+
+
+def bytes_of(*words: Array) -> list[Array]:
+    return [word >> 8 * place & 0xFF for word in words for place in range(4)]
+
+
+def picked(choices: Sequence[Array], selector: Array, bits: int) -> Array:
+    """Words of four bytes, each of them one of the choices, of which a field of so many bits says which; beyond the
+    last, the last."""
+    *full, selector = np.broadcast_arrays(*choices, selector)
+    fields = (np.minimum(selector >> bits * place & (1 << bits) - 1, len(full) - 1) for place in range(4))
+    chosen = (np.take_along_axis(np.stack(full), field[None], 0)[0] for field in fields)
+    return reduce(np.bitwise_or, (byte << 8 * place for place, byte in enumerate(chosen)))
+
+
+def turned(x: Array) -> Array:
+    """A word from its last bit to its first."""
+    return sum((x >> place & 1) << 31 - place for place in range(32))
+
+
+def ones(x: Array) -> Array:
+    """Bits that are set."""
+    return np.bitwise_count(x.astype(np.uint64)).astype(np.int64)
 
 
 def select(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Known | None:
@@ -357,8 +374,8 @@ ARITHMETIC: dict[str, Callable[[set[str], list[str], list[str], Operands], Known
     "MOV": move, "R2UR": move, "MOV32I": move, "IMAD": multiply_add, "IMUL": multiply_add, "IADD3": add, "IADD": add,
     "VIADD": add, "IADD2": add, "LEA": shift_add, "LOP3": logic, "SHF": shift, "PRMT": permute, "SEL": select,
     "SGXT": plain(2, extended), "IABS": plain(1, lambda _, x: np.abs(signed(x)) & WORD), "FLO": plain(1, leading),
-    "POPC": plain(1, lambda _, x: np.bitwise_count(x).astype(np.int64)), "BMSK": plain(2, mask_of),
-    "BREV": plain(1, lambda _, x: sum((x >> place & 1) << 31 - place for place in range(32))),
+    "POPC": plain(1, lambda _, x: ones(x)), "BMSK": plain(2, mask_of),
+    "BREV": plain(1, lambda _, x: turned(x)),
     "R2P": to_predicates, "R2UP": to_predicates, "P2R": from_predicates, "P2UR": from_predicates, "IDP": dot,
     "VABSDIFF": plain(3, difference), **FLOATING,
 }  # fmt: skip

@@ -15,13 +15,13 @@ import numpy as np
 
 from ..isa.amd import rare
 from ..isa.code import Code, Instruction
+from .arithmetic import truth_function
 from .gcn_arithmetic import (
     ACCUMULATES,
     CARRIES,
     KEEPS_SCC,
     TWO,
     UPWARDS,
-    by_truth,
     computed,
     function,
     made,
@@ -563,7 +563,7 @@ def arithmetic(each: Instruction, o: Operands) -> Op:
     stem, types = parsed(each.opcode)
     compute = function(each.opcode, stem, types)
     if stem == "bitop3":
-        compute = by_truth(int(o.modifier("bitop3") or "0", 0))
+        compute = truth_function(int(o.modifier("bitop3") or "0", 0))
     names = registers(o.parts[0]) if o.parts else []
     odd = any(mod.startswith(ODD) for mod in o.mods) or any("(" in part for part in o.parts)
     if compute is None or not names or odd:

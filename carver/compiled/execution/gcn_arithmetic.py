@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..isa.code import Instruction
+from .arithmetic import bytes_of, ones, picked, turned
 from .gcn_operands import EXEC, Operands, put, registers
 from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
 from .operands import poisoning, words_of
@@ -42,10 +43,6 @@ def _shifts(kind: str) -> tuple[int, Callable[[Array, Array], Array]]:
     return 63, lambda x, by: (x.astype(np.uint64) >> by.astype(np.uint64)).astype(np.int64)
 
 
-def _ones(x: Array) -> Array:
-    return np.bitwise_count(x.astype(np.uint64)).astype(np.int64)
-
-
 def _place(x: Array) -> Array:
     """The place of the highest bit of a number that is not 0."""
     high = x >> 32 & WORD
@@ -69,33 +66,10 @@ def _leading(kind: str) -> Callable[[Array], Array]:
     return found
 
 
-def _reversed(x: Array) -> Array:
-    out: Array = sum((x >> place & 1) << 31 - place for place in range(32))
-    return out
-
-
 def _permuted(a: Array, b: Array, selector: Array) -> Array:
-    """Bytes of two words, the second of which holds bytes 0 to 3."""
-    a, b, selector = np.broadcast_arrays(a, b, selector)
-    whole = [word >> 8 * place & 0xFF for word in (b, a) for place in range(4)]
+    """Bytes of two words, the second of which holds bytes 0 to 3; then their signs, 0 and all ones."""
     signs = [(word >> at & 1) * 0xFF for word, at in ((b, 15), (b, 31), (a, 15), (a, 31))]
-    choices = np.stack([*whole, *signs, np.zeros_like(a), np.full_like(a, 0xFF)])
-    out = np.zeros_like(a)
-    for place in range(4):
-        chosen = np.minimum(selector >> 8 * place & 0xFF, 13)
-        out = out | np.take_along_axis(choices, chosen[None], 0)[0] << 8 * place
-    return out
-
-
-def by_truth(table: int) -> Callable[..., Array]:
-    """Bit by bit what a table says of three: its bit 4 a + 2 b + c (CDNA 4 ISA, V_BITOP3_B32)."""
-
-    def found(a: Array, b: Array, c: Array) -> Array:
-        terms = [(a if at & 4 else ~a) & (b if at & 2 else ~b) & (c if at & 1 else ~c)
-                 for at in range(8) if table >> at & 1]  # fmt: skip
-        return np.bitwise_or.reduce(np.broadcast_arrays(np.zeros_like(a), *terms))
-
-    return found
+    return picked([*bytes_of(b, a), *signs, np.zeros_like(a), np.full_like(a, 0xFF)], selector, 8)
 
 
 def _quads(x: Array) -> Array:
@@ -181,7 +155,7 @@ def function(opcode: str, stem: str, types: list[str]) -> Callable[..., Any] | N
             bit = int(stem[-1])
             return lambda at, x: x & ~np.left_shift(1, at & most) | np.left_shift(bit, at & most)
         case "bcnt0":
-            return lambda x: size(kind) - _ones(x & WORD if size(kind) == 32 else x)
+            return lambda x: size(kind) - ones(x & WORD if size(kind) == 32 else x)
     if found := re.fullmatch(r"lshl(\d)_add", stem):
         by = int(found[1])
         return lambda a, b: (a << by) + b
@@ -229,8 +203,8 @@ SIMPLE: dict[str, Callable[..., Array]] = {
     "min3": lambda a, b, c: np.minimum(np.minimum(a, b), c), "max3": lambda a, b, c: np.maximum(np.maximum(a, b), c),
     "maxmin": lambda a, b, c: np.minimum(np.maximum(a, b), c),
     "minmax": lambda a, b, c: np.maximum(np.minimum(a, b), c),
-    "bcnt1": _ones, "bcnt": lambda a, b: _ones(a) + b, "ff1": _first, "ffbl": _first, "ctz": _first,
-    "ff1_i32": _first, "ctz_i32": _first, "brev": _reversed, "bfrev": _reversed, "abs": np.abs,
+    "bcnt1": ones, "bcnt": lambda a, b: ones(a) + b, "ff1": _first, "ffbl": _first, "ctz": _first,
+    "ff1_i32": _first, "ctz_i32": _first, "brev": turned, "bfrev": turned, "abs": np.abs,
     "absdiff": lambda a, b: np.abs(a - b), "perm": _permuted,
     "alignbit": lambda a, b, by: (a << 32 | b & WORD) >> (by & 31),
     "alignbyte": lambda a, b, by: (a << 32 | b & WORD) >> 8 * (by & 3),
