@@ -3,14 +3,15 @@
 At the head of a loop, what its registers hold must have moved by equal steps in three periods of passes, or two turns
 of a ring of buffers, and what was recorded in them must agree, step by step. Each comparison, and each result that
 loses bits of its operands, then says for how many passes its outcome goes on in the same way. The least of these is the
-leap. Loops inside others leap there.
+leap. Where that never comes, as with addresses from a table, only what branches depend on must: a rough leap, by a part
+of the passes. Loops inside others leap there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
@@ -118,69 +119,84 @@ class Leaper:
         self._least = {n: RING_PASSES for n in run.program.heads if not waiting.isdisjoint(run.program.span(n))}
 
     def leap(self, fiber: Lanes) -> None:
-        """At the head of a loop, go on by as many passes as are sure to be alike."""
-        names = self._names[fiber.block]
-        marks = self._marks.setdefault(fiber.block, [])
+        """At the head of a loop, go on by as many passes as are sure to be alike, by the shortest period that repeats;
+        after some PATIENCE by as many as are alike but for addresses that do not move evenly (`rough`)."""
+        head, names, marks = fiber.block, self._names[fiber.block], self._marked(fiber)
+        if self._too_soon(head, marks):
+            return
+        steers, ring = self.run.blocks[head].steers, head in self._least
+        for rough, period in product((False, True), PERIODS):
+            if rough and len(marks) <= PATIENCE and head not in self._rough:
+                return
+            turns = 2 if ring and period >= RING else 3
+            if len(marks) <= turns * period:
+                continue
+            last = marks[-1 : -turns * period - 2 : -period]
+            steps = moved([mark.values for mark in last], [rough and name not in steers for name in names])
+            if steps is None:
+                continue
+            if STACK in names and steps[names.index(STACK)] is not None:  # calls of itself, which come back
+                return
+            if (spans := self._spans(fiber, last)) is None:
+                return
+            times, walked = repeats(spans, self.run.program.steering if rough else None)
+            if times <= 2:  # the last pass is run
+                continue
+            if ring and times * period < PERIODS[-1] and len(marks) <= 2 * PERIODS[-1] + 1:
+                continue  # as far as it goes until the ring is through once: a turn is the longer way
+            if rough and times <= ENDLESS:
+                self._rough[head] = self._rough.get(head) or max(times // PIECES, 3)
+                times = min(times, self._rough[head])
+            if times > ENDLESS:
+                self._leave(head)
+            else:
+                self._go(fiber, names, steps, spans[0], walked, times - 1)
+                self._lose(fiber, last[0].rewritten, last[1].rewritten)
+            self._begin_anew(head)
+            return
+
+    def _marked(self, fiber: Lanes) -> list[Mark]:
+        """States at a head, with that of now; those of other lanes than now are forgotten."""
+        head, marks = fiber.block, self._marks.setdefault(fiber.block, [])
         if marks and not np.array_equal(marks[-1].lanes, fiber.lanes):
-            marks.clear()
-            self._failed[fiber.block] = self._rests[fiber.block] = 0
-            if fiber.block in self._rough:
-                self._rough[fiber.block] = 0
-        rewritten = {name: fiber.values.get(name) for name in self.run.blocks[fiber.block].rewritten}
-        marks.append(Mark(len(self.run.log), fiber.lanes, [fiber.values.get(name) for name in names], rewritten))
-        if len(marks) > 4 * PERIODS[-1]:
-            del marks[0]
-        if len(marks) <= self._least.get(fiber.block, 0):
-            return
-        if len(marks) > 1 and self.run.kept_at > marks[-2].at and self._storing[fiber.block] < STORING_PASSES:
-            self._storing[fiber.block] += 1
-            return
-        if self._rests[fiber.block] > 0:
-            self._rests[fiber.block] -= 1
-            return
-        self._failed[fiber.block] += 1
-        self._rests[fiber.block] = self._failed[fiber.block] // RARELY
-        steers = self.run.blocks[fiber.block].steers
-        apart = len(fiber.lanes) < len(self.run.slot)  # what other lanes did meanwhile is theirs
-        if apart:
-            mine = np.zeros(len(self.run.slot), bool)
-            mine[fiber.lanes] = True
-        for rough in (False, True):
-            if rough and len(marks) <= PATIENCE and fiber.block not in self._rough:
-                return
-            ring = fiber.block in self._least
-            for period in PERIODS:
-                turns = 2 if ring and period >= RING else 3
-                if len(marks) <= turns * period:
-                    continue
-                last = marks[-1 : -turns * period - 2 : -period]
-                steps = moved([mark.values for mark in last], [rough and name not in steers for name in names])
-                if steps is None:
-                    continue
-                if STACK in names and steps[names.index(STACK)] is not None:  # calls of itself, which come back
-                    return
-                spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
-                if apart:
-                    spans = [[event for event in span if mine[event.lanes[0]]] for span in spans]
-                    if max([len(event.lanes) for event in spans[0]], default=0) > len(fiber.lanes):
-                        return  # these lanes are apart from others with which they go through a loop around this one
-                times, walked = repeats(spans, self.run.program.steering if rough else None)
-                if times <= 2:  # the last pass is run
-                    continue
-                if ring and times * period < PERIODS[-1] and len(marks) <= 2 * PERIODS[-1] + 1:
-                    continue  # as far as it goes until the ring is through once: a turn is the longer way
-                if rough and times <= ENDLESS:
-                    piece = self._rough.get(fiber.block) or max(times // PIECES, 3)
-                    self._rough[fiber.block] = piece
-                    times = min(times, piece)
-                if times > ENDLESS:
-                    self._leave(fiber.block)
-                else:
-                    self._go(fiber, names, steps, spans[0], walked, times - 1)
-                    self._lose(fiber, last[0].rewritten, last[1].rewritten)
-                marks.clear()
-                self._failed[fiber.block] = self._rests[fiber.block] = 0
-                return
+            self._begin_anew(head)
+            if head in self._rough:
+                self._rough[head] = 0
+        rewritten = {name: fiber.values.get(name) for name in self.run.blocks[head].rewritten}
+        held = [fiber.values.get(name) for name in self._names[head]]
+        marks.append(Mark(len(self.run.log), fiber.lanes, held, rewritten))
+        del marks[: -4 * PERIODS[-1]]
+        return marks
+
+    def _begin_anew(self, head: int) -> None:
+        self._marks[head].clear()
+        self._failed[head] = self._rests[head] = 0
+
+    def _too_soon(self, head: int, marks: Sequence[Mark]) -> bool:
+        """Whether passes are not compared yet: of a ring of buffers, of stores that later loads may need, or after
+        comparisons in vain."""
+        if len(marks) <= self._least.get(head, 0):
+            return True
+        if len(marks) > 1 and self.run.kept_at > marks[-2].at and self._storing[head] < STORING_PASSES:
+            self._storing[head] += 1
+            return True
+        if self._rests[head] > 0:
+            self._rests[head] -= 1
+            return True
+        self._failed[head] += 1
+        self._rests[head] = self._failed[head] // RARELY
+        return False
+
+    def _spans(self, fiber: Lanes, last: Sequence[Mark]) -> list[list[Event]] | None:
+        """What was recorded between marks, the newest first, without what other lanes did meanwhile; None where these
+        lanes are apart from others with which they go through a loop around this one."""
+        spans = [self.run.log[begin:end] for end, begin in pairwise([mark.at for mark in last])]
+        if len(fiber.lanes) == len(self.run.slot):
+            return spans
+        mine = np.zeros(len(self.run.slot), bool)
+        mine[fiber.lanes] = True
+        spans = [[event for event in span if mine[event.lanes[0]]] for span in spans]
+        return None if max([len(event.lanes) for event in spans[0]], default=0) > len(fiber.lanes) else spans
 
     def _lose(self, fiber: Lanes, now: Mapping[str, Value], before: Mapping[str, Value]) -> None:
         """What the next pass writes before it reads is not known until then, in lanes where it changes."""
