@@ -21,6 +21,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -287,13 +288,12 @@ def key(row: Mapping[str, Any]) -> str:
 
 def compiled(wanted: Iterable[Wanted], known: Iterable[Mapping[str, Any]] = ()) -> Iterator[Row]:
     """A row for each, as they are done, but for those that `known` has of this version of Triton."""
-    from carver.compiled.pool import Pool
-    from carver.compiled.triton import Target, specialise, version
-    from carver.compiled.worker import request
+    from carver.compiled.triton import Target, compile_triton, specialise, version
+    from carver.compiled.worker import Copies, answered
 
     here = {key(row) for row in known if row["triton"] == version()}
     asked = {key(row): row for row in rows(wanted)}
-    requests = {}
+    makes = {}
     for each in asked.keys() - here:
         row = asked[each]
         arch, problem = carver.load_arch(TARGETS[row["target"]]), problem_of(row["kernel"], row["problem"])
@@ -302,10 +302,10 @@ def compiled(wanted: Iterable[Wanted], known: Iterable[Mapping[str, Any]] = ()) 
         names = {*function.arg_names, "num_warps", "num_stages"}
         config = {name: value for name, value in row["config"].items() if name in names}
         given = specialise(function, args, constants, config, Target.of(arch))
-        requests[each] = request(function, given, arch)
-    with Pool() as pool:
-        for each, reply in pool.replies(requests, SECONDS):
-            yield asked[each] | _facts(reply)
+        makes[each] = partial(compile_triton, function, given, Target.of(arch))
+    copies = Copies(lambda request: answered(makes[request["row"]]()))
+    for each, reply in copies.replies({each: {"row": each} for each in makes}, SECONDS):
+        yield asked[each] | _facts(reply)
 
 
 def _facts(reply: Mapping[str, Any]) -> Row:

@@ -24,10 +24,10 @@ class Case(NamedTuple):
     values: Mapping[str, Any] = {}
 
 
-def ranked(case: Case, arch: carver.Arch, pool: Any = None) -> carver.Ranking:
+def ranked(case: Case, arch: carver.Arch, processes: int | None = None) -> carver.Ranking:
     return carver.rank_kernel(
         case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, constants=case.constants,
-        values=case.values, progress=sys.stderr.isatty(), compile="all", pool=pool,
+        values=case.values, progress=sys.stderr.isatty(), compile="all", processes=processes,
     )  # fmt: skip
 
 

@@ -1,13 +1,12 @@
-"""Compilers and disassemblers that are killed, hang, garble or lack room, at random moments, in both ways of compiling.
+"""Compilers and disassemblers that are killed, hang, garble or lack room, at random moments.
 
     python benchmarks/compiler_faults.py --runs 300 --jobs 8 --json tests/data/h100/compiler_faults.json
 
 Each run has caches of its own. In a first process one tool fails in one way while 1, 2 or 8 threads rank a kernel; in a
 second process nothing fails, with the caches that the first one left. A run counts as good where every thread of
 the first process ends with a ranking or with an error of carver's, the second process ranks as one that was never
-disturbed, and no process or folder of the run is left. `pool`: the kernel is imported by compiling processes;
-`copies`: a function makes it, so that it is compiled in copies of the process; `source`: CUDA C++ by nvcc, read as
-machine code. Exits with 1 if a run was not good. No GPU is used.
+disturbed, and no process or folder of the run is left. `triton`: a function of Triton; `source`: CUDA C++ by nvcc,
+read as machine code. Exits with 1 if a run was not good. No GPU is used.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).resolve().parent.parent
-WAYS = {"pool": ("ptxas", "nvdisasm"), "copies": ("ptxas", "nvdisasm"), "source": ("nvcc", "nvdisasm")}
-"""The tools that each way of compiling needs."""
+WAYS = {"triton": ("ptxas", "nvdisasm"), "source": ("nvcc", "nvdisasm")}
+"""The tools that each kind of kernel needs."""
 FAULTS = ("killed", "killed midway", "hung", "garbled", "silent", "full disk", "missing")
 THREADS = (1, 2, 8)
 VARIABLES = {
@@ -65,12 +64,8 @@ x = carver.Tensor("float32", (1 << 16,))
 
 def rank():
     configs = [{"BLOCK": 128}, {"BLOCK": 1024}]
-    if way == "pool":
+    if way == "triton":
         from kernel_of_faults import add
-    elif way == "copies":
-        space = {}
-        exec(compile(open("inside.py").read(), "inside.py", "exec"), space)
-        add = space["made"]()
     else:
         source = carver.Kernel(open("add.cu").read(), "add", block=256)
         return [(config["PER"], carver.rank_kernel(
@@ -185,8 +180,6 @@ def prepared(folder: Path) -> Path:
     (folder / "tmp").mkdir()
     (folder / "program.py").write_text(PROGRAM)
     (folder / "kernel_of_faults.py").write_text(KERNEL)
-    inside = "".join(f"    {line}\n" for line in KERNEL.split("\n") if line)
-    (folder / "inside.py").write_text(f"def made():\n{inside}    return add\n")
     (folder / "add.cu").write_text(CUDA)
     return folder
 

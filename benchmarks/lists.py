@@ -99,7 +99,7 @@ def grid_of(row: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], tuple[int, 
     return lambda meta: tuple(next(grid for config, grid in grids if config.items() <= meta.items()))
 
 
-def again(row: dict[str, Any], pool: Any) -> None:
+def again(row: dict[str, Any]) -> None:
     """Rank the list anew, in place of what was predicted when it was measured."""
     kernel = kernel_of(row)
     listed, ranked = (kernel.configs, kernel.fn) if hasattr(kernel, "configs") else ([], kernel)
@@ -108,14 +108,12 @@ def again(row: dict[str, Any], pool: Any) -> None:
     known = [(config.all_kwargs(), config) for config in listed]  # with hooks that set descriptors' blocks
     configs = [next((own for plain, own in known if plain == config), config) for config in row["configs"]]
     ranking = carver.rank_kernel(
-        ranked, configs, args=args, grid=grid_of(row), arch=row["arch"], values=values, pool=pool, compile="all"
+        ranked, configs, args=args, grid=grid_of(row), arch=row["arch"], values=values, compile="all"
     )
     row["predicted_ms"] = predicted_ms(ranking, len(row["configs"]))
 
 
 def score(options: argparse.Namespace) -> None:
-    from carver.compiled.pool import Pool
-
     if options.again:
         import torch
 
@@ -123,22 +121,21 @@ def score(options: argparse.Namespace) -> None:
             pretend()
     found: dict[str, list[frame.Score]] = defaultdict(list)
     refused: list[str] = []
-    with Pool() as pool:
-        for row in frame.rows(options.file):
-            if options.only and not any(word in row["kernel"] for word in options.only.split(",")):
-                continue
-            if options.again:
-                try:
-                    again(row, pool)
-                except (CarverError, ValueError, ImportError) as error:
-                    row["refused"] = f"{type(error).__name__}: {error}"
-            both = zip(row.get("predicted_ms", ()), row["measured_ms"], strict=False)
-            if "refused" in row:
-                refused.append(f"{row['kernel']}: {row['refused'][:200]}")
-            elif len({p for p, m in both if p is not None and m is not None}) >= FEWEST:
-                name = f"{row['kernel'].rpartition('.')[2]} ({row['operator']}), {len(row['configs'])}"
-                library = row["operator"].partition(".")[0]
-                found[library].append(frame.scored(name, row["predicted_ms"], row["measured_ms"]))
+    for row in frame.rows(options.file):
+        if options.only and not any(word in row["kernel"] for word in options.only.split(",")):
+            continue
+        if options.again:
+            try:
+                again(row)
+            except (CarverError, ValueError, ImportError) as error:
+                row["refused"] = f"{type(error).__name__}: {error}"
+        both = zip(row.get("predicted_ms", ()), row["measured_ms"], strict=False)
+        if "refused" in row:
+            refused.append(f"{row['kernel']}: {row['refused'][:200]}")
+        elif len({p for p, m in both if p is not None and m is not None}) >= FEWEST:
+            name = f"{row['kernel'].rpartition('.')[2]} ({row['operator']}), {len(row['configs'])}"
+            library = row["operator"].partition(".")[0]
+            found[library].append(frame.scored(name, row["predicted_ms"], row["measured_ms"]))
     every = [score for scores in found.values() for score in scores]
     lines = [(name, len(scores), *frame.means(scores)) for name, scores in found.items()]
     print(frame.table(("library", "lists", *frame.HEADS), [*lines, ("all", len(every), *frame.means(every))]))

@@ -353,13 +353,11 @@ def priced(job: tuple[str, str, int, list[Config]]) -> list[tuple[float | None, 
     import compiled
 
     import carver
-    from carver.compiled.pool import Pool
 
     arch, name, i, configs = job
     case = case_of(BY_NAME[name], i, configs, [None] * len(configs))
     try:
-        with Pool(1) as pool:
-            ranking = compiled.ranked(case, carver.load_arch(arch), pool)
+        ranking = compiled.ranked(case, carver.load_arch(arch), 1)
     except carver.CarverError as error:
         return [(None, str(error))] * len(configs)
     every = enumerate(compiled.predicted_ms(ranking, len(configs)))

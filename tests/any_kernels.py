@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import carver
 from carver.base.errors import CarverError
-from carver.compiled.pool import Pool
 
 
 @triton.jit
@@ -431,11 +430,11 @@ IN_TURN = Case(in_turn, {**floats(x_ptr=(9, 256), y_ptr=256), **tensors("int32",
                [{"BLOCK": 256}], (16,))  # fmt: skip
 
 
-def outcome(case: Case, arch: carver.Arch, pool: Pool) -> str:
+def outcome(case: Case, arch: carver.Arch) -> str:
     """What the ranking says, in a line. Raises what is none of carver's errors."""
     try:
         ranking = carver.rank_kernel(
-            case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, values=case.values, pool=pool
+            case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, values=case.values
         )
     except CarverError as error:
         return f"{type(error).__name__}: {error}".splitlines()[0]
@@ -451,16 +450,15 @@ def main() -> int:
     options = parser.parse_args()
     faults = 0
     print(f"Triton {triton.__version__}")
-    with Pool() as pool:
-        for name in options.arch.split(","):
-            arch = carver.load_arch(name)
-            for title, case in CASES.items():
-                if not options.only or title in options.only.split(","):
-                    try:
-                        said = outcome(case, arch, pool)
-                    except Exception:  # what the table is for: to find these
-                        said, faults = traceback.format_exc(), faults + 1
-                    print(f"{name:12} {title:17} {said[:240]}", flush=True)
+    for name in options.arch.split(","):
+        arch = carver.load_arch(name)
+        for title, case in CASES.items():
+            if not options.only or title in options.only.split(","):
+                try:
+                    said = outcome(case, arch)
+                except Exception:  # what the table is for: to find these
+                    said, faults = traceback.format_exc(), faults + 1
+                print(f"{name:12} {title:17} {said[:240]}", flush=True)
     return min(faults, 1)
 
 

@@ -12,7 +12,6 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +20,6 @@ from cases import answerable, device_for, template
 from hypothesis import HealthCheck, settings
 
 import carver
-from carver.compiled.pool import Pool
 
 _SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 settings.register_profile("repeatable", derandomize=True, max_examples=80, **_SLOW_IS_FINE)
@@ -63,20 +61,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CARVER_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
-
-
-@pytest.fixture(scope="session")
-def compilers() -> Iterator[Pool]:
-    """A process that compiles Triton kernels, and has imported Triton after the first."""
-    with Pool(1) as pool:
-        yield pool
-
-
-@pytest.fixture
-def one_pool(compilers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All kernels of a test go to that one, in place of processes of their own that each import Triton."""
-    for module in ("compiled.pool", "ranking.kernel", "integrations.kernels"):
-        monkeypatch.setattr(f"carver.{module}.Pool", lambda *_, **__: nullcontext(compilers))
 
 
 @pytest.fixture(scope="module", params=list(answerable()), ids="-".join)

@@ -36,9 +36,8 @@ from carver.cli.export import checked, example, trial
 from carver.cli.main import main
 from carver.cli.rankings import read_configs, read_problems
 from carver.compiled import pool
-from carver.compiled.inspect import candidate, facts_of
-from carver.compiled.pool import Pool
-from carver.compiled.worker import answer, request
+from carver.compiled.inspect import candidate, compilers, facts_of
+from carver.compiled.worker import read, request
 from carver.cost.models.compiled import price_compiled
 from carver.export import cutlass, helion, inductor, kernel_tuner, optuna, plain, tilelang, triton, vllm
 from carver.kernels import declaration, expr
@@ -656,13 +655,13 @@ class Recorded:
     processes = 1
 
     def __init__(self, kernel: Any, config: Mapping[str, Any], args: Mapping[str, Any]) -> None:
-        asked_for = candidate(kernel, config, args, (1,), carver.load_arch("h200"))
-        with Pool(1) as pool:
-            [(_, self.reply)] = pool.replies({"": request(kernel, asked_for.given, carver.load_arch("h200"))})
+        arch = carver.load_arch("h200")
+        copies = compilers(kernel, {0: candidate(kernel, config, args, (1,), arch)}, arch)
+        [(_, self.reply)] = copies.replies({"": request(0)})
 
     def replies(self, requests: Mapping[str, Any], seconds: float = 0) -> Iterator[tuple[str, Any]]:
         for key, given in requests.items():
-            yield key, json.loads(json.dumps(answer(given), default=vars)) if "codes" in given else dict(self.reply)
+            yield key, json.loads(json.dumps(read(given), default=vars)) if "codes" in given else dict(self.reply)
 
 
 def square(size: int) -> dict[str, Any]:
@@ -737,7 +736,7 @@ def facts() -> dict[str, Any]:
     config, args = CALLS["matmul"]
     arch = carver.load_arch("h200")
     one = candidate(matmul, config, args(), (256,), arch)
-    [made] = facts_of(matmul, {0: one}, arch, pool=compiled_once("matmul"))
+    [made] = facts_of(matmul, {0: one}, arch, copies=compiled_once("matmul"))
     pool.save_facts("ab" * 20, made, pool.Used({}))  # type: ignore[arg-type]
     found = pool.load("ab" * 20)
     assert found is not None

@@ -90,7 +90,6 @@ def test_registers_of_attention_on_rdna_scatter_as_is_said(target: str, agree: f
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_pool")
 @pytest.mark.parametrize("target", agreement.TARGETS)
 def test_first_picks_fit_and_do_not_spill(target: str) -> None:
     """Those that are in the record are not compiled."""
@@ -108,7 +107,6 @@ def test_first_picks_fit_and_do_not_spill(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_pool")
 @pytest.mark.parametrize(
     "target", [pytest.param(t, marks=() if t in SAMPLED else pytest.mark.exhaustive) for t in agreement.TARGETS]
 )

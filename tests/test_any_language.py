@@ -132,11 +132,8 @@ def test_each_option_works_or_is_refused() -> None:
     call = {**given, "grid": N // 64, "block": 64}
     with_launch, without = (carver.rank_kernel(kernel, [{}], **call, launch=each)[0] for each in (True, False))
     assert with_launch.predicted_ms - without.predicted_ms == pytest.approx(4.2e-3)  # what a launch takes
-    for more, why in (
-        ({"pool": lambda *_: None}, "is of Triton kernels"), ({"compile": "some"}, "is a share above 0"),
-    ):  # fmt: skip
-        with pytest.raises(ConfigError, match=why):
-            carver.rank_kernel(kernel, [{}], **call, **more)
+    with pytest.raises(ConfigError, match="is a share above 0"):
+        carver.rank_kernel(kernel, [{}], **call, compile="some")
     with pytest.raises(TypeError, match="has no argument 'lunch'"):
         carver.rank_kernel(kernel, [{}], **call, lunch=False)
     binary = carver.Binary(b"\x7fELF", "scale")

@@ -1,4 +1,4 @@
-"""Compilers that fail, in both ways of compiling: no verdict, no hang, nothing lost, nothing left."""
+"""Compilers that fail: no verdict, no hang, nothing lost, nothing left."""
 
 from __future__ import annotations
 
@@ -128,6 +128,47 @@ def test_a_job_may_take_as_much_longer_as_the_machine_is_busy(
     assert reply.outcome == outcome
 
 
+PROCESSES = {
+    "waits for no child": "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); main()",
+    "waits for every child": "import os, signal\n"
+    "signal.signal(signal.SIGCHLD, lambda *_: [os.waitpid(-1, os.WNOHANG) for _ in range(9)])\nmain()",
+    "has no output": "sys.stdout = sys.stderr = None; main()",
+    "is a thread's": "t = threading.Thread(target=main); t.start(); t.join()",
+    "is a daemon": "import multiprocessing\n"
+    "p = multiprocessing.get_context('fork').Process(target=main, daemon=True); p.start(); p.join()",
+    "runs a loop of events": "import asyncio\n"
+    "async def work():\n    await asyncio.gather(*(asyncio.to_thread(main) for _ in range(2)))\nasyncio.run(work())",
+    "warns of forks": "import warnings; warnings.simplefilter('error')\n"
+    "os.register_at_fork(before=lambda: warnings.warn('no forks', RuntimeWarning)); main()",
+}
+
+
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_copies_answer_in_a_process_that(kind: str, tmp_path: Path) -> None:
+    """What a copy prints goes to carver, whatever stands for the output; what it reads is empty."""
+    program = (
+        "import os, sys, threading\n"
+        "from carver.compiled.worker import Copies\n"
+        "def answer(request):\n"
+        "    print('said', request['n'])\n"
+        "    sys.stdin.read() == '' and request['n'] or os._exit(3)\n"
+        "    return {'refused': 'no'}\n"
+        "def main():\n"
+        "    with Copies(answer, 2) as copies:\n"
+        "        found = dict(copies.replies({f'{n}': {'n': n} for n in range(3)}, 60.0))\n"
+        "    with open('said', 'a') as file:\n"
+        "        file.write(f'{found[\"0\"][\"refused\"]} {found[\"1\"]} {found[\"2\"]}')\n"
+        f"{PROCESSES[kind]}\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=100, check=False)
+    said = (tmp_path / "said").read_text() if (tmp_path / "said").exists() else done.stderr.decode()
+    answers = "{'refused': 'no'} {'refused': 'no'}"
+    assert said.count("ended with status 3: said 0") == said.count(answers) == (2 if "loop" in kind else 1), said
+    assert b"said" not in done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_a_copy_that_hangs_is_one_refusal() -> None:
     def answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,28 +268,13 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("kernels_of_children", None)
 
 
-def kernel_of(folder: Path, way: str) -> Any:
-    """A kernel that processes of a pool import, or one that copies of this process alone have."""
-    if way == "pool":
-        from kernels_of_children import add  # type: ignore[import-not-found]
-
-        return add
-    namespace: dict[str, Any] = {}
-    path = folder / "inside.py"
-    path.write_text(KERNELS.replace("@triton.jit\n", "def made():\n  @triton.jit\n").replace(
-        "\ndef add", "\n  def add").replace("\n    at", "\n      at").replace("\n    tl.", "\n      tl.")
-        + "  return add\n")  # fmt: skip
-    exec(compile(path.read_text(), str(path), "exec"), namespace)
-    return namespace["made"]()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["pool", "copies"])
-def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The out-of-memory killer takes ptxas in the first run; the second run has a time, in both ways of compiling."""
+def test_an_assembler_that_is_killed_is_asked_again(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The out-of-memory killer takes ptxas in the first run; the second run has a time."""
+    from kernels_of_children import add  # type: ignore[import-not-found]
+
     import carver
 
-    add = kernel_of(tools, way)
     fake = tools / "ptxas"
     real = Path(__import__("triton").__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
     fake.write_text(
@@ -270,14 +296,14 @@ def test_an_assembler_that_is_killed_is_asked_again(tools: Path, way: str, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("way", "arch"), [("pool", "h100"), ("copies", "mi300x")])
-def test_a_cache_of_binaries_alone_changes_no_time(
-    tools: Path, way: str, arch: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("arch", ["h100", "mi300x"])
+def test_a_cache_of_binaries_alone_changes_no_time(tools: Path, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """TRITON_STORE_BINARY_ONLY=1 leaves Triton's cache without IR, also for later runs that do not set it."""
+    from kernels_of_children import add
+
     import carver
 
-    add, x = kernel_of(tools, way), carver.Tensor("float32", (4096,))
+    x = carver.Tensor("float32", (4096,))
 
     def rank(name: str) -> float:
         monkeypatch.setenv("CARVER_CACHE_DIR", str(tools / name))
@@ -299,6 +325,8 @@ def test_configurations_that_are_written_many_times_are_compiled_once(
     tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 400 configurations two are distinct: both are compiled, each once, and every place is told of."""
+    from kernels_of_children import add
+
     import carver
     from carver.ranking import kernel
 
@@ -307,7 +335,7 @@ def test_configurations_that_are_written_many_times_are_compiled_once(
     monkeypatch.setattr(kernel, "facts_of", lambda k, wanted, *a, **b: asked.extend(wanted) or read(k, wanted, *a, **b))
     configs = [{"BLOCK": 256 << i % 2} for i in range(400)]
     found = carver.rank_kernel(
-        kernel_of(tools, "pool"), configs, args={"x": carver.Tensor("float32", (4096,)), "n": 4096}, grid=(16,),
+        add, configs, args={"x": carver.Tensor("float32", (4096,)), "n": 4096}, grid=(16,),
         arch="h100",
     )  # fmt: skip
     assert sorted(asked) == [0, 1] and len(found) == 2 and not found.rejected

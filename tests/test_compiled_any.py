@@ -12,7 +12,6 @@ import carver
 from carver.base.errors import ConfigError
 from carver.compiled.machine import Aside, Machine, MachineLoop, Span
 from carver.compiled.match import matched
-from carver.compiled.pool import Pool
 from carver.compiled.trace import Access, LoopTrace, Trace
 from carver.compiled.triton import Target, hashed
 
@@ -20,6 +19,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from tests import any_kernels as kernels
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 MI300X = carver.load_arch("mi300x")
 REFUSED = {
     "assembly": ": invalid instruction",
@@ -29,15 +29,10 @@ REFUSED = {
 """What Triton 3.6 has no code for on an MI300X, in its words."""
 
 
-@pytest.fixture(scope="module")
-def pool(own_cache: None, compilers: Pool) -> Pool:
-    return compilers
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("title", kernels.CASES)
-def test_every_construct_is_ranked_or_refused_in_words(title: str, pool: Pool) -> None:
-    said = kernels.outcome(kernels.CASES[title], MI300X, pool)
+def test_every_construct_is_ranked_or_refused_in_words(title: str) -> None:
+    said = kernels.outcome(kernels.CASES[title], MI300X)
     if title in REFUSED and " of " not in said[:6]:
         assert said.startswith("NoCandidates") and REFUSED[title] in said
     else:
@@ -56,11 +51,11 @@ def test_a_tool_that_triton_lacks_is_what_each_configuration_says(monkeypatch: p
 
 
 @pytest.mark.slow
-def test_parts_of_a_tuple_are_arguments(pool: Pool) -> None:
+def test_parts_of_a_tuple_are_arguments() -> None:
     """The second of two numbers is 1, so a constant; 4,000 of 4,096 elements, of 2 and 4 bytes, are asked for."""
     case = kernels.CASES["tuples"]
     [hint] = carver.rank_kernel(
-        case.kernel, case.configs, args=case.args, grid=case.grid, arch="rtx_4090", values={"sources.0": 0}, pool=pool
+        case.kernel, case.configs, args=case.args, grid=case.grid, arch="rtx_4090", values={"sources.0": 0}
     )
     moved = {each.argument: round(each.program_bytes) for each in hint.facts.accesses}
     assert moved == {"sources.0": 500, "sources.1": 1000, "y_ptr": 1024}
@@ -68,19 +63,19 @@ def test_parts_of_a_tuple_are_arguments(pool: Pool) -> None:
         carver.rank_kernel(case.kernel, case.configs, args={**case.args, "counts": ([2],)}, grid=(1,), arch="h100")
 
 
-def test_a_value_that_is_missing_is_named(pool: Pool) -> None:
+def test_a_value_that_is_missing_is_named() -> None:
     case = kernels.CASES["ragged"]
-    said = kernels.outcome(case._replace(values={}), MI300X, pool)
+    said = kernels.outcome(case._replace(values={}), MI300X)
     assert said.startswith("ProblemError") and next(iter(case.values)) in said
 
 
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])
-def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool: Pool) -> None:
+def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str) -> None:
     """Whatever the lock and the flag hold: what is around runs as often as it says."""
     case = kernels.IN_TURN
     for values in ({}, {"lock_ptr": 1, "seen_ptr": 0}):
         [hint] = carver.rank_kernel(
-            case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, values=values, pool=pool
+            case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, values=values
         )
         loop = max(hint.facts.loops, key=lambda each: each.trips)
         assert loop.trips == 9 and loop.span.bytes["store global"] > 0
@@ -89,13 +84,13 @@ def test_a_loop_that_waits_for_other_programs_is_passed_at_once(arch: str, pool:
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])
 @pytest.mark.parametrize(("grid", "sooner", "most"), [((512,), False, 511), ((64, 8), False, 63), ((512,), True, 0)])
 def test_programs_that_wait_for_the_one_before_go_on_one_by_one(
-    arch: str, grid: tuple[int, ...], sooner: bool, most: int, pool: Pool
+    arch: str, grid: tuple[int, ...], sooner: bool, most: int
 ) -> None:
     """Along a row, whose rows go side by side; not where a program says that it is there before it waits itself."""
     args = {"x_ptr": carver.Tensor("float32", (512, 256)), "y_ptr": carver.Tensor("float32", (512, 256)),
             "flag_ptr": carver.Tensor("int32", (512,))}  # fmt: skip
     [hint] = carver.rank_kernel(
-        kernels.one_by_one, [{"BLOCK": 256}], args=args, grid=grid, constants={"SOONER": sooner}, arch=arch, pool=pool
+        kernels.one_by_one, [{"BLOCK": 256}], args=args, grid=grid, constants={"SOONER": sooner}, arch=arch
     )
     assert hint.facts.handed_on == most
     assert hint.predicted_ms > most * 5e-4 and (hint.bound == "latency" or most < 100)
@@ -106,53 +101,53 @@ TAKEN = "assumed: undecided branches go one way, such loops run once, tickets in
 
 
 @pytest.mark.parametrize("arch", ["h100", "mi300x"])
-def test_a_branch_on_a_product_counts_as_taken_and_is_said(arch: str, pool: Pool) -> None:
+def test_a_branch_on_a_product_counts_as_taken_and_is_said(arch: str) -> None:
     """What it stores is counted, and table and facts say what was assumed; elsewhere nothing is said."""
     ranking = carver.rank_kernel(
-        kernels.filtered, [kernels.TILE], args=kernels.MATRICES, grid=(8, 8), arch=arch, pool=pool
+        kernels.filtered, [kernels.TILE], args=kernels.MATRICES, grid=(8, 8), arch=arch
     )
     [hint] = ranking
     m, n = (kernels.MATRICES[name] for name in "MN")
     assert hint.facts.written_bytes == m * n * 2
     assert TAKEN in repr(ranking) and TAKEN in str(hint.facts)
     case = kernels.IN_TURN
-    plain = carver.rank_kernel(case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch, pool=pool)
+    plain = carver.rank_kernel(case.kernel, case.configs, args=case.args, grid=case.grid, arch=arch)
     assert TAKEN not in repr(plain)
 
 
-def test_a_branch_on_what_other_programs_wrote_needs_no_value(pool: Pool) -> None:
+def test_a_branch_on_what_other_programs_wrote_needs_no_value() -> None:
     """The flag under a lock changes as the kernel runs: no caller has to say what it holds, though one may."""
     args = {"x_ptr": carver.Tensor("float32", (64, 256)), "y_ptr": carver.Tensor("float32", (4, 256)),
             "lock_ptr": carver.Tensor("int32", (8,))}  # fmt: skip
     for values in ({}, {"lock_ptr": 1}):
         ranking = carver.rank_kernel(
             kernels.summed_under_a_lock, [{"BLOCK": 256, "GROUPS": 4}], args=args, grid=(64,), arch="h100",
-            values=values, pool=pool,
+            values=values,
         )  # fmt: skip
         assert (TAKEN in repr(ranking)) is not bool(values)
         assert sum(a.program_bytes for a in ranking[0].facts.accesses if a.kind == "store") == 256 * 4
 
 
 @pytest.mark.parametrize("tensors", [1, 6])
-def test_tensors_whose_addresses_a_tensor_holds_are_read_once_each(tensors: int, pool: Pool) -> None:
+def test_tensors_whose_addresses_a_tensor_holds_are_read_once_each(tensors: int) -> None:
     """Two programs for each tile of a tensor read it once, and each entry of the table is a tensor of its own."""
     table = carver.Tensor("int64", (8,))
     args = {"from_ptr": table, "to_ptr": table, "n": 4096}
     for twice in (1, 2):
         [hint] = carver.rank_kernel(
-            kernels.scaled_by_addresses, [{"BLOCK": 512}], args=args, grid=(8, tensors, twice), arch="h100", pool=pool
+            kernels.scaled_by_addresses, [{"BLOCK": 512}], args=args, grid=(8, tensors, twice), arch="h100"
         )
         assert hint.facts.read_bytes == pytest.approx(tensors * 4096 * 2, rel=0.02)
         assert hint.facts.written_bytes == pytest.approx(tensors * 4096 * 2)
 
 
 @pytest.mark.parametrize(("arch", "starts"), [("h100", {}), ("mi300x", {}), ("h100", {"next_ptr": 24})])
-def test_programs_draw_from_a_counter_in_turn(arch: str, starts: dict[str, int], pool: Pool) -> None:
+def test_programs_draw_from_a_counter_in_turn(arch: str, starts: dict[str, int]) -> None:
     """All tiles from the counter's start on are done once, and the loop ends; it was refused for want of a number."""
     tensor = carver.Tensor("float16", (64 * 256,))
     args = {"x_ptr": tensor, "y_ptr": tensor, "next_ptr": carver.Tensor("int32", (1,)), "n": 64 * 256}
     [hint] = carver.rank_kernel(
-        kernels.tiles_in_turn, [{"BLOCK": 256}], args=args, grid=(12,), arch=arch, values=starts, pool=pool
+        kernels.tiles_in_turn, [{"BLOCK": 256}], args=args, grid=(12,), arch=arch, values=starts
     )
     tiles = 64 - starts.get("next_ptr", 0)
     assert hint.facts.written_bytes - 4 == pytest.approx(tiles * 256 * 2, rel=0.01)

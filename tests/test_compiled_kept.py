@@ -18,7 +18,7 @@ from carver.base.errors import ConfigError, DeviceError, NoCandidates, ProblemEr
 from carver.base.folders import folder
 from carver.cli.main import main
 from carver.compiled import inspect, pool, triton, worker
-from carver.compiled.pool import Pool
+from carver.compiled.worker import Copies
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -29,17 +29,17 @@ ROWS = 64
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (512, 1024) for warps in (1, 4)]
 
 
-def rank(values: Any, arch: carver.Arch = H100, pool: Pool | None = None, kind: str = "int32") -> carver.Ranking:
+def rank(values: Any, arch: carver.Arch = H100, kind: str = "int32") -> carver.Ranking:
     tensors = {"x": carver.Tensor("float16", (ROWS, 4096)), "y": carver.Tensor("float16", (ROWS, 1024))}
     args = tensors | {"lengths": carver.Tensor(kind, (ROWS,))}
     return carver.rank_kernel(
-        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values}, pool=pool
+        kernels.ragged, CONFIGS, args=args, grid=(ROWS,), arch=arch, values={"lengths": values}
     )
 
 
 @pytest.fixture(scope="module")
-def first(own_cache: None, compilers: Pool) -> Any:
-    return rank(np.full(ROWS, 2048), pool=compilers)
+def first(own_cache: None) -> Any:
+    return rank(np.full(ROWS, 2048))
 
 
 def refuse(*_: Any, **__: Any) -> Any:
@@ -228,20 +228,19 @@ def test_an_interrupted_ranking_says_what_it_kept(tmp_path: Path, monkeypatch: p
     """Ctrl-C after two of four replies: both are on disk, and the same call compiles the other two alone."""
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     asked: list[int] = []
-    answered = Pool.replies
+    answered = Copies.replies
 
-    def stopped(self: Pool, requests: Any, seconds: float = 120.0) -> Any:
+    def stopped(self: Copies, requests: Any, seconds: float = 120.0) -> Any:
         asked.append(len(requests))
         for count, reply in enumerate(answered(self, requests, seconds)):
             if len(asked) == 1 and count == 2:
                 raise KeyboardInterrupt
             yield reply
 
-    monkeypatch.setattr(Pool, "replies", stopped)
-    with Pool(1) as pool:
-        with pytest.raises(KeyboardInterrupt, match=r"^interrupted: 2 of 4 configurations are "):
-            rank(np.full(ROWS, 2048), pool=pool)
-        assert rank(np.full(ROWS, 2048), pool=pool).given == 4
+    monkeypatch.setattr(Copies, "replies", stopped)
+    with pytest.raises(KeyboardInterrupt, match=r"^interrupted: 2 of 4 configurations are "):
+        rank(np.full(ROWS, 2048))
+    assert rank(np.full(ROWS, 2048)).given == 4
     assert asked[:2] == [4, 2]
 
 
@@ -261,13 +260,13 @@ def test_what_was_over_its_time_limit_is_not_compiled_again(tmp_path: Path, monk
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("carver.compiled.pool._TOO_LONG", {})
     asked: list[int] = []
-    answered = Pool.replies
+    answered = Copies.replies
 
-    def counted(self: Pool, requests: Any, seconds: float = 120.0) -> Any:
+    def counted(self: Copies, requests: Any, seconds: float = 120.0) -> Any:
         asked.append(len(requests))
         return answered(self, requests, seconds)
 
-    monkeypatch.setattr(Pool, "replies", counted)
+    monkeypatch.setattr(Copies, "replies", counted)
 
     def copied(rows: int, seconds: float) -> carver.Ranking:
         args = dict.fromkeys(("x_ptr", "y_ptr"), carver.Tensor("float16", (rows * 512,))) | {"n": rows * 512}

@@ -19,7 +19,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 from tests import compiled_kernels as kernels  # noqa: E402
 from tests.test_enable_triton import Array, Timed  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("own_cache", "one_pool")
+pytestmark = pytest.mark.usefixtures("own_cache")
 H100 = carver.load_arch("h100")
 SIZE = 2048
 NAMES = {"BLOCK_M": "BM", "BLOCK_N": "BN", "BLOCK_K": "BK"}

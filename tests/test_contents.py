@@ -16,7 +16,6 @@ from carver import Tensor as T  # noqa: E402
 from carver.base.errors import ProblemError  # noqa: E402
 from carver.compiled.facts import TAKEN  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_pool")
 N, BLOCK = 65_536, 256
 
 

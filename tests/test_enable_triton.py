@@ -221,7 +221,7 @@ def test_what_takes_far_longer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
     began = time.monotonic()
     pool = Forks(build, H100, processes=4, hurry=4)
-    said = {key: reply["refused"] for key, reply in pool.replies({str(i): pool.request(i) for i in range(4)})}
+    said = {key: reply["refused"] for key, reply in pool.replies({str(i): worker.request(i) for i in range(4)})}
     assert time.monotonic() - began < 20
     assert said["0"] == "no 0" and "not compiled within" in said["3"]
     assert Forks(lambda place: time.sleep(30 * (place == 3)), H100, 4, hurry=4).filled(range(4)) == [0, 1, 2]
@@ -242,7 +242,7 @@ def test_what_the_machine_lacked_is_asked_again() -> None:
 
     target = Target.of(H100)
     pool = Forks(lambda place: compile_launched(functools.partial(run, place), target, {}), H100, processes=2)
-    said = dict(pool.replies({str(i): pool.request(i) for i in range(3)}))
+    said = dict(pool.replies({str(i): worker.request(i) for i in range(3)}))
     assert said["0"]["transient"] and "could not run" in said["0"]["refused"] and "ptxas" in said["0"]["refused"]
     assert said["1"]["transient"] and "memory" in said["1"]["refused"]
     assert said["2"] == {"refused": "ValueError: no such tile"}
@@ -259,7 +259,7 @@ def test_a_copy_may_write_as_much_as_it_may_however_much_is_mapped(monkeypatch: 
         raise CompileError("had it")
 
     pool = Forks(build, H100, processes=2)
-    said = dict(pool.replies({str(i): pool.request(i) for i in range(2)}))
+    said = dict(pool.replies({str(i): worker.request(i) for i in range(2)}))
     assert said["0"]["refused"] == "had it" and "memory" in said["1"]["refused"]
     assert mapped.size == 1 << 30
 

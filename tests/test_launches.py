@@ -15,7 +15,6 @@ from carver import Tensor as T  # noqa: E402
 from carver.base.errors import CarverError, CompileError, ConfigError, NoCandidates  # noqa: E402
 from carver.compiled.triton import sentence  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_pool")
 ROWS, COLUMNS = 256, 262_144
 
 

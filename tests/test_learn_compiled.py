@@ -26,7 +26,7 @@ OTHERWISE = {"l2_efficiency": 0.6, "smem_efficiency": 0.7, "pipeline_overlap": 0
 """Factors on constants of the GPU that the tests pretend to measure."""
 
 
-pytestmark = pytest.mark.usefixtures("own_cache", "one_pool")
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def ranked(size: int = 2048, kernel: Any = kernels.matmul, **given: Any) -> carver.Ranking:

@@ -23,7 +23,8 @@ import carver
 from carver.base.child import Reply
 from carver.base.errors import ConfigError
 from carver.cli.main import main
-from carver.compiled.pool import Pool, own_fault, told, transient
+from carver.compiled.pool import own_fault, told, transient
+from carver.compiled.worker import Forks
 from carver.integrations.autotune import Race, enable_triton
 from carver.ranking import pins, ranking
 from carver.ranking.pins import PinsError, Table
@@ -33,7 +34,6 @@ triton = pytest.importorskip("triton")
 from tests import compiled_kernels  # noqa: E402
 from tests.test_enable_triton import Array, launch, launches  # noqa: E402, F401 (the fixture)
 
-pytestmark = pytest.mark.usefixtures("one_pool")
 H100 = carver.load_arch("h100")
 ROOT, N = Path(__file__).parents[1], 1 << 22
 CONFIGS = [{"BLOCK": block, "num_warps": warps} for block in (256, 1024, 4096) for warps in (1, 4, 8)]
@@ -190,7 +190,7 @@ def test_the_pick_is_that_of_any_process(tmp_path: Path) -> None:
 def test_what_another_machine_may_compile_is_not_pinned(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
     pick()
     said = [told(reply)]
-    monkeypatch.setattr(Pool, "replies", lambda self, requests, _: ((k, dict(*said)) for k in requests))
+    monkeypatch.setattr(Forks, "replies", lambda self, requests, _: ((k, dict(*said)) for k in requests))
     with pytest.raises(PinsError, match="copy is not pinned: 1 of 10 configurations: "):
         pick([*CONFIGS, {"BLOCK": 8192}])
 

@@ -11,8 +11,6 @@ import carver  # noqa: E402
 from carver import Tensor  # noqa: E402
 from carver.base.errors import NoCandidates  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_pool")
-
 
 @triton.jit
 def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]

@@ -24,7 +24,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from tests import compiled_kernels as kernels
 
-pytestmark = pytest.mark.usefixtures("own_cache", "one_pool")
+pytestmark = pytest.mark.usefixtures("own_cache")
 SIZE = 1024
 ARGS = {**{name: carver.Tensor("float16", (SIZE, SIZE)) for name in ("a_ptr", "b_ptr", "c_ptr")},
         "M": SIZE, "N": SIZE, "K": SIZE}  # fmt: skip

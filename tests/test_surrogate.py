@@ -14,7 +14,7 @@ import pytest
 
 import carver
 from carver.base.errors import ConfigError
-from carver.compiled.pool import Pool
+from carver.compiled.worker import Copies
 from carver.ranking import surrogate
 from carver.ranking.kernel import most_compiled
 from carver.ranking.surrogate import Axes, Price, axes_of, compiles, explored, predicted, proposals, spread
@@ -266,15 +266,15 @@ def test_an_interrupted_long_list_counts_what_earlier_batches_compiled(
     import compiled_kernels as kernels
 
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
-    answered, batches = Pool.replies, list[int]()
+    answered, batches = Copies.replies, list[int]()
 
-    def stopped(self: Pool, requests: Mapping[str, Any], seconds: float = 120.0) -> Iterator[tuple[str, Any]]:
+    def stopped(self: Copies, requests: Mapping[str, Any], seconds: float = 120.0) -> Iterator[tuple[str, Any]]:
         batches.append(len(requests))
         if len(batches) > 2:  # one compiles the first, one reads its code
             raise KeyboardInterrupt
         return answered(self, requests, seconds)
 
-    monkeypatch.setattr(Pool, "replies", stopped)
+    monkeypatch.setattr(Copies, "replies", stopped)
     configs = [{"BLOCK": b, "num_warps": w} for b in (64, 128, 256, 512, 1024, 2048) for w in (1, 2, 4, 8)]
     args = {"x_ptr": carver.Tensor("float16", (1 << 20,)), "y_ptr": carver.Tensor("float16", (1 << 20,)), "n": 1 << 20}
     grid = lambda c: (-(-(1 << 20) // c["BLOCK"]),)  # noqa: E731

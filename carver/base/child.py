@@ -482,11 +482,12 @@ class _Forked:
 
     def __init__(self, make: Callable[[], Handler], folder: str) -> None:
         (jobs, stdin), (stdout, replies), (stderr, prints) = (os.pipe() for _ in range(3))
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):  # whatever stands there, or nothing
+            with contextlib.suppress(Exception):
+                stream.flush()
         parent = os.getpid()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: see `forking`
+            warnings.simplefilter("ignore")  # of Python's and of libraries, for their threads: see `forking`
             self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -495,8 +496,13 @@ class _Forked:
                 os.setsid()
                 os.environ |= _temporary(folder)
                 tempfile.tempdir = folder
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(prints, 1)
                 os.dup2(prints, 2)
+                # what stood there may be a notebook's
+                sys.stdin = os.fdopen(0, closefd=False)
+                sys.stdout = sys.stderr = os.fdopen(prints, "w", buffering=1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 faulthandler.enable(2)
                 warden.guard(lambda: _forked(make, jobs, replies), parent)
             finally:
@@ -511,7 +517,10 @@ class _Forked:
         """The exit code, negative for a signal. Raises subprocess.TimeoutExpired."""
         deadline = time.monotonic() + timeout_s
         while self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else waited for it
+                pid, status = self.pid, 0
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
             elif time.monotonic() > deadline:

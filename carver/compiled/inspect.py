@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -108,10 +108,10 @@ def unlaunchable(each: Candidate, arch: Arch) -> str:
 def facts_of(
     kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
 ) -> list[Facts | CarverError]:
-    """Facts of each configuration, or why it has none. `bounds`: as `pool.compiled` takes them.
+    """Facts of each configuration, or why it has none. `bounds`: as `_replies` takes them.
 
-    Facts are kept on disk; what is not there is compiled. The keys of `wanted` are places in a list, that of a pool of
-    `Forks` where there is one. Raises ProblemError where the program of none of them can be followed.
+    Facts are kept on disk; what is not there is compiled. The keys of `wanted` are places in a list, that of `copies`
+    where these are given. Raises ProblemError where the program of none of them can be followed.
     """
     if state := settings():
         hashed = {i: sha256(f"{each.key} {state}".encode()).hexdigest() for i, each in wanted.items()}
@@ -153,7 +153,7 @@ def _compiled(
             elif "machine" in reply:
                 made[i] = _caught(_gathered, reply, found, each, arch)
 
-    replies = _replies(kernel, wanted, arch, {**bounds, "heard": heard})
+    replies = _replies(kernel, wanted, arch, **bounds, heard=heard)
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
@@ -199,26 +199,19 @@ def _gathered(
     return replace(facts, beyond=beyond(trace, extents)), used
 
 
+def compilers(kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, processes: int | None = None) -> Forks:
+    """Copies of this process that compile configurations of a kernel by their places."""
+    target = Target.of(arch)
+    return Forks(lambda place: compile_triton(kernel, wanted[place].given, target), arch, processes)
+
+
 def _replies(
-    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, bounds: Mapping[str, Any]
+    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, copies: pool.Compilers | None = None,
+    processes: int | None = None, **bounds: Any,
 ) -> dict[str, pool.Reply]:  # fmt: skip
-    """A kernel that no other process can import, since a function makes it say, is compiled in copies of this one, and
-    so is one of the script that runs, which to import would be to run again."""
-    units, rest = unit_rates(arch), {**bounds}
-    compilers, copies = rest.pop("pool", None), sys.platform == "linux"
-    if not isinstance(compilers, Forks):
-        if not copies or function_of(kernel).fn.__module__ != "__main__":
-            try:
-                requests = {each.key: request(kernel, each.given, arch, each.numbers) for each in wanted.values()}
-                return pool.compiled(requests, arch.isa, units, pool=compilers, **rest)
-            except ConfigError:
-                if not copies:
-                    raise
-        target, processes = Target.of(arch), compilers.processes if compilers else rest.get("processes")
-        with Forks(lambda i: compile_triton(kernel, wanted[i].given, target), arch, processes) as own:
-            return _replies(kernel, wanted, arch, {**rest, "pool": own})
-    copied = {each.key: compilers.request(i, each.numbers) for i, each in wanted.items()}
-    return pool.compiled(copied, arch.isa, units, pool=compilers, **rest)
+    with nullcontext(copies) if copies else compilers(kernel, wanted, arch, processes) as shared:
+        requests = {each.key: request(i, each.numbers) for i, each in wanted.items()}
+        return pool.compiled(requests, arch.isa, unit_rates(arch), shared, **bounds)
 
 
 @takes(ConfigError, besides="^(kernel|config|grid)$")

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -21,10 +19,8 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base import child, store
-from ..base.child import Child
-from ..base.children import Crew
 from ..base.errors import CarverError, CompileError, ConfigError, Foreign
-from ..base.folders import cores_available, folder
+from ..base.folders import folder
 from ..base.given import fits, json_of, printable, read, shown
 from ..base.table import progress_bars
 from .binary import Binary
@@ -176,8 +172,6 @@ def _check_numbers(name: str, value: object) -> None:
         raise Foreign(f"{name} of facts is {value!r}")
 
 
-COMPILES = "CARVER_COMPILES"
-"""The environment variable that is set in the processes of a pool."""
 MOST_LETTERS = 300
 """Of a refusal's reason."""
 SECONDS = 120.0
@@ -193,45 +187,7 @@ _TOO_LONG: dict[str, tuple[float, dict[str, Any]]] = {}
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
-"""What `worker.answer` gives, or {"refused": sentence}."""
-
-
-class Pool:
-    """Compiling processes, started when there is work and kept until the pool is closed: one `with` block, or longer.
-    At most `processes` at a time (as many as there are cores, unless given), each with `memory_bytes` to write to."""
-
-    def __init__(self, processes: int | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.processes = processes or cores_available()
-        self.memory_bytes = memory_bytes
-        self._crew = Crew(self._started, self.processes)
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End all processes. What they were asked stays without a reply."""
-        self._crew.close()
-
-    def _started(self) -> Child:
-        if COMPILES in os.environ:
-            raise SystemExit(
-                "a process that compiles imports this file to find a kernel, and the file ranks kernels when it is "
-                'imported: put that below `if __name__ == "__main__":`'
-            )
-        path = [p for p in sys.path if p]
-        # no GPU: a kernel's module that looks for one at import would take memory of it in each of these processes
-        hidden = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CARVER_TRITON"), "")
-        environment = {"PYTHONPATH": os.pathsep.join(path), COMPILES: "1", **hidden}
-        limits = {"memory_bytes": self.memory_bytes, "path": path}
-        return Child("carver.compiled.worker:compiler", limits, environment=environment)
-
-    def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
-        """Each reply as it comes; a process that dies or takes longer than `seconds` refuses what it was asked."""
-        for key, reply, said in self._crew.replies(requests, seconds, "compiled"):
-            yield key, told(reply, said)
+"""What a copy gives, or {"refused": sentence}."""
 
 
 def told(reply: child.Reply, said: str = "") -> Reply:
@@ -261,7 +217,7 @@ def last_words(said: str) -> str:
 
 
 class Compilers(Protocol):
-    """A `Pool`, or `worker.Forks`."""
+    """`worker.Forks`, as far as `compiled` asks."""
 
     processes: int
 
@@ -269,19 +225,15 @@ class Compilers(Protocol):
 
 
 def compiled(
-    requests: Mapping[str, Request], isa: str, units: Sequence[Sequence[Any]], *, pool: Compilers | None = None,
-    processes: int | None = None, seconds: float = SECONDS, progress: bool = False,
+    requests: Mapping[str, Request], isa: str, units: Sequence[Sequence[Any]], pool: Compilers, *,
+    seconds: float = SECONDS, progress: bool = False,
     heard: Callable[[str, Reply], None] = lambda key, reply: None,
 ) -> dict[str, Reply]:  # fmt: skip
     """Replies by key, each with what was read off the code, or why there is none. Replies are kept on disk by key as
     they come, those of a compiler that was ended excepted. What took longer than `seconds` is refused for the rest of
-    the process, unless more is allowed. `isa` and `units`: as `machine.read_machines` takes them. Without a `pool` its
-    processes, `processes` at most, end with this call. `heard` is given each reply as it comes, compiled and once more
-    read, while the processes are at work. Raises ConfigError where a kernel cannot be imported in another
-    process, and a KeyboardInterrupt that says what is kept."""
-    if pool is None:
-        with Pool(processes) as own:
-            return compiled(requests, isa, units, pool=own, seconds=seconds, progress=progress, heard=heard)
+    the process, unless more is allowed. `isa` and `units`: as `machine.read_machines` takes them. `heard` is given each
+    reply as it comes, compiled and once more read, while the processes are at work. Raises ConfigError for what fits no
+    configuration, and a KeyboardInterrupt that says what is kept."""
     found = {key: reply for key, reply in load_each(requests).items() if _is_whole(reply)}
     found |= {key: _TOO_LONG[key][1] for key in requests if key in _TOO_LONG and seconds <= _TOO_LONG[key][0]}
     missing = {key: requests[key] for key in requests if key not in found}

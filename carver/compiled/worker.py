@@ -1,8 +1,7 @@
-"""Compile in parallel in copies of this process, which need to import nothing, and what a process that compiles does
-with a request: a compiler may hang, die, or use all memory.
+"""Compile in parallel in copies of this process, which need to import nothing; and where a kernel lies, in words.
 
-A copy that hangs, dies or uses too much memory is only one refused candidate: another takes its place. Copies never
-touch the GPU. For kernels that are not loaded, and for systems without fork, there is `pool`."""
+A compiler may hang, die, or use all memory: a copy that does is only one refused candidate, and another takes its
+place. Copies never touch the GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +20,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import astuple
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -35,7 +33,7 @@ from ..base.given import index
 from .isa.rates import table
 from .machine import read_machines
 from .pool import MEMORY_BYTES, SECONDS, Reply, Request, own_fault, told, transient
-from .triton import Compiled, Specialised, Target, compile_triton, function_of, hashed, sentence, source_of
+from .triton import Compiled, Target, function_of, hashed, sentence, source_of
 
 PRINTED_BYTES = 1 << 30
 """Of one file, what a compiler prints too."""
@@ -50,7 +48,7 @@ def where_is(kernel: Any) -> dict[str, str]:
     if "<locals>" in name or not Path(path).is_file():
         where = "inside another function" if "<locals>" in name else "in an interactive session"
         raise ConfigError(
-            f"{name} is defined {where}, where a compiling process cannot find it: put it at the top level of a file "
+            f"{name} is defined {where}, where another process cannot find it: put it at the top level of a file "
             "and import it from there (in a notebook: %%writefile kernels.py)"
         )
     place = {"path": str(Path(path).resolve()), "module": plain.__module__, "name": name}
@@ -174,34 +172,23 @@ def decode(value: Any, find: Callable[[Mapping[str, str]], Any] = find) -> Any:
     return value
 
 
-def request(kernel: Any, given: Specialised, arch: Arch, numbers: Sequence[int | None] = ()) -> dict[str, Any]:
-    """What the process is asked, as JSON; `numbers`: as `machine.read_machines` takes them."""
-    target = Target.of(arch)
-    return {
-        "place": where_is(kernel), "signature": {name: encode(kind) for name, kind in given.signature.items()},
-        "divisible": given.divisible, "near": given.near,
-        "constants": {name: encode(value) for name, value in given.constants.items()},
-        "options": {name: encode(value) for name, value in given.options.items()},
-        "target": list(astuple(target)), "numbers": list(numbers),
-    }  # fmt: skip
+def request(place: int, numbers: Sequence[int | None] = ()) -> Request:
+    """To compile what is at a place of a list; `numbers`: as `machine.read_machines` takes them."""
+    return {"listed": place, "told": True, "numbers": list(numbers)}
 
 
-def answer(asked: Mapping[str, Any], made: Compiled | None = None) -> dict[str, Any]:
-    """Compile what was asked, or read the codes that are given. Raises CarverError where the compiler refuses. `made`
-    is what came out, where that is known already."""
-    if "codes" in asked:
-        codes = [unpacked(code) for code in asked["codes"]]
-        return {"machines": read_machines(codes, asked["isa"], asked["units"], numbers=asked.get("numbers", ()))}
-    if made is None:
-        kinds, constants, options = (
-            {n: decode(v) for n, v in asked[key].items()} for key in ("signature", "constants", "options")
-        )
-        given = Specialised(kinds, constants, tuple(asked["divisible"]), tuple(asked["near"]), options)
-        made = compile_triton(find(asked["place"]), given, Target(*asked["target"]))
+def read(request: Request) -> Reply:
+    """What the codes of a request say."""
+    codes = [unpacked(code) for code in request["codes"]]
+    return {"machines": read_machines(codes, request["isa"], request["units"], numbers=request.get("numbers", ()))}
+
+
+def answered(made: Compiled, numbers: Sequence[int | None] = ()) -> Reply:
+    """What came out, as JSON."""
     return {
         "ttir": made.ttir, "code": packed(made.code), "shared_bytes": made.shared_bytes, "warps": made.warps,
         "stages": made.stages, "ctas": made.ctas, "tensor_columns": made.tensor_columns, "dealt": made.dealt,
-        "numbers": asked.get("numbers", []),
+        "numbers": list(numbers),
     }  # fmt: skip
 
 
@@ -264,18 +251,8 @@ def unpacked(code: Mapping[str, str]) -> bytes | str:
     return plain if kind == "cubin" else plain.decode()
 
 
-def compiler(memory_bytes: int, path: list[str]) -> Handler:
-    """What a process of a pool does: it compiles and reads, within limits of memory and of what it writes."""
-    sys.path[:0] = [p for p in path if p not in sys.path]
-    limited(memory_bytes)
-    lacking = transient(f"the compiler asked for more than {memory_bytes / 2**30:.0f} GiB of memory")
-    return lambda job: {"reply": replied(answer, job, lacking)}
-
-
 def limited(memory_bytes: int) -> None:
     """Bound what this process writes to, in memory and in one file."""
-    if sys.platform == "win32" or not memory_bytes:
-        return
     # of what it writes to: libraries that a kernel's module imports map gigabytes that nobody touches
     for kind, most in ((resource.RLIMIT_DATA, memory_bytes), (resource.RLIMIT_FSIZE, PRINTED_BYTES)):
         hard = resource.getrlimit(kind)[1]
@@ -291,6 +268,7 @@ tiles of products do too, and may be the fastest: by five operators on that mach
 BESIDE = "beside"
 SLACK_S = 30.0
 """What the copy that makes the others may take beyond the time of a request. [s]"""
+_LACKING = transient("the compiler ran out of memory")
 
 
 class Copies:
@@ -325,7 +303,8 @@ class Copies:
     def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
         left = dict(requests)
-        if not left:
+        if not left or sys.platform != "linux":  # a copy of a process elsewhere may not compile: one by one, here
+            yield from ((key, replied(self._reply, request, _LACKING)) for key, request in left.items())
             return
         with nullcontext(self._kept) if self._kept else Child(self._relay) as relay:
             asked = {"requests": left, "beside": self.beside is not None, "seconds": seconds}
@@ -364,8 +343,7 @@ class Copies:
         """In a copy that answers requests."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         limited(_mapped_bytes() + MEMORY_BYTES)
-        lacking = transient("the compiler ran out of memory")
-        return lambda request: {"reply": replied(self._reply, request, lacking)}
+        return lambda request: {"reply": replied(self._reply, request, _LACKING)}
 
     def _reply(self, request: Request) -> Reply:
         if request:
@@ -376,34 +354,33 @@ class Copies:
 
 
 class Forks(Copies):
-    """As `pool.Pool`, for one list of configurations of one kernel of this process. `build` compiles the configuration
-    of a place in the list; `beside` does what else a launch needs."""
+    """Compile one list of configurations. `build` compiles that of a place in the list; `beside` does what else a
+    launch needs."""
 
     def __init__(
         self, build: Callable[[int], Compiled], arch: Arch, processes: int | None = None, hurry: int = 0,
         beside: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        target = Target.of(arch)
         super().__init__(self._compiled, processes, hurry, beside)
-        hashed(target)
-        table(arch.isa)
-        self.build = build
+        self.build, self._arch = build, arch
+
+    def replies(self, requests: Mapping[str, Request], seconds: float = SECONDS) -> Iterator[tuple[str, Reply]]:
+        if requests:  # what all copies need
+            hashed(Target.of(self._arch))
+            table(self._arch.isa)
+        yield from super().replies(requests, seconds)
 
     def _compiled(self, request: Request) -> Reply:
         if "codes" in request:
-            return answer(request)
+            return read(request)
         made = self.build(request["listed"])
-        return answer(request, made) if request["told"] else {}
+        return answered(made, request["numbers"]) if request["told"] else {}
 
     def filled(self, places: Iterable[int]) -> list[int]:
         """Compile for Triton's own cache alone: places of what compiled in time, all of them where none did."""
         requests = {str(i): {"listed": i, "told": False} for i in places}
         made = sorted(int(key) for key, reply in self.replies(requests) if "refused" not in reply)
         return made or [int(key) for key in requests]
-
-    def request(self, place: int, numbers: Sequence[int | None] = ()) -> Request:
-        """To compile what is at a place of the list."""
-        return {"listed": place, "told": True, "numbers": list(numbers)}
 
 
 def _mapped_bytes() -> int:

@@ -382,7 +382,7 @@ class HelionKernels:
             build = lambda i: compile_triton(kernels[i], bound[i].given, target)  # noqa: E731
             try:
                 with Forks(build, self._arch, self._processes) as forks:
-                    how: dict[str, Any] = {"pool": forks, "seconds": seconds}
+                    how: dict[str, Any] = {"copies": forks, "seconds": seconds}
                     told: Sequence[Any] = facts_of(next(iter(kernels.values())), bound, self._arch, **how)
             except CarverError as lost:  # of all of these, whose programs cannot be followed
                 told = [lost] * len(bound)

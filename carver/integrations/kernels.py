@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -32,7 +31,7 @@ from ..compiled.execution.facts import codes, facts_of_binary
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, candidate, check_once
 from ..compiled.inspect import facts_of as triton_facts
-from ..compiled.pool import SECONDS, Compilers, Pool, Reply
+from ..compiled.pool import SECONDS, Reply
 from ..compiled.triton import called, function_of, plain_config
 from ..compiled.worker import Copies
 from ..kernels.backends import BACKENDS
@@ -56,7 +55,7 @@ def rank_kernel(
     grid: Any = None, block: Any = None, constants: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None, screen: Any = None, compiled: int = SCREENED,
     profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool | None = None,
-    launch: bool = True, compile: str | float | None = None, pool: Compilers | None = None,
+    launch: bool = True, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
     """Rank configurations of a kernel by its machine code, for a device that need not be in the machine.
 
@@ -71,7 +70,7 @@ def rank_kernel(
     - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
     - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
     - `compile`: the share of the list that is compiled, "all" for every one; by default 2.25√n of n, 20 or more.
-      What the others are predicted to take is in `reasons`. `pool`: compilers of Triton's kernels.
+      What the others are predicted to take is in `reasons`.
     - `profile`: what was learnt of the kernel before: the `profile` of a ranking, or a file of it.
 
     Raises ConfigError for what fits no configuration, NoCandidates if none compiles and fits the device.
@@ -84,11 +83,9 @@ def rank_kernel(
             raise ConfigError("the block of a Triton kernel follows from num_warps: leave out block")
         return triton.rank_kernel(
             kernel, configs, args=args, grid=grid, arch=device, constants=constants, values=values, screen=screen,
-            compiled=compiled, pool=pool, processes=processes, seconds=seconds, launch=launch, progress=progress,
-            profile=profile, compile=compile,
+            compiled=compiled, processes=processes, seconds=seconds, launch=launch, progress=progress, profile=profile,
+            compile=compile,
         )  # fmt: skip
-    if pool is not None:
-        raise ConfigError("pool= is of Triton kernels: leave it out")
     if isinstance(kernel, list | tuple):
         if not kernel:
             raise ConfigError("kernel is an empty list; give a carver.Binary for each candidate")
@@ -147,9 +144,8 @@ def facts_of(
 ) -> list[Facts | CarverError]:  # fmt: skip
     """Facts of the machine code that `make` gives for each place, or why there are none.
 
-    Each is made and evaluated in a copy of this process, several at a time; where there are no copies (other systems
-    than Linux), one after another here. A copy takes up to `together` in one go; where one of them fails, each by
-    itself. Raises ConfigError for what fits no configuration.
+    Each is made and evaluated in a copy of this process, several at a time. A copy takes up to `together` in one go;
+    where one of them fails, each by itself. Raises ConfigError for what fits no configuration.
     """
     wanted, found = list(places), dict[int, Facts | CarverError]()
 
@@ -166,12 +162,9 @@ def facts_of(
         step = bars.bar("compiling", len(wanted))
         while batches:
             requests = {str(number): {"places": batch} for number, batch in enumerate(batches)}
-            if sys.platform == "linux":
-                replies = Copies(answer, processes, hurry * max(len(requests), FEW)).replies(requests, size * seconds)
-            else:
-                replies = ((key, answer(request)) for key, request in requests.items())
-            alone, size = list[list[int]](), 1
-            for key, reply in replies:
+            copies = Copies(answer, processes, hurry * max(len(requests), FEW))
+            alone, limit_s, size = list[list[int]](), size * seconds, 1
+            for key, reply in copies.replies(requests, limit_s):
                 batch = batches[int(key)]
                 if len(batch) > 1 and "facts" not in reply:
                     alone += [[place] for place in batch]
@@ -421,8 +414,8 @@ def search(
     kernel: Any, space: Any, *, args: Any = None, arch: Arch | str | os.PathLike[str], grid: Any = None,
     block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
     seeds: Any = (), budget_s: float | None = None, most: int = MOST, patience: int = PATIENCE, seed: int = 0,
-    topk: int = TOPK, measure: Measure | None = None, pool: Compilers | None = None, processes: int | None = None,
-    seconds: float = SECONDS, progress: bool | None = None, told: Callable[[Search], None] | None = None,
+    topk: int = TOPK, measure: Measure | None = None, processes: int | None = None, seconds: float = SECONDS,
+    progress: bool | None = None, told: Callable[[Search], None] | None = None,
 ) -> Ranking:  # fmt: skip
     """Search a space for the configurations with the shortest predicted times, and compile only a few of it.
 
@@ -452,8 +445,7 @@ def search(
     with ExitStack() as open_:
         kernels: Kernels
         if not makes(kernel) and front_end(kernel) is None:
-            shared = pool or open_.enter_context(Pool(processes))
-            kernels = _Triton(kernel, args, grid, constants, values, device, shared)
+            kernels = _Triton(kernel, args, grid, constants, values, device, processes)
         else:
             kernels = Made(kernel, args, grid, block, device, constants, values, processes)
         bars = open_.enter_context(progress_bars(is_watched() if progress is None else progress, transient=True))
@@ -513,13 +505,13 @@ class _Triton:
 
     def __init__(
         self, kernel: Any, args: Any, grid: Any, constants: Mapping[str, Any], values: Mapping[str, Any], arch: Arch,
-        pool: Compilers,
+        processes: int | None,
     ) -> None:  # fmt: skip
         function = function_of(kernel)
         self.name, self.source = function.__name__, function.cache_key
         self.arguments = described({} if callable(args) else {**args, **constants}, values)
         self._kernel, self._args, self._grid, self._constants = kernel, args, grid, constants
-        self._values, self._arch, self._pool = values, arch, pool
+        self._values, self._arch, self._processes = values, arch, processes
 
     def _bound(self, config: Config) -> Candidate:
         args = called("the function args", self._args, config) if callable(self._args) else self._args
@@ -530,7 +522,7 @@ class _Triton:
 
     def facts(self, configs: Sequence[Config], seconds: float) -> list[Facts | CarverError]:
         bound = dict(enumerate(map(self._bound, configs)))
-        how: dict[str, Any] = {"pool": self._pool, "seconds": seconds}
+        how: dict[str, Any] = {"processes": self._processes, "seconds": seconds}
         try:
             return triton_facts(self._kernel, bound, self._arch, self._values, **how)
         except ProblemError as lost:  # of none of these can the program be followed; of others it may be

@@ -20,8 +20,8 @@ from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..compiled.binary import Descriptor, Tensor, check_values, extents, handed, leaves
 from ..compiled.facts import Facts, drawn, lines_of
-from ..compiled.inspect import Candidate, Grid, candidate, facts_of
-from ..compiled.pool import SECONDS, Compilers, Pool
+from ..compiled.inspect import Candidate, Grid, candidate, compilers, facts_of
+from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import autotuned, called, function_of, plain_config
 from ..cost.estimate import Estimate, Work
 from ..cost.models.compiled import MOVABLE, fits, price_compiled, priors
@@ -186,8 +186,8 @@ def rank_kernel(
       descriptors.
     - `screen`: a template whose own ranking picks the `compiled` configurations that are compiled; or their places in
       the list.
-    - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. Compilers of a
-      `pool` given by the caller stay for the next call.
+    - `processes`, `seconds`: the number of compilers that run at a time, and the time limit of each. `pool`: others in
+      their place, which take a configuration by its place in the list.
     - `progress`: a bar on standard error; by default on a terminal and in a notebook. A configuration takes 0.3 to 2 s
       of one core the first time, and milliseconds later.
     - `compile`: those far apart come first, then the promising, by a model over the configurations that learns from
@@ -230,10 +230,10 @@ def rank_kernel(
     def ask(some: list[int]) -> Sequence[Facts | CarverError]:
         wanted = {rows[row]: distinct[rows[row]] for row in some}
         return facts_of(
-            kernel, wanted, device, values, pool=shared, processes=processes, seconds=seconds, progress=progress
+            kernel, wanted, device, values, copies=shared, seconds=seconds, progress=progress
         )
 
-    with nullcontext(pool) if pool else Pool(processes) as shared:
+    with nullcontext(pool) if pool else compilers(kernel, distinct, device, processes) as shared:
         by_row, rest = facts_within(
             [each.config for each in distinct.values()], [math.prod(each.grid) for each in distinct.values()], device,
             compile, ask,
