@@ -1,4 +1,4 @@
-"""The commands that answer without a device: `carver recommend`, `rank`, `explain` and `inspect`; and what the user
+"""The commands that answer without a device: `carver recommend`, `rank` and `explain`; and what the user
 gives in files: configurations and problems as JSON, JSON lines or CSV, told apart by the first character, and how a
 kernel is called, as TOML."""
 

@@ -86,10 +86,10 @@ class Work(Record, eq=False):
     store_bytes: FloatArray | float = 0.0
     """Bytes that one block writes, in whole sectors."""
     barrier_wait_clk: FloatArray | float = 0.0
-    """For such models, the part of `apart_clk` for which all warps of a block wait, as barriers keep them in step."""
+    """Of compiled kernels, the part of `apart_clk` for which all warps of a block wait, kept in step by barriers."""
     alone_overlap: FloatArray | float | None = None
-    """For models whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency of a block
-    that has the SM to itself. None: that of several blocks."""
+    """Of compiled kernels, whose `apart_clk` is a lone block's whole step: exponent that joins throughput and latency
+    of a block that has the SM to itself. None: that of several blocks."""
     once_overlap: FloatArray | None = None
     """Exponent that joins the times of pipes of candidates whose blocks load, compute and store once; 0 for others.
     None: for none."""

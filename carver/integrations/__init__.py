@@ -1,4 +1,4 @@
-"""Other tools' kernels as machine code, and callbacks in their tuners: one file each.
+"""Other tools' kernels as machine code, and callbacks in their tuners.
 
 `kernels` has `rank_kernel`, `inspect` and `search`, which find the file of a kernel's language by `binary` in it.
 `enable` has what a process's tuners rank before they time, by `patch` in the file of each tool.

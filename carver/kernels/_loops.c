@@ -515,9 +515,9 @@ static double least_of(const double *bound, const double *seconds, npy_intp n, d
 
 static PyTypeObject ProgramType;
 
-/* search(rules, groups, bounds, times, topk, few, reach): what `pricing._search` does: the fastest rows and their times,
-   and how many rows are allowed; None as of `run`. `rules` and `times` are a program and its sizes each; `bounds` is None
-   or returns such a pair, and is called where it is needed. The rows of all are the same. */
+/* search(rules, groups, bounds, times, topk, few, reach): what `Catalogue._search` of cost/model.py does: the fastest
+   rows and their times, and how many rows are allowed; None as of `run`. `rules` and `times` are a program and its sizes
+   each; `bounds` is None or returns such a pair, and is called where it is needed. The rows of all are the same. */
 static PyObject *search(PyObject *module, PyObject *args) {
     Program *rules, *bounds = NULL, *times;
     PyObject *groups, *bounding, *rule_sizes, *bound_sizes = NULL, *time_sizes, *pair = NULL, *out = NULL;

@@ -1,4 +1,5 @@
-"""Rank the configurations of any Triton kernel by their machine code, for a GPU that need not be in the machine."""
+"""Rank configurations by their machine code, for a GPU that need not be in the machine: of Triton kernels, which are
+compiled here, and of any language by the facts of their code (`rank_facts`)."""
 
 from __future__ import annotations
 

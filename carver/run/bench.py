@@ -68,8 +68,9 @@ class Runner:
         self.unrecorded = ""
         """Why the records did not take everything, such as a full disk; what is measured counts all the same."""
         self.retaken = 0
+        """Disturbed timings that were taken again."""
         self.worst = 0.0
-        """Of disturbed timings: how many were taken again, and the longest baseline over its least."""
+        """Of these the longest baseline over its least."""
 
     def take(self, m: Measurement, found: Mapping[str, Any]) -> Measurement:
         """The measurement after a round, which is recorded unless it is lost or busy. `m`: what is known of the

@@ -1,1 +1,1 @@
-"""The cost models, each with the columns and constants that it reads."""
+"""The cost models. What the columns and constants that they read mean is in templates/columns and constants.toml."""

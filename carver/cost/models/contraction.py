@@ -1,8 +1,7 @@
 """Contractions of two operands: matmul, and anything that maps onto it. A block computes a tile of the output.
 
-They are computed from the columns of `Block`, and of `ThreadTile` for kernels whose threads read their own operands.
-
-The model reads the columns of `Tile` and those of a block's step (`one_step`)."""
+Its demands are computed from the columns of `Block`, and of `ThreadTile` for kernels whose threads read their own
+operands. The model reads the columns of `Tile` and those of a block's step (`one_step`)."""
 
 from __future__ import annotations
 
