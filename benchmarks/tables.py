@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from adapters import ALSO  # noqa: E402
+from adapters import FORMATS  # noqa: E402
 
 from carver.cli.main import main as carver  # noqa: E402
 
@@ -30,4 +30,4 @@ def folder_of(word: str) -> str:
 
 if __name__ == "__main__":
     command, *words = sys.argv[1:] or ["--help"]
-    carver([command, *map(folder_of, words)], prog_name="tables.py", obj=ALSO)
+    carver([command, *map(folder_of, words)], prog_name="tables.py", obj=FORMATS)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.adapters import ALSO, FORMATS, read
+from benchmarks.adapters import FORMATS, read
 from benchmarks.adapters.tensile import solution
 from benchmarks.adapters.words import dtype
 from carver.arch.devices import load
@@ -127,7 +127,7 @@ class TestWhatIsPassedOver:
 
     def test_command_line(self, tmp_path: Path) -> None:
         def run(*more: str) -> Any:
-            return CliRunner().invoke(main, ["evaluate", str(tmp_path), "--workers", "1", *more], obj=ALSO)
+            return CliRunner().invoke(main, ["evaluate", str(tmp_path), "--workers", "1", *more], obj=FORMATS)
 
         kernel_tuner(tmp_path, "good", [CONV, CONV | {"block_size_x": 64, "time_ms": 2.0}])
         kernel_tuner(tmp_path, "op", [CONV], op="hotspot")

@@ -18,7 +18,6 @@ from carver.base.errors import ConfigError, ProblemError
 from carver.base.given import json_of, text_of
 from carver.calibrate import tables
 from carver.calibrate.tables import OWN, Case, Formats, Remark, device, insist
-from carver.cli.measure import Read
 
 from . import kernel_tuner, lists, serving, tensile, triton, winners
 from .winners import Winner
@@ -93,10 +92,8 @@ def _packed(path: Path, data: Any) -> Iterator[Case | str]:
     yield from form(path.name, data, arch)
 
 
-FORMATS = (Formats(_find, _read), *OWN)
+FORMATS = (Formats(_find, _read, winners.summarise, winners.table), *OWN)
 """With carver's own."""
-ALSO = Read(FORMATS, winners.summarise, winners.table)
-"""What the command line is run with."""
 
 
 def read(path: Path, say: Callable[[Remark], None] = insist) -> Iterator[Case]:

@@ -164,6 +164,10 @@ class Formats(Record):
     find: Callable[[Path], Iterable[Path]]
     read: Callable[[Path], Iterator[Any] | None]
     """Cases, remarks, and what else has a `table` and a `scored()`. None for a file that is of no form of these."""
+    summarise: Callable[[Iterable[Any]], Sequence[Any]] = list
+    """Rows of what `scored` gave, each with a `to_dict`."""
+    table: Callable[..., str] | None = None
+    """Those rows as text, by the width of the screen."""
 
 
 def read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import expm1, isfinite
 from pathlib import Path
@@ -16,7 +16,6 @@ import click
 from ..base.errors import ConfigError
 from ..base.given import lines_from, printable
 from ..base.table import Column, drawn, is_watched, progress_bars, scaled, screen_width, words
-from ..base.types import Record
 from ..ops.operator import Template
 from ..ranking.plots import tables
 from ..run.records import Measurement, Records
@@ -248,8 +247,7 @@ def _tables(
     from ..calibrate.fitting import write as keep
     from ..calibrate.tables import insist, read
 
-    formats = reading().formats
-    every = groups(case for path in paths for case in read(path, insist, formats))
+    every = groups(case for path in paths for case in read(path, insist, _formats()))
     chosen = [group for group in every if kernel in (None, group.name)]
     if not chosen:
         known = ", ".join(sorted({group.name for group in every})) or "nothing that carver can read"
@@ -298,20 +296,11 @@ def _fitted(fit: Fit) -> Iterator[str]:
         yield f"At a physical bound, so standing for something else: {', '.join(fit.at_bound)}."
 
 
-class Read(Record):
-    """Tables beside carver's own that a program reads which runs the command line, `benchmarks/tables.py`."""
+def _formats() -> Sequence[Formats]:
+    """Of tables: carver's own, or those that a program gives which runs the command line, `benchmarks/tables.py`."""
+    from ..calibrate.tables import OWN
 
-    formats: Sequence[Formats] | None = None
-    summarise: Callable[[Iterable[Any]], Sequence[Any]] = list
-    """Rows of what `evaluate` scored that is no `Case`, each with a `to_dict`."""
-    table: Callable[..., Any] | None = None
-    """Those rows as text, by the width of the screen."""
-
-
-def reading() -> Read:
-    """What the program that runs the command line reads beside carver's own tables, if anything."""
-    found = click.get_current_context().obj
-    return found if isinstance(found, Read) else Read()
+    return click.get_current_context().obj or OWN
 
 
 @opts.command
@@ -341,9 +330,9 @@ def evaluate(
             raise ConfigError(f"evaluate takes {allowed}; got {word!r} as well")
     ks = tuple(sorted({*k, *map(int, more)})) or summary.KS
     remarks: list[Remark] = []
-    also = reading()
-    rows, others = summary.evaluate(path, ks, by, workers, remarks.append, also.formats)
-    won = also.summarise(others)
+    formats = _formats()
+    rows, others = summary.evaluate(path, ks, by, workers, remarks.append, formats)
+    also, won = formats[0], formats[0].summarise(others)
     for remark in remarks:
         tell(remark)
     if rows:
