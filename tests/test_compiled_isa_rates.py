@@ -210,3 +210,11 @@ def test_widths_of_amds_accesses(opcode: str, size: int) -> None:
 def test_conversions_of_uniform_numbers_have_a_rate() -> None:
     """Of every product with a division of whole numbers on an RTX 5090."""
     assert all(rates.table(isa).group("UF2I.U32.TRUNC.NTZ").source for isa in ("sm_100", "sm_120"))
+
+
+@pytest.mark.parametrize(("isa", "clk"), [("sm_75", 2.0), ("sm_86", 2.0), ("sm_90", 0.0), ("sm_120", 2.0)])
+def test_addresses_of_loads_take_their_own_time(isa: str, clk: float) -> None:
+    """An SM of workstations has 16 load/store units, whatever the width of what its warps load."""
+    found = rates.table(isa)
+    for opcode in ("LDG.E.U8", "LDG.E", "LDG.E.128"):
+        assert dict(rates.pipe_clk(found.group(opcode), opcode, 32)).get("agu", 0.0) == clk

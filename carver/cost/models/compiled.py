@@ -60,8 +60,8 @@ MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and
 """Constants that a fit to measurements may change: those that predicted times depend on."""
 
 ARITHMETIC = (
-    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "constants", "adu", "tma",
-    "branch",
+    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "constants", "adu", "agu",
+    "tma", "branch",
 )
 """Arithmetic and other pipes besides the tensor cores; `issue`, the port of shared memory and that of AMD's L1 have
 their own terms."""
