@@ -28,6 +28,7 @@ from ..stretches import anywhere, fetched, filled_in_part, fresh, reached
 from ..trace import Access, LoopTrace, Trace, aliased, sampled
 from ..turns import in_turn
 from ..walks import Walks
+from .fetched import fetched_shares
 from .lanes import Array, Column, Op, distinct, told, uncollected, wide
 from .launch import SPACE, Launch, dispatched
 from .leaps import Event
@@ -42,7 +43,6 @@ from .tiles import (
     WORD_BYTES,
     Tile,
     by_instruction,
-    fetched_shares,
     spread,
     tiles,
     turns,

@@ -1,10 +1,8 @@
-"""What each instruction moves of global memory: the tile of one block, where the tiles of all blocks lie, and which
-sectors L1 does not hold."""
+"""What each instruction moves of global memory: the tile of one block, and where the tiles of all blocks lie."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from itertools import product
@@ -14,11 +12,10 @@ import numpy as np
 from ...base.types import Record
 from ..binary import TensorMap
 from ..isa.banks import BEHIND, LINE_BYTES, in_part
-from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
 from ..walks import Walks
-from .lanes import Array, Column, begins, between, distinct, every, last_use, lengths, signed, wide
+from .lanes import Array, Column, begins, distinct, every, lengths, signed, wide
 from .launch import SPACE, Launch, Place
 from .leaps import Event
 from .program import MOVES, Program
@@ -510,89 +507,3 @@ def _corner(of: TensorMap, coordinates: Sequence[Array]) -> tuple[Array, Array]:
             box, size = of.box[axis], of.dims[axis]
             kept = kept * np.clip(np.minimum(at + box, size) - np.maximum(at, 0), 0, box) / box
     return start, kept
-
-
-PAST_L1 = ("BYPASS", "STRONG", "CONSTANT_SYS")
-"""Parts of opcodes that go by L1."""
-
-
-def fetched_shares(
-    run: Run, code: Code, room_bytes: float, executions: Mapping[int, float]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Share of the sectors of a load that L1 asks L2 for, by instruction, in all its `executions` by a block, of which
-    those after the first go on evenly; and by loop the share of its passes in which any load asks. `room_bytes`: of L1,
-    for one block. Sectors are gone where so many other lines were used since, and in a loop those from before it.
-    Source: rows of 44 KB that four blocks of an SM go over twice, on an H200 with L1 for all: 5 % of the second pass
-    hits it (`cuda_quantised` in `tests/data/h200/languages_third.jsonl.gz`).
-
-    Only loads whose addresses are known are counted, but for their first execution and those behind a leap, as the pass
-    before these is not known; of a load that goes on by part of a sector, passes that go through whole ones.
-    """
-    loop_of = {i: n for n, loop in enumerate(code.all_loops()) for i in loop.own}
-    entered, tensors, leapt = dict[int, int](), dict[int, int](), set[int]()
-    moves: dict[int, int] = {}
-    """Bytes by which loads go on in each pass that was leapt over."""
-    keys, starts, owners, moments = [], list[int](), list[int](), list[int]()
-    runs: defaultdict[int, list[list[int]]] = defaultdict(list)
-    """Executions that are counted, in a row each, by instruction."""
-    block = len(run.block_ids) // 2
-    for event in run.log:
-        index = run.program.index[event.where] if event.kind == "global" else -1
-        if index < 0 or run.program.ops[index].access not in ("load", "copy"):
-            continue
-        if event.walks:
-            leapt.add(index)
-            moves[index] = int(np.abs(event.walks[0].steps[0]).max())
-            continue
-        lanes, address = spread(event)
-        mine = address[run.slot[lanes] == block]
-        if not len(mine) or not set(code.instructions[index].opcode.split(".")).isdisjoint(PAST_L1):
-            continue
-        sectors, now = distinct(mine // SECTOR_BYTES), len(moments)
-        keys.append(sectors)
-        starts.append(entered.setdefault(loop_of[index], now) if index in loop_of else -1)
-        on = index in runs and index not in leapt
-        owners.append(index if on else -1 - index)
-        if on:
-            runs[index][-1].append(now)
-        else:
-            runs[index].append([])
-        tensors[index] = int(mine[0]) // SPACE
-        moments.append(index)
-        leapt.discard(index)
-    if not keys:
-        return {}, {}
-    key, count = np.concatenate(keys), [len(sectors) for sectors in keys]
-    time, start, owner = (np.repeat(each, count) for each in (np.arange(len(moments)), starts, owners))
-    before = last_use(key, time)
-    others = between(key // (LINE_BYTES // SECTOR_BYTES), time, before) * LINE_BYTES
-    fresh = (before < np.maximum(start, 0)) | (others > room_bytes)
-    out, over = dict[int, float](), set[int]()
-    for index, each in runs.items():
-        whole = SECTOR_BYTES // math.gcd(moves.get(index, 0), SECTOR_BYTES)  # passes until it begins at a sector again
-        if any(len(run) >= whole for run in each):
-            over.update(at for run in each for at in run[: len(run) % whole])
-    counted = ~np.isin(time, list(over))
-    later = {index: (owner == index) & counted for index in runs}
-    asking = {(loop_of.get(index), tensors[index]) for index, mine in later.items() if fresh[mine].any()}
-    for index, others in later.items():
-        first = owner == -1 - index
-        # where those after the first are of few lanes, all count
-        out[index] = float(fresh[others if others.sum() >= first.sum() else others | first].mean())
-        if not first.any() or (passes := executions.get(index, 1.0)) <= 1.0:
-            continue
-        came, step = float(fresh[first].mean()), moves.get(index, 0)
-        gone = step * sum(map(len, runs[index]))
-        if 0 < gone < SECTOR_BYTES and (loop_of.get(index), tensors[index]) not in asking:
-            out[index] = came * max(step / SECTOR_BYTES, 1.0 / passes)  # no pass that was run came to the next sector
-        else:
-            out[index] += (came - out[index]) / passes
-    asks = np.zeros(len(moments), bool)
-    asks[time[fresh]] = True
-    passing: defaultdict[int, defaultdict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
-    seen: defaultdict[int, int] = defaultdict(int)
-    for now, index in enumerate(moments):
-        if index in loop_of and now not in over and (seen[index] or executions.get(index, 1.0) <= 1.0):
-            passing[loop_of[index]][seen[index]].append(bool(asks[now]))
-        seen[index] += 1
-    return out, {loop: float(np.mean([any(each) for each in of.values()])) for loop, of in passing.items()}
