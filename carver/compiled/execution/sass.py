@@ -149,9 +149,8 @@ def _alike(predicate: str, opcode: str, operands: str) -> Op:
 
 
 def _decoded(each: Instruction, addressed: bool = False) -> Op:
-    mods, kind = set(each.opcode.split(".")[1:]), each.mnemonic
-    o = Operands(each)
-    parts = o.parts
+    """By the table `FORMS`, else as arithmetic. `addressed`: local memory has arrays, which addresses tell apart."""
+    mods, kind, o = set(each.opcode.split(".")[1:]), each.mnemonic, Operands(each)
     guard = "" if each.predicate in ("", "PT", "UPT") else each.predicate
     if guard in ("!PT", "!UPT"):
         return Op(each.address, "none")
@@ -162,115 +161,141 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         return NOTHING_DONE.with_(address=each.address, kind=what, run=run, reads=reads, guard=guard, asks=asks,
                                   writes=frozenset(filter(real, writes)), **more)  # fmt: skip
 
-    if kind in ("EXIT", "KILL"):
-        return op("exit", conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
-    if kind in ("BSSY", "BSYNC", "BREAK"):  # where lanes of a warp meet again
-        return Op(each.address, "none")
-    if kind in ("BRA", "JMP"):
-        if mods & {"DIV", "CONV", "ANY"}:  # taken to let a warp that has parted meet again
-            return Op(each.address, "none")
-        return op("branch", target=each.target, conditions=[o.get(part) for part in parts if IS_PREDICATE.match(part)])
-    if kind == "CALL" and not each.target:  # of code elsewhere, which is linked when the binary is loaded
-        return op("alu", lambda thread: thread.lost(each.opcode, SCRATCH), SCRATCH, named=each.opcode)
-    if kind == "CALL":
-        return op("call", target=each.target)
-    if kind == "RET":
-        register = re.match(r"U?R\d+", parts[0]) if parts else None
-        return op("return", back=o.get(register[0]) if register else None)
-    if kind in INDIRECT:
-        return op("indirect", back=beyond(each, o))
-    if kind == "ARRIVES":
-        return Op(each.address, "none")
     if kind in LOCAL and not addressed:
         return slots(each, kind, o, op)
-    if kind in GLOBAL or kind in SHARED or kind in LOCAL:
-        return memory(each, kind, o, op)
-    if kind in ENGINE:
-        return engine(kind, each, o, op)
-    if kind == "SYNCS":
-        place = re.search(r"\[(U?R\d+|U?RZ)?(?:\+?(U?R\d+|U?RZ))?(?:\+?(-?0x[0-9a-f]+))?\]", each.operands)
-        terms = [o.get(name) for name in (place[1], place[2]) if name] if place else []
-        offset = int((place and place[3]) or "0", 16)
-        targets = [part for part in parts[:1] if re.match(r"^U?P\d$", part)]
+    form = FORMS.get(kind, arithmetic)
+    return form(each, mods, o, op) or arithmetic(each, mods, o, op)
 
-        def passed(thread: Thread) -> None:
-            for name in targets:
-                thread.set(name, TRUE)
 
-        waits = "PHASECHK" in mods
-        return op("barrier" if waits else "alu", passed, targets, terms=terms, offset=offset) if waits else op("none")
-    if kind == "USETMAXREG" and parts and parts[0].startswith("UP"):
-        return op("alu", lambda thread: thread.set(parts[0], TRUE), parts[:1])
-    if kind == "FCHK":  # whether a division needs its slow path, as it does for few arguments
-        sides = [operand(part, o, False) for part in parts[1:3]]
+Made = Callable[..., Op]
+"""Of a kind of `Op`, what it does and what it writes, with what the operands that were asked for read."""
 
-        def checked(thread: Thread) -> None:
-            columns = given(thread, [side[0][0] for side in sides if side]) if all(sides) else None
-            slow = division_is_slow(*(column.bits for column in columns)) if columns else FALSE.bits
-            known = known_in(columns or [])
-            thread.set(parts[0], Column(slow if known is None else slow & known))
 
-        return op("alu", checked, parts[:1])
-    if kind == "UTCATOMSWS" and "FIND_AND_SET" in mods:  # takes columns of tensor memory, of which there are enough
-        targets, runs = [part for part in parts[:2] if real(part)], o.get(parts[2])
+def nothing(each: Instruction, *_: Any) -> Op:
+    return Op(each.address, "none")
 
-        def taken(thread: Thread) -> None:
-            thread.takes_columns(runs(thread))
-            for name in targets:
-                thread.set(name, TRUE if "P" in name else ZERO)
 
-        return op("alu", taken, targets)
-    if kind == "ELECT":
-        names = [part for part in parts if re.match(r"^(UR|U?P)\d+$", part)]
+def leave(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    return op("exit", conditions=[o.get(part) for part in o.parts if IS_PREDICATE.match(part)])
 
-        def elected(thread: Thread) -> None:
-            for name in names:
-                thread.set(name, Column(thread.leader()) if name.startswith("UR") else Column(thread.leads()))
 
-        return op("alu", elected, names)
-    if kind == "R2UR" and IS_PREDICATE.match(parts[0]):  # lanes that hold different numbers take turns
-        own = o.get(parts[2])
+def branch(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    if mods & {"DIV", "CONV", "ANY"}:  # taken to let a warp that has parted meet again
+        return nothing(each)
+    return op("branch", target=each.target, conditions=[o.get(part) for part in o.parts if IS_PREDICATE.match(part)])
 
-        def in_turns(thread: Thread) -> None:
-            thread.set(parts[0], FALSE)
-            thread.set(parts[1], own(thread))
 
-        return op("alu", in_turns, parts[:2])
-    if kind in ("S2R", "S2UR", "CS2R"):
-        wide = kind == "CS2R" and "32" not in mods
-        names = [parts[0], after(parts[0])] if wide else parts[:1]
+def call(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    if not each.target:  # of code elsewhere, which is linked when the binary is loaded
+        return op("alu", lambda thread: thread.lost(each.opcode, SCRATCH), SCRATCH, named=each.opcode)
+    return op("call", target=each.target)
 
-        def special(thread: Thread) -> None:
-            thread.set(names[0], ZERO if parts[1] == "SRZ" else thread.special(parts[1]))
-            for name in names[1:]:
-                thread.set(name, ZERO if parts[1] == "SRZ" else None)
 
-        return op("alu", special, names)
-    if kind in ("LDC", "ULDC", "LDCU"):
-        return constant_load(each, mods, o, op)
-    if kind in ("VOTE", "VOTEU"):
-        return vote(mods, o, op)
-    if kind == "MATCH" and "ANY" in mods:
-        value = o.get(parts[1])
+def come_back(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    register = re.match(r"U?R\d+", o.parts[0]) if o.parts else None
+    return op("return", back=o.get(register[0]) if register else None)
 
-        def matched(thread: Thread) -> None:
-            held = value(thread)
-            known = held is not None and held.known is None
-            thread.set(parts[0], Column(thread.matched(held.bits)) if held is not None and known else None)
 
-        return op("alu", matched, parts[:1])
-    if kind == "SHFL":
-        return shuffle(mods, o, op)
-    if kind in ("ISETP", "UISETP"):
-        return compare(each, mods, o, op)
-    if kind in ("FSETP", "DSETP"):
-        return compare_floats(each, mods, o, op)
-    plain = kind[1:] if kind.startswith("U") and kind[1:] in (*ARITHMETIC, "PLOP3") else kind
-    if plain == "PLOP3":
-        return predicate_logic(o, op)
-    if plain in ("IMNMX", "VIMNMX", "UIMNMX", "UVIMNMX", "VIADDMNMX"):
-        return extremum(each, mods, o, op)
-    count = results(parts) if parts else 0
+def barrier(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    """Of those in memory; a wait for one succeeds."""
+    if "PHASECHK" not in mods:
+        return op("none")
+    place = re.search(r"\[(U?R\d+|U?RZ)?(?:\+?(U?R\d+|U?RZ))?(?:\+?(-?0x[0-9a-f]+))?\]", each.operands)
+    terms = [o.get(name) for name in (place[1], place[2]) if name] if place else []
+    targets = [part for part in o.parts[:1] if re.match(r"^U?P\d$", part)]
+
+    def passed(thread: Thread) -> None:
+        for name in targets:
+            thread.set(name, TRUE)
+
+    return op("barrier", passed, targets, terms=terms, offset=int((place and place[3]) or "0", 16))
+
+
+def registers_taken(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op | None:
+    if not o.parts or not o.parts[0].startswith("UP"):
+        return None
+    return op("alu", lambda thread: thread.set(o.parts[0], TRUE), o.parts[:1])
+
+
+def division_check(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    """Whether a division needs its slow path, as it does for few arguments."""
+    sides = [operand(part, o, False) for part in o.parts[1:3]]
+
+    def checked(thread: Thread) -> None:
+        columns = given(thread, [side[0][0] for side in sides if side]) if all(sides) else None
+        slow = division_is_slow(*(column.bits for column in columns)) if columns else FALSE.bits
+        known = known_in(columns or [])
+        thread.set(o.parts[0], Column(slow if known is None else slow & known))
+
+    return op("alu", checked, o.parts[:1])
+
+
+def columns_taken(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op | None:
+    """Columns of tensor memory, of which there are enough."""
+    if "FIND_AND_SET" not in mods:
+        return None
+    targets, runs = [part for part in o.parts[:2] if real(part)], o.get(o.parts[2])
+
+    def taken(thread: Thread) -> None:
+        thread.takes_columns(runs(thread))
+        for name in targets:
+            thread.set(name, TRUE if "P" in name else ZERO)
+
+    return op("alu", taken, targets)
+
+
+def elect(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    names = [part for part in o.parts if re.match(r"^(UR|U?P)\d+$", part)]
+
+    def elected(thread: Thread) -> None:
+        for name in names:
+            thread.set(name, Column(thread.leader()) if name.startswith("UR") else Column(thread.leads()))
+
+    return op("alu", elected, names)
+
+
+def to_uniform(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op | None:
+    """Lanes that hold different numbers take turns."""
+    if not IS_PREDICATE.match(o.parts[0]):
+        return None
+    own = o.get(o.parts[2])
+
+    def in_turns(thread: Thread) -> None:
+        thread.set(o.parts[0], FALSE)
+        thread.set(o.parts[1], own(thread))
+
+    return op("alu", in_turns, o.parts[:2])
+
+
+def special(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    wide, source = each.mnemonic == "CS2R" and "32" not in mods, o.parts[1]
+    names = [o.parts[0], after(o.parts[0])] if wide else o.parts[:1]
+
+    def read(thread: Thread) -> None:
+        thread.set(names[0], ZERO if source == "SRZ" else thread.special(source))
+        for name in names[1:]:
+            thread.set(name, ZERO if source == "SRZ" else None)
+
+    return op("alu", read, names)
+
+
+def match(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op | None:
+    if "ANY" not in mods:
+        return None
+    value = o.get(o.parts[1])
+
+    def matched(thread: Thread) -> None:
+        held = value(thread)
+        known = held is not None and held.known is None
+        thread.set(o.parts[0], Column(thread.matched(held.bits)) if held is not None and known else None)
+
+    return op("alu", matched, o.parts[:1])
+
+
+def arithmetic(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
+    """What the table of arithmetic has; what else is written is not known."""
+    kind, parts, count = each.mnemonic, o.parts, results(o.parts) if o.parts else 0
+    plain = kind[1:] if kind.startswith("U") and kind[1:] in ARITHMETIC else kind
     found = ARITHMETIC[plain](mods, parts[:count], parts[count:], o) if plain in ARITHMETIC and parts else None
     if found is not None and not set(filter(real, parts[:count])) <= set(found[0]):  # a form with one result more
         found = None
@@ -280,7 +305,7 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
         data = kind.endswith(("MMA", "LDTM"))  # tensor memory is data too
         return op("alu", poisoning(each.opcode, written, read, data), written, named=each.opcode)
     targets, sources, function = found
-    nothing = (None,) * len(targets)
+    lost = (None,) * len(targets)
     doubtful, tested = doubts(plain, mods, targets, parts[count:]), plain == "LOP3" and len(targets) > 1
 
     def run(thread: Thread) -> None:
@@ -293,7 +318,7 @@ def _decoded(each: Instruction, addressed: bool = False) -> Op:
                 thread.note(each.address, how, *(Column(np.atleast_1d(x), known) for x in bits))
         if tested and out and out[0] is not None:
             thread.note(each.address, "NE", out[0], ZERO)
-        for name, value in zip(targets, out or nothing, strict=False):
+        for name, value in zip(targets, out or lost, strict=False):
             thread.set(name, value)
 
     return op("alu", run, targets)
@@ -318,7 +343,7 @@ def beyond(each: Instruction, o: Operands) -> Getter | None:
     return mapped(get, lambda entry: entry + base & WORD)
 
 
-def predicate_logic(o: Operands, op: Callable[..., Op]) -> Op:
+def predicate_logic(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     targets = [part for part in o.parts[:2] if IS_PREDICATE.match(part)]
     rest = o.parts[len(targets) :]
     first, second = truth_function(int(rest[3], 16)), truth_function(int(rest[4], 16))
@@ -332,7 +357,7 @@ def predicate_logic(o: Operands, op: Callable[..., Op]) -> Op:
     return op("alu", run, targets)
 
 
-def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def compare(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     how = next((m for m in each.opcode.split(".")[1:] if m in COMPARISONS), "")
     parts, long = o.parts, bool(mods & {"U64", "S64", "64"})
     cast = unsigned if mods & {"U32", "U64"} else signed
@@ -370,7 +395,7 @@ def compare(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op
     return joined(mods, o, op, outcome)
 
 
-def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     wide = each.mnemonic == "DSETP"
     how = next((m for m in each.opcode.split(".")[1:] if m.removesuffix("U") in COMPARISONS), "")
     first, second = (operand(part, o, wide) for part in o.parts[2:4])
@@ -390,7 +415,7 @@ def compare_floats(each: Instruction, mods: set[str], o: Operands, op: Callable[
     return joined(mods, o, op, outcome)
 
 
-def joined(mods: set[str], o: Operands, op: Callable[..., Op], outcome: Getter) -> Op:
+def joined(mods: set[str], o: Operands, op: Made, outcome: Getter) -> Op:
     """A comparison, and its opposite, each joined with a predicate."""
     targets, alone = o.parts[:2], len(o.parts) < 5 or o.parts[4] in ("PT", "UPT")
     other = o.get("PT" if alone else o.parts[4])
@@ -415,7 +440,7 @@ def joined(mods: set[str], o: Operands, op: Callable[..., Op], outcome: Getter) 
     return op("alu", run, targets, only=only)
 
 
-def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def extremum(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     adds, long = each.mnemonic == "VIADDMNMX", bool(mods & {"S64", "U64"})
     place = next(i for i, part in enumerate(o.parts) if not IS_PREDICATE.match(part))
     inputs = [i for i in range(place + 1, len(o.parts)) if not IS_PREDICATE.match(o.parts[i])]
@@ -448,7 +473,7 @@ def extremum(each: Instruction, mods: set[str], o: Operands, op: Callable[..., O
     return op("alu", run, [*targets, *tests])
 
 
-def constant_load(each: Instruction, mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def constant_load(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     words = max(1, width_bytes(each.opcode) // 4)
     names = [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
     found = CONSTANT.match(o.parts[1])
@@ -478,7 +503,7 @@ def constant_load(each: Instruction, mods: set[str], o: Operands, op: Callable[.
     return op("alu", run, names)
 
 
-def vote(mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def vote(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     targets = o.parts[: 2 if len(o.parts) > 2 else 1]
     condition = o.get(o.parts[-1])
 
@@ -496,7 +521,7 @@ def vote(mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
     return op("alu", run, targets)
 
 
-def shuffle(mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
+def shuffle(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     predicate, target = (o.parts[0], o.parts[1]) if IS_PREDICATE.match(o.parts[0]) else ("PT", o.parts[0])
     value, lane = o.get(o.parts[-4] if len(o.parts) > 4 else o.parts[1]), o.get(o.parts[-2])
     targets = [predicate, target]
@@ -512,3 +537,19 @@ def shuffle(mods: set[str], o: Operands, op: Callable[..., Op]) -> Op:
             thread.set(target, held if len(held.bits) == 1 else Column(thread.shuffled(held.bits, at.bits), at.known))
 
     return op("alu", run, targets)
+
+
+FORMS: dict[str, Callable[[Instruction, set[str], Operands, Made], Op | None]] = {
+    **dict.fromkeys(("BSSY", "BSYNC", "BREAK", "ARRIVES"), nothing),  # where lanes of a warp meet again
+    **dict.fromkeys((*GLOBAL, *SHARED, *LOCAL), lambda each, mods, o, op: memory(each, each.mnemonic, o, op)),
+    **dict.fromkeys(ENGINE, lambda each, mods, o, op: engine(each.mnemonic, each, o, op)),
+    **dict.fromkeys(INDIRECT, lambda each, mods, o, op: op("indirect", back=beyond(each, o))),
+    "EXIT": leave, "KILL": leave, "BRA": branch, "JMP": branch, "CALL": call, "RET": come_back, "SYNCS": barrier,
+    "USETMAXREG": registers_taken, "FCHK": division_check, "UTCATOMSWS": columns_taken, "ELECT": elect,
+    "R2UR": to_uniform, "S2R": special, "S2UR": special, "CS2R": special, "MATCH": match, "SHFL": shuffle,
+    **dict.fromkeys(("LDC", "ULDC", "LDCU"), constant_load), **dict.fromkeys(("VOTE", "VOTEU"), vote),
+    **dict.fromkeys(("ISETP", "UISETP"), compare), **dict.fromkeys(("FSETP", "DSETP"), compare_floats),
+    **dict.fromkeys(("PLOP3", "UPLOP3"), predicate_logic),
+    **dict.fromkeys(("IMNMX", "VIMNMX", "UIMNMX", "UVIMNMX", "VIADDMNMX"), extremum),
+}  # fmt: skip
+"""What makes an `Op` of an instruction, by its mnemonic; None for a form of it that is arithmetic."""
