@@ -212,9 +212,10 @@ def test_nearest_spellings() -> None:
 def test_refusals_say_by_how_much() -> None:
     """Of carver's own candidates too: the smallest that breaks each rule."""
     with pytest.raises(NoCandidates) as told:
-        carver.FlashAttentionTemplate(heads=8, seq=1024, head_dim=512).with_arch("radeon_8060s").recommend_hints(1)
-    assert "'accumulators spill registers' (registers is 736, at most 256)" in str(told.value)
-    assert "(num_stages is 3, must be 2)" in str(told.value)
+        op = carver.FlashAttentionTemplate(heads=8, seq=1024, head_dim=512, in_dtype="float32")
+        op.with_arch("radeon_8060s").recommend_hints(1)
+    assert "'accumulators spill registers' (registers is 3,960, at most 512)" in str(told.value)
+    assert "(SPLIT_KV is 64, at most 32)" in str(told.value)
 
 
 def test_what_is_not_met_does_not_read_as_its_opposite() -> None:
