@@ -338,6 +338,23 @@ def test_a_table_with_an_entry_for_each_block_leaves_nothing_out() -> None:
     assert not [note for note in found.notes if "leaves the rest out" in note]
 
 
+def test_what_a_tensor_holds_may_depend_on_the_configuration() -> None:
+    """Tables with an entry for each block: each configuration reads its own, from the store as well."""
+    many = 1 << 22
+    args = {"at_ptr": carver.Tensor("int32", (4096,)), "x_ptr": half(many), "y_ptr": half(many)}
+    tables = {1024: np.arange(4096), 4096: np.zeros(4096, np.int32)}
+    listed, of = [{"PAGE": page} for page in tables], lambda c: {"at_ptr": tables[c["PAGE"]]}
+    shared = {"args": args, "grid": lambda c: (many // c["PAGE"],), "arch": H100}
+    for values in (of, of, {"at_ptr": tables[1024]}):
+        found = carver.rank_kernel(kernels.paged, listed, values=values, **shared)
+        facts = {hint.config["PAGE"]: hint.facts for hint in found}
+        once = [dict(facts[page].inputs)["x_ptr"] < many for page in tables]
+        assert once == [False, callable(values)]
+        assert carver.inspect(kernels.paged, config=listed[1], values=values, **shared) == facts[4096]
+    with pytest.raises(ConfigError, match="values are of tensors among the arguments, got 'x'"):
+        carver.rank_kernel(kernels.paged, listed, values=lambda _: {"x": 0}, **shared)
+
+
 def test_a_table_that_is_not_given_is_said_and_its_pages_are_read_once() -> None:
     """As many pages as the cache has: no fewer bytes are read than it holds, as with a table that is given."""
     pages, page = 4096, 2048

@@ -13,7 +13,7 @@ from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
 from ..base.given import takes, typed, whole
-from ..base.types import Record
+from ..base.types import FrozenDict, Record
 from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
 from .facts import Facts, beyond, gathered
@@ -25,6 +25,7 @@ from .triton import (
     Specialised,
     Target,
     cache_key,
+    called,
     compile_triton,
     function_of,
     grid_of,
@@ -40,6 +41,11 @@ PERIOD, SPACING = 1024, 1 << 16
 Grid = tuple[int, ...] | Callable[[dict[str, Any]], tuple[int, ...]]
 
 
+Values = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | None
+"""What tensors hold, by name, or a function from a configuration to that."""
+_UNSAID: Mapping[str, Any] = FrozenDict()
+
+
 class Candidate(Record):
     """One configuration, bound to the kernel's parameters."""
 
@@ -52,11 +58,13 @@ class Candidate(Record):
     """Equal for configurations that compile to the same code, and whose arguments keep lanes as far apart."""
     numbers: tuple[int | None, ...] = ()
     """As `apart` gives them."""
+    values: Mapping[str, Any] = _UNSAID
+    """What its tensors hold."""
 
 
 def candidate(
     kernel: Any, config: Any, args: Mapping[str, Any], grid: Grid, arch: Arch,
-    constants: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None, values: Values = None,
 ) -> Candidate:  # fmt: skip
     """Bind a configuration; `args` as the caller has them. Raises ConfigError for what does not fit the kernel's
     parameters, CompileError for a launch that the device refuses."""
@@ -70,10 +78,15 @@ def candidate(
     rest = tuple(leaf for name in names for leaf in leaves(name, given.get(name)) if kinds[leaf[0]] != "constexpr")
     numbers = tuple(apart(value) for _, value in rest) if arch.vendor == "nvidia" else ()
     key = sha256(f"{cache_key(kernel, bound, target)} {unit_rates(arch)} {numbers}".encode()).hexdigest()
-    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers)
+    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers, held(values, config))
     if why := unlaunchable(made, arch):
         raise CompileError(why)
     return made
+
+
+def held(values: Values, config: Any) -> Mapping[str, Any]:
+    """What tensors hold in a configuration."""
+    return called("the function values", values, config) if callable(values) else values or _UNSAID
 
 
 def check_once(args: Mapping[str, Any], constants: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -106,7 +119,7 @@ def unlaunchable(each: Candidate, arch: Arch) -> str:
 
 
 def facts_of(
-    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, values: Mapping[str, Any] | None = None, **bounds: Any
+    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, **bounds: Any
 ) -> list[Facts | CarverError]:
     """Facts of each configuration, or why it has none. `bounds`: as `_replies` takes them.
 
@@ -117,11 +130,13 @@ def facts_of(
         hashed = {i: sha256(f"{each.key} {state}".encode()).hexdigest() for i, each in wanted.items()}
         wanted = {i: replace(each, key=hashed[i]) for i, each in wanted.items()}
     keys = {i: pool.facts_key(each.key, each.grid, each.args, arch) for i, each in wanted.items()}
-    found: dict[str, Facts | CarverError] = {**pool.load_facts(dict.fromkeys(keys.values()), values or {})}
-    missing = {i: each for i, each in wanted.items() if keys[i] not in found}
-    for key, facts in _compiled(kernel, missing, keys, arch, values or {}, bounds):
-        found[key] = facts
-    told = [found[key] for key in keys.values() if key in found]
+    found = dict[int, Facts | CarverError]()
+    for values in {id(each.values): each.values for each in wanted.values()}.values():
+        kept = pool.load_facts(dict.fromkeys(keys[i] for i, each in wanted.items() if each.values is values), values)
+        found |= {i: kept[keys[i]] for i, each in wanted.items() if each.values is values and keys[i] in kept}
+    missing = {i: each for i, each in wanted.items() if i not in found}
+    found |= _compiled(kernel, missing, keys, arch, bounds)
+    told = [found[i] for i in wanted if i in found]
     lost = [each for each in told if isinstance(each, ProblemError)]
     if lost and not any(isinstance(each, Facts) for each in told):
         raise lost[0]
@@ -129,10 +144,9 @@ def facts_of(
 
 
 def _compiled(
-    kernel: Any, wanted: Mapping[int, Candidate], keys: Mapping[int, str], arch: Arch, values: Mapping[str, Any],
-    bounds: Mapping[str, Any],
-) -> Iterator[tuple[str, Facts | CarverError]]:  # fmt: skip
-    """Facts of configurations by their places, compiled, under the keys of all."""
+    kernel: Any, wanted: Mapping[int, Candidate], keys: Mapping[int, str], arch: Arch, bounds: Mapping[str, Any]
+) -> Iterator[tuple[int, Facts | CarverError]]:
+    """Facts of configurations by their places, compiled; `keys`: under which they are kept."""
     sharing: dict[str, list[int]] = {}
     for i, each in wanted.items():
         sharing.setdefault(each.key, []).append(i)
@@ -144,9 +158,9 @@ def _compiled(
         for i in sharing[key] if "refused" not in reply else ():
             each = wanted[i]
             # configurations that differ in warps and stages alone are one program
-            program = sha256(repr((reply["ttir"], each.grid, each.args)).encode()).hexdigest()
+            program = sha256(repr((reply["ttir"], each.grid, each.args, id(each.values))).encode()).hexdigest()
             if program not in traces:
-                traces[program] = _caught(_followed, reply["ttir"], each, pool.Used(values))
+                traces[program] = _caught(_followed, reply["ttir"], each, pool.Used(each.values))
             found = traces[program]
             if isinstance(found, Exception):
                 made[i] = found
@@ -158,20 +172,20 @@ def _compiled(
         reply = replies[each.key]
         if "refused" in reply:
             kind = CompilerFailed if reply.get("transient") else CompileError  # a verdict, or nothing
-            yield keys[i], kind(reply["refused"])
+            yield i, kind(reply["refused"])
             continue
         if i not in made:  # it was on the disk
             heard(each.key, reply)
         match made[i]:
             case ProblemError() as lost:
-                yield keys[i], lost
+                yield i, lost
             case ConfigError() as error:  # of what the caller gave, for every candidate alike
                 raise error
             case Exception() as fault:
-                yield keys[i], CompileError(pool.own_fault(fault))
+                yield i, CompileError(pool.own_fault(fault))
             case facts, used:
                 pool.save_facts(keys[i], facts, used)
-                yield keys[i], facts
+                yield i, facts
 
 
 def _caught(make: Callable[..., Any], *args: Any) -> Any:
@@ -217,11 +231,11 @@ def _replies(
 @takes(ConfigError, besides="^(kernel|config|grid)$")
 def inspect(
     kernel: Any, *, args: Mapping[str, Any], config: Any, arch: Arch | str | os.PathLike[str], grid: Grid = (1,),
-    constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None, values: Values = None,
 ) -> Facts:  # fmt: skip
     """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
     device = load(arch)
-    [facts] = facts_of(kernel, {0: candidate(kernel, config, args, grid, device, constants)}, device, values)
+    [facts] = facts_of(kernel, {0: candidate(kernel, config, args, grid, device, constants, values)}, device)
     if isinstance(facts, CarverError):
         raise facts
     return facts

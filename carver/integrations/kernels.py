@@ -29,7 +29,7 @@ from ..compiled import pool
 from ..compiled.binary import Binary, Struct, Tensor, TensorMap
 from ..compiled.execution.facts import codes, facts_of_binary
 from ..compiled.facts import Facts
-from ..compiled.inspect import Candidate, candidate, check_once
+from ..compiled.inspect import Candidate, Values, candidate, check_once, held
 from ..compiled.inspect import facts_of as triton_facts
 from ..compiled.pool import SECONDS, Reply
 from ..compiled.triton import called, function_of, plain_config
@@ -53,7 +53,7 @@ from .source import CodeFacts, functions
 def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, arch: Arch | str | os.PathLike[str], args: Any = None,
     grid: Any = None, block: Any = None, constants: Mapping[str, Any] | None = None,
-    values: Mapping[str, Any] | None = None, screen: Any = None, compiled: int = SCREENED,
+    values: Values = None, screen: Any = None, compiled: int = SCREENED,
     profile: Given | None = None, processes: int | None = None, seconds: float = SECONDS, progress: bool | None = None,
     launch: bool = True, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
@@ -66,7 +66,8 @@ def rank_kernel(
     - `configs` may be left out where the language's own tuner has a list, and for binaries.
     - `args`: what the kernel is called with, by name or in order. `grid` and `block`: as its language launches it; the
       block only where the caller chooses it. Each may be a function of the configuration.
-    - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors.
+    - `constants`: entries of every configuration that are not tuned. `values`: contents of integer tensors, or a
+      function from a configuration to them.
     - `screen`: a template, whose ranking picks the `compiled` configurations to compile.
     - `seconds`: for each configuration, to compile and evaluate. `launch`: False leaves out the time of the launch.
     - `compile`: the share of the list that is compiled, "all" for every one; by default 2.25√n of n, 20 or more.
@@ -94,10 +95,10 @@ def rank_kernel(
             raise ConfigError("args, grid, block and constants are the binaries' own: give them to carver.Binary")
         if len(every) != len(kernel):
             raise ConfigError(f"{len(kernel)} binaries, but {len(every)} configurations")
-        _of_arguments(values or {}, {each for binary in kernel for each in binary.names})
+        _of_arguments(_known(values), {each for binary in kernel for each in binary.names})
         make: Callable[[int], Binary] = kernel.__getitem__
         name = " ".join(dict.fromkeys(binary.entry for binary in kernel))
-        backend, source, known = "binary", "", described({}, values or {})
+        backend, source, known = "binary", "", described({}, _known(values))
     else:
         every = [plain_config(c) for c in combined(listed(kernel, args) if configs is None else configs)]
         made = Made(kernel, args, grid, block, device, constants, values)
@@ -109,7 +110,7 @@ def rank_kernel(
         "together": TOGETHER if backend == "binary" else 1,
     }  # fmt: skip
     return _ranked(
-        name, device, every, places, compile, lambda some: facts_of(make, some, device, values, **bounds),
+        name, device, every, places, compile, lambda some: facts_of(make, some, device, _at(values, every), **bounds),
         backend=backend, source=source, arguments=known, profile=profile, launch=launch,
     )  # fmt: skip
 
@@ -138,11 +139,13 @@ sizes."""
 
 
 def facts_of(
-    make: Callable[[int], Binary], places: Iterable[int], arch: Arch, values: Mapping[str, Any] | None = None, *,
+    make: Callable[[int], Binary], places: Iterable[int], arch: Arch, values: Values = None, *,
     processes: int | None = None, seconds: float = SECONDS, progress: bool = False, hurry: bool = False,
     together: int = 1,
 ) -> list[Facts | CarverError]:  # fmt: skip
     """Facts of the machine code that `make` gives for each place, or why there are none.
+
+    `values`: what tensors hold, or a function from a place to that; then each is evaluated by itself.
 
     Each is made and evaluated in a copy of this process, several at a time. A copy takes up to `together` in one go;
     where one of them fails, each by itself. Raises ConfigError for what fits no configuration.
@@ -151,12 +154,13 @@ def facts_of(
 
     def answer(asked: Mapping[str, Any]) -> Reply:
         try:
-            facts = evaluated([make(place) for place in asked["places"]], arch, values)
+            held_there = held(values, asked["places"][0])
+            facts = evaluated([make(place) for place in asked["places"]], arch, held_there)
         except ProblemError as lost:
             return {"lost": str(lost)}
         return {"facts": [as_json(each) for each in facts]}
 
-    size = max(min(together, -(-len(wanted) // (processes or cores_available()))), 1)
+    size = 1 if callable(values) else max(min(together, -(-len(wanted) // (processes or cores_available()))), 1)
     batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
     with progress_bars(progress and bool(wanted), transient=True) as bars:
         step = bars.bar("compiling", len(wanted))
@@ -187,13 +191,13 @@ class Made:
 
     def __init__(
         self, kernel: Any, args: Any, grid: Any, block: Any, arch: Arch, constants: Mapping[str, Any] | None = None,
-        values: Mapping[str, Any] | None = None, processes: int | None = None, *, name: str = "", backend: str = "",
+        values: Values = None, processes: int | None = None, *, name: str = "", backend: str = "",
         hurry: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.backend = name or name_of(kernel), backend or language_of(kernel, arch)
-        self.source, self._constants, self._values = source_of(kernel), constants or {}, values or {}
+        self.source, self._constants, self._values = source_of(kernel), constants or {}, values
         named = {**args, **self._constants} if isinstance(args, Mapping) else {}
-        self.arguments = described(named, self._values)
+        self.arguments = described(named, _known(values))
         self._kernel, self._args, self._grid, self._block, self._arch = kernel, args, grid, block, arch
         self._how: dict[str, Any] = {"processes": processes, "hurry": hurry}
 
@@ -213,7 +217,7 @@ class Made:
         block = called("the block", self._block, meta) if callable(self._block) else self._block
         grid = called("the grid", self._grid, meta) if callable(self._grid) else self._grid
         binary: Binary = module.binary(kernel, config, args=args, grid=grid, block=block, arch=self._arch)
-        _of_arguments(self._values, {*binary.names, *(args if isinstance(args, Mapping) else ())})
+        _of_arguments(held(self._values, config), {*binary.names, *(args if isinstance(args, Mapping) else ())})
         return binary
 
     def programs(self, config: Mapping[str, Any]) -> float:
@@ -226,7 +230,7 @@ class Made:
 
     def facts(self, configs: Sequence[Mapping[str, Any]], seconds: float) -> list[Facts | CarverError]:
         make = lambda place: self.binary(configs[place])  # noqa: E731
-        return facts_of(make, range(len(configs)), self._arch, self._values, seconds=seconds, **self._how)
+        return facts_of(make, range(len(configs)), self._arch, _at(self._values, configs), seconds=seconds, **self._how)
 
 
 def rank_made(
@@ -260,6 +264,16 @@ def evaluated(binaries: Sequence[Binary], arch: Arch, values: Mapping[str, Any] 
     return [kept[key] for key in keys]
 
 
+def _known(values: Values) -> Mapping[str, Any]:
+    """What tensors hold in every configuration."""
+    return {} if callable(values) else values or {}
+
+
+def _at(values: Values, configs: Sequence[Any]) -> Values:
+    """The same of places in a list of configurations."""
+    return (lambda place: held(values, configs[place])) if callable(values) else values
+
+
 def _of_arguments(values: Mapping[str, Any], names: Collection[str]) -> None:
     """Raises ConfigError for values of what is no argument."""
     for name in values:
@@ -278,7 +292,7 @@ def _told(reply: Reply) -> list[Facts | CarverError]:
 @takes(ConfigError, besides="^(kernel|config|args|grid|block)$")
 def inspect(
     kernel: Any, *, arch: Arch | str | os.PathLike[str], args: Any = None, config: Any = None, grid: Any = None,
-    block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+    block: Any = None, constants: Mapping[str, Any] | None = None, values: Values = None,
 ) -> Facts | tuple[CodeFacts, ...]:  # fmt: skip
     """Compile one configuration of a kernel for one device, which need not be in the machine, and report on the result:
     loops with their passes, what they touch, pipes, spills.
@@ -296,7 +310,7 @@ def inspect(
         how: dict[str, Any] = {"args": args or {}, "config": config or {}, "constants": constants, "values": values}
         return compiled.inspect(kernel, arch=device, grid=(1,) if grid is None else grid, **how)
     made = Made(kernel, {} if args is None else args, grid, block, device, constants)
-    return evaluated([made.binary(plain_config(config or {}))], device, values)[0]
+    return evaluated([made.binary(plain_config(config or {}))], device, held(values, config))[0]
 
 
 def inner_of(kernel: Any) -> Any:
@@ -412,7 +426,7 @@ Measure = Callable[[Mapping[str, Any]], float | None]
 @takes(ConfigError, besides="^(kernel|space|args|grid|block|seeds|measure|told)$")
 def search(
     kernel: Any, space: Any, *, args: Any = None, arch: Arch | str | os.PathLike[str], grid: Any = None,
-    block: Any = None, constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None,
+    block: Any = None, constants: Mapping[str, Any] | None = None, values: Values = None,
     seeds: Any = (), budget_s: float | None = None, most: int = MOST, patience: int = PATIENCE, seed: int = 0,
     topk: int = TOPK, measure: Measure | None = None, processes: int | None = None, seconds: float = SECONDS,
     progress: bool | None = None, told: Callable[[Search], None] | None = None,
@@ -440,7 +454,7 @@ def search(
     for name, each in (("seconds", seconds), ("budget_s", budget_s)):
         if each is not None:
             number(name, each, ConfigError)
-    args, constants, values = {} if args is None else args, constants or {}, values or {}
+    args, constants = {} if args is None else args, constants or {}
     members: Space = space if hasattr(space, "candidates") and hasattr(space, "member") else Choices.of(space)
     with ExitStack() as open_:
         kernels: Kernels
@@ -504,18 +518,18 @@ class _Triton:
     backend = "triton"
 
     def __init__(
-        self, kernel: Any, args: Any, grid: Any, constants: Mapping[str, Any], values: Mapping[str, Any], arch: Arch,
+        self, kernel: Any, args: Any, grid: Any, constants: Mapping[str, Any], values: Values, arch: Arch,
         processes: int | None,
     ) -> None:  # fmt: skip
         function = function_of(kernel)
         self.name, self.source = function.__name__, function.cache_key
-        self.arguments = described({} if callable(args) else {**args, **constants}, values)
+        self.arguments = described({} if callable(args) else {**args, **constants}, _known(values))
         self._kernel, self._args, self._grid, self._constants = kernel, args, grid, constants
         self._values, self._arch, self._processes = values, arch, processes
 
     def _bound(self, config: Config) -> Candidate:
         args = called("the function args", self._args, config) if callable(self._args) else self._args
-        return candidate(self._kernel, config, args, self._grid, self._arch, self._constants)
+        return candidate(self._kernel, config, args, self._grid, self._arch, self._constants, self._values)
 
     def programs(self, config: Config) -> float:
         return math.prod(self._bound(config).grid)
@@ -524,6 +538,6 @@ class _Triton:
         bound = dict(enumerate(map(self._bound, configs)))
         how: dict[str, Any] = {"processes": self._processes, "seconds": seconds}
         try:
-            return triton_facts(self._kernel, bound, self._arch, self._values, **how)
+            return triton_facts(self._kernel, bound, self._arch, **how)
         except ProblemError as lost:  # of none of these can the program be followed; of others it may be
             return [lost] * len(configs)

@@ -21,7 +21,7 @@ from ..base.table import is_watched
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..compiled.binary import Descriptor, Tensor, check_values, extents, handed, leaves
 from ..compiled.facts import Facts, drawn, lines_of
-from ..compiled.inspect import Candidate, Grid, candidate, compilers, facts_of
+from ..compiled.inspect import Candidate, Grid, Values, candidate, compilers, facts_of, held
 from ..compiled.pool import SECONDS, Compilers
 from ..compiled.triton import autotuned, called, function_of, plain_config
 from ..cost.estimate import Estimate, Work
@@ -174,7 +174,7 @@ def band(arch: Arch, loose: bool) -> tuple[tuple[float, float], str]:
 @takes(ConfigError, besides="^(kernel|configs|args|grid)$")
 def rank_kernel(
     kernel: Any, configs: Iterable[Any] | None = None, *, args: Args, grid: Grid, arch: Arch | str | os.PathLike[str],
-    constants: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None, screen: Any = None,
+    constants: Mapping[str, Any] | None = None, values: Values = None, screen: Any = None,
     compiled: int = SCREENED, pool: Compilers | None = None, processes: int | None = None, seconds: float = SECONDS,
     launch: bool = True, progress: bool | None = None, profile: Given | None = None, compile: str | float | None = None,
 ) -> Ranking:  # fmt: skip
@@ -211,28 +211,32 @@ def rank_kernel(
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
             raise ConfigError(f"args are a mapping from a parameter's name to what it is given, got {shown(each)}")
-    if isinstance(values, dict):
-        check_values(values, handed[0])
+    said = [held(values, every[i]) for i in places]
+    for own, each in {id(own): (own, each) for own, each in zip(said, handed, strict=True)}.values():
+        if isinstance(own, dict):
+            check_values(own, each)
     bound: dict[int, Candidate] = {}
     reasons: dict[int, str] = {}
     alike: dict[Any, int] = {}
-    for i, each in zip(places, handed, strict=True):
-        before = i if callable(args) else alike.setdefault((repr(plain[i]), id(getattr(every[i], "pre_hook", None))), i)
+    for i, each, own in zip(places, handed, said, strict=True):
+        same = repr(plain[i]), id(getattr(every[i], "pre_hook", None)), id(own)
+        before = i if callable(args) else alike.setdefault(same, i)
         try:
-            bound[i] = bound[before] if before in bound else candidate(kernel, every[i], each, grid, device, constants)
+            bound[i] = bound[before] if before in bound else candidate(
+                kernel, every[i], each, grid, device, constants, own
+            )
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     progress = is_watched() and pool is None if progress is None else progress
     firsts: dict[Any, int] = {}
-    first = {i: firsts.setdefault((each.key, each.grid, repr(each.args)), i) for i, each in bound.items()}
+    first = {i: firsts.setdefault((each.key, each.grid, repr(each.args), id(each.values)), i)
+             for i, each in bound.items()}  # fmt: skip
     distinct = {i: bound[i] for i in firsts.values()}
     rows = list(distinct)
 
     def ask(some: list[int]) -> Sequence[Facts | CarverError]:
         wanted = {rows[row]: distinct[rows[row]] for row in some}
-        return facts_of(
-            kernel, wanted, device, values, copies=shared, seconds=seconds, progress=progress
-        )
+        return facts_of(kernel, wanted, device, copies=shared, seconds=seconds, progress=progress)
 
     with nullcontext(pool) if pool else compilers(kernel, distinct, device, processes) as shared:
         by_row, rest = facts_within(
