@@ -279,7 +279,7 @@ def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     assert note.startswith("x_ptr has 2,048 bytes, but programs touch its byte 8,066: give the shape that")
     assert note in " ".join(str(short).split())
     assert not ranked(4096, 4096, 4096).notes and not ranked(4000, 4000, 4000).notes  # the rest is masked
-    assert not ranked(1024, 1024, 1024).notes  # most programs have nothing to do
+    assert ranked(1024, 1024, 1024).notes[0].startswith("75% of the programs store nothing")
     for count in (1024, 0):
         [nothing] = ranked(count, count, 0).notes
         assert nothing.startswith("no program reads or writes anything")
