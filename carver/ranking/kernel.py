@@ -291,7 +291,7 @@ def _uncovered(found: Sequence[Facts]) -> Iterator[str]:
     for name, share in (each for facts in found for each in facts.stored):
         most[name] = max(most.get(name, 0.0), share)
     for name, share in most.items():
-        if share < WHOLE:
+        if 0.0 < share < WHOLE:
             yield f"{share:.0%} of {name} is stored: if it should be all, look at the grid and the sizes"
     if (share := max(facts.writing for facts in found)) < WHOLE:
         yield f"{1.0 - share:.0%} of the programs store nothing: if all should, look at the grid and the sizes"
