@@ -14,7 +14,7 @@ import carver
 from carver.compiled import stretches
 from carver.compiled.atomics import queue, turns_at_l2
 from carver.compiled.dealt import dealt_of, dealt_to, goes_on, idle_elements, lines, passed_on
-from carver.compiled.execution.warp import arguments, atomic_sectors, through_l1
+from carver.compiled.execution.warp import arguments, read_layout
 from carver.compiled.facts import AccessFacts, Facts, footprints
 from carver.compiled.footprint import Footprint, Touched
 from carver.compiled.inspect import apart
@@ -1104,7 +1104,7 @@ def test_tiles_that_begin_in_one_sector_fetch_the_same() -> None:
 def test_words_that_one_instruction_loads_of_constants_are_told_apart() -> None:
     """Lanes a line apart, as the second of two arguments says, are in one bank each; as the first says, none is."""
     lines = [("LDC.64", "R4, c[0x0][0x220]"), ("IMAD", "R6, R0, R5, RZ"), ("LDG.E", "R8, desc[UR4][R6.64]")]
-    assert through_l1(code(TID, *lines), arguments([0x220, 0x224], [4, 128]))[0] == {3: 32.0}
+    assert read_layout(code(TID, *lines), arguments([0x220, 0x224], [4, 128])).passes == {3: 32.0}
 
 
 @pytest.mark.parametrize(("apart", "passes"), [(4, None), (8, 2.0), (16, 4.0), (128, 32.0), (132, 8.0), (144, 8.0)])
@@ -1112,7 +1112,7 @@ def test_lanes_meet_in_the_banks_of_l1(apart: int, passes: float | None) -> None
     """1, 2 and 4 clocks where lanes of an H100 lie 4, 8 and 16 bytes apart (`taps` in `edges.jsonl.gz`); 8 where each
     is in a sector of its own, in other banks or in eight of them."""
     lines = code(TID, ("IMAD", f"R2, R0, {apart:#x}, RZ"), ("LDG.E", "R3, desc[UR4][R2.64]"))
-    found, unknown = through_l1(lines)
+    found, unknown, _ = read_layout(lines)
     assert (found.get(2), unknown) == (passes, frozenset())
 
 
@@ -1132,14 +1132,14 @@ def test_a_stride_may_be_an_argument(fetch: list[tuple[str, str]]) -> None:
     """Neighbours 2 words apart take 2 clocks; those of an unknown stride are kept apart, all in the same bank."""
     lines = code(TID, *fetch, ("IMAD.SHL.U32", "R4, R2, 0x4, RZ"), ("LDG.E", "R3, desc[UR6][R4.64]"))
     place = len(lines) - 1
-    assert through_l1(lines, arguments((0x210, 0x218, 0x21C), (None, None, 2)))[0] == {place: 2.0}
-    assert through_l1(lines)[0] == {place: 32.0}
+    assert read_layout(lines, arguments((0x210, 0x218, 0x21C), (None, None, 2))).passes == {place: 2.0}
+    assert read_layout(lines).passes == {place: 32.0}
 
 
 def test_a_stride_of_atomics_may_be_an_argument() -> None:
     lines = code(TID, ("IMAD", "R2, R0, c[0x0][0x218], RZ"), ("IMAD.WIDE", "R2, R2, 0x4, R6"),
                  ("REDG.E.ADD.STRONG.GPU", "desc[UR4][R2.64], R7"))  # fmt: skip
-    assert [atomic_sectors(lines, arguments((0x218,), (n,))) for n in (1, 2, 8)] == [{3: 4}, {3: 8}, {3: 32}]
+    assert [read_layout(lines, arguments((0x218,), (n,))).sectors for n in (1, 2, 8)] == [{3: 4}, {3: 8}, {3: 32}]
 
 
 def test_what_is_the_same_for_banks_is_read_once() -> None:
@@ -1222,7 +1222,7 @@ def test_programs_choose_by_chance_among_what_their_tiles_reach_over() -> None:
 def test_places_that_are_loaded_are_not_known() -> None:
     lines = code(TID, ("LDG.E", "R1, desc[UR4][R0.64]"), ("IMAD.WIDE", "R2, R1, 0x4, R6"),
                  ("LDG.E", "R4, desc[UR4][R2.64]"))  # fmt: skip
-    assert through_l1(lines)[1] == {3}
+    assert read_layout(lines).unplaced == {3}
 
 
 def test_a_pointer_from_constant_memory_is_the_same_in_all_lanes() -> None:
@@ -1231,7 +1231,7 @@ def test_a_pointer_from_constant_memory_is_the_same_in_all_lanes() -> None:
         TID, ("LDC.64", "R2, c[0x0][0x210]"), ("HFMA2.MMA", "R5, -RZ, RZ, 0, 2.384185791015625e-07"),
         ("IMAD.WIDE", "R2, R0, R5, R2"), ("REDG.E.ADD.STRONG.GPU", "desc[UR4][R2.64], R7"),
     )  # fmt: skip
-    assert atomic_sectors(lines) == {4: 4}  # 32 lanes of 4 bytes side by side
+    assert read_layout(lines).sectors == {4: 4}  # 32 lanes of 4 bytes side by side
 
 
 def test_an_atomic_on_four_numbers_has_sixteen_bytes() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.types import Record
-from .execution.warp import arguments, atomic_sectors, conflicts, partial_lines, through_l1
+from .execution.warp import arguments, read_layout
 from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, behind
 from .isa.code import Code, Loop, advance
@@ -144,13 +144,9 @@ def read_machines(
 
 
 def _laid_out(read: Code, numbers: Sequence[int | None] = ()) -> Code:
-    """With what the addresses of a warp's lanes say. A copy's lanes meet in L1's banks and in shared memory's at once.
-    Source: 4-bit weights on an H200, with 32 passes of either (`int4_zeros_split` in `library.jsonl.gz`)."""
-    code, given = read.instructions, arguments(read.parameters, numbers)
-    found, (through, unplaced) = conflicts(code, given), through_l1(code, given)
-    both = found | through | {i: max(found[i], through[i]) for i in found.keys() & through.keys()}
-    sectors = atomic_sectors(code, given) | partial_lines(code, given)
-    return replace(read, conflicts=both, unplaced=unplaced, sectors=sectors)
+    """With what the addresses of a warp's lanes say."""
+    found = read_layout(read.instructions, arguments(read.parameters, numbers))
+    return replace(read, conflicts=found.passes, unplaced=found.unplaced, sectors=found.sectors)
 
 
 def priced_by(isa: str, units: Sequence[Sequence[Any]]) -> tuple[rates.Table, Rates]:

@@ -1,16 +1,17 @@
 """Conflicts of banks, sectors of atomics and lines of stores in NVIDIA's machine code, from the addresses of lanes.
 
-The instructions that addresses depend on are executed once, in the order of the code, for the 32 lanes of a kernel's
+The instructions that addresses depend on are executed twice, in the order of the code, for the 32 lanes of a kernel's
 first warp. Both sides of a branch start from the same state. Whole numbers among the arguments of a launch are known
 where they are given. Another value that is the same in all lanes is taken to be 0, since it moves all addresses alike;
-where a stride may be unknown, to be `STRIDE`. Accesses whose addresses depend on loaded data are assumed to be free of
-conflicts, and of atomics whose addresses do nothing is said."""
+of global memory, where a stride may be unknown, to be `STRIDE`. Accesses whose addresses depend on loaded data are
+assumed to be free of conflicts, and of atomics whose addresses do nothing is said."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,45 +62,50 @@ def arguments(offsets: Sequence[int], numbers: Sequence[int | None]) -> Given:
     return {at: number for at, number in zip(offsets, numbers, strict=False) if number is not None}
 
 
-def conflicts(instructions: Sequence[Instruction], given: Given = NONE) -> dict[int, float]:
-    """Shared memory accesses whose passes over the banks are not those that their bytes need without conflicts: index
-    of the instruction -> their ratio. It is above 1 where lanes meet in a bank, or copy the same word of global memory,
-    and 0.5 where pairs of lanes read the same address."""
-    reached = _reached(instructions, BANKED)
-    found = {i: _passes(instructions[i], shared_place(instructions[i]), warp) or 1.0 for i, warp in reached}
-    if any(each.mnemonic in COPIES and "BYPASS" not in each.opcode for each in instructions):  # through L1
-        for i, warp in _reached(instructions, COPIES, given, STRIDE):
-            each = instructions[i]
-            source, place = (warp.address(where(each)) for where in (global_place, shared_place))
-            found[i] = max(found[i], 1.0 if source is None or place is None else turns_of(each, source, place))
-    return {i: passes for i, passes in found.items() if passes != 1.0}
+class Layout(NamedTuple):
+    """What the addresses of a warp's lanes say of accesses, by the index of the instruction.
 
-
-def through_l1(instructions: Sequence[Instruction], given: Given = NONE) -> tuple[dict[int, float], frozenset[int]]:
-    """The same for accesses of global memory, and those of whose addresses nothing is known.
-
-    L1 is the same banks: on an H100, loads of 4 bytes take 1, 2 and 4 clocks of an SM where neighbouring lanes lie 4, 8
-    and 16 bytes apart, and 8 where eight rows of 64 bytes begin at the same bank (`taps` and `stencil_box` in
-    `edges.jsonl.gz`, tests/data/h100).
+    passes: over the banks of shared memory and L1, which are the same, over those that its bytes need: above 1 where
+        lanes meet in a bank, or copy the same word of global memory, and 0.5 where pairs of lanes read the same
+        address; only where it is not 1
+    unplaced: loads, stores and copies of global memory of whose addresses nothing is known
+    sectors: of atomics, those of global memory that lanes touch, one as often as lanes meet on a word of it; of stores
+        what `in_part` says. Not where lanes differ in an unknown way, or seem not to: a single thread's atomic looks
+        like that, and so do indices under a mask that is an argument
     """
-    reached = _reached(instructions, THROUGH_L1, given, STRIDE)
-    passes = {i: _passes(instructions[i], global_place(instructions[i]), warp) for i, warp in reached}
-    return {i: n for i, n in passes.items() if n and n > 1.0}, frozenset(i for i, n in passes.items() if n is None)
+
+    passes: dict[int, float]
+    unplaced: frozenset[int]
+    sectors: dict[int, float]
 
 
-def atomic_sectors(instructions: Sequence[Instruction], given: Given = NONE) -> dict[int, int]:
-    """Sectors of global memory that the lanes of a warp touch, by the index of the atomic; one counts as often as lanes
-    meet on a word of it. None where lanes differ in an unknown way, or seem not to: a single thread's atomic looks like
-    that, and so do indices under a mask that is an argument."""
-    if not any(each.mnemonic in ATOMIC for each in instructions):
-        return {}
-    return {i: sectors_of(instructions[i], at) for i, at in _differing(instructions, ATOMIC, given, ZERO)}
-
-
-def partial_lines(instructions: Sequence[Instruction], given: Given = NONE) -> dict[int, float]:
-    """What `in_part` says of stores, by index, none joined, as halves of pairs are not (`turn_pairs` in `zoo_23rd`)."""
-    stores = _differing(instructions, STORES, given, STRIDE)
-    return {i: n for i, at in stores if (n := in_part(at, width_bytes(instructions[i].opcode), joined=0))}
+def read_layout(instructions: Sequence[Instruction], given: Given = NONE) -> Layout:
+    """Of a kernel's code. L1: on an H100, loads of 4 bytes take 1, 2 and 4 clocks of an SM where neighbouring lanes lie
+    4, 8 and 16 bytes apart, and 8 where eight rows of 64 bytes begin at the same bank (`taps` and `stencil_box` in
+    `edges.jsonl.gz`, tests/data/h100). A copy's lanes meet in L1's banks and in shared memory's at once: 4-bit weights
+    on an H200, with 32 passes of either (`int4_zeros_split` in `library.jsonl.gz`)."""
+    passes, unplaced, sectors = dict[int, float](), set[int](), dict[int, float]()
+    for i, warp in _reached(instructions, BANKED | ATOMIC, given, ZERO):
+        each = instructions[i]
+        if each.mnemonic in BANKED:
+            passes[i] = _passes(each, warp.address(shared_place(each))) or 1.0
+        elif _differ(at := warp.address(global_place(each))):
+            sectors[i] = sectors_of(each, at)
+    through = any(each.mnemonic in COPIES and "BYPASS" not in each.opcode for each in instructions)
+    for i, warp in _reached(instructions, THROUGH_L1, given, STRIDE):
+        each = instructions[i]
+        at = warp.address(global_place(each))
+        if each.mnemonic in COPIES and through:
+            place = warp.address(shared_place(each))
+            passes[i] = max(passes[i], 1.0 if at is None or place is None else turns_of(each, at, place))
+        if (n := _passes(each, at)) is None:
+            unplaced.add(i)
+        elif n > 1.0:
+            passes[i] = max(passes.get(i, 1.0), n)
+        # none of a store are joined, as halves of pairs are not (`turn_pairs` in `zoo_23rd`)
+        if each.mnemonic in STORES and _differ(at) and (n := in_part(at, width_bytes(each.opcode), joined=0)):
+            sectors[i] = n
+    return Layout({i: n for i, n in passes.items() if n != 1.0}, frozenset(unplaced), sectors)
 
 
 class Warp:
@@ -137,7 +143,7 @@ class Warp:
 
     def address(self, place: str) -> Array:
         """That of each lane, as far as lanes differ; None where they do in an unknown way."""
-        found = address(place, False, TOKENS)(self)  # type: ignore[arg-type]
+        found = address(place, False, TOKENS)(self) if place else None  # type: ignore[arg-type]
         return None if found is None else np.broadcast_to(signed(found.bits), LANES)
 
     def run(self, each: Instruction) -> None:
@@ -192,24 +198,17 @@ def _guarded(guard: Value, value: Value, before: Value) -> Value:
     return Column(np.where(guard.bits, value.bits, before.bits))
 
 
-def _differing(
-    instructions: Sequence[Instruction], kinds: frozenset[str], given: Given, same: Column
-) -> Iterator[tuple[int, Array]]:
-    """Accesses of global memory whose lanes differ in a known way, and the addresses of these."""
-    for i, warp in _reached(instructions, kinds, given, same):
-        at = warp.address(global_place(instructions[i]))
-        if at is not None and (at != at[0]).any():
-            yield i, at
+def _differ(at: Array) -> bool:
+    return at is not None and bool((at != at[0]).any())
 
 
-def _passes(each: Instruction, place: str, warp: Warp) -> float | None:
+def _passes(each: Instruction, at: Array) -> float | None:
     """`mean_passes` of all lanes; None if the sum of registers that it is at is not known."""
-    at = warp.address(place) if place else None
     return None if at is None else mean_passes(each, np.zeros(LANES, np.int64), np.arange(LANES), at)
 
 
 def _reached(
-    instructions: Sequence[Instruction], kinds: frozenset[str], given: Given = NONE, same: Column = ZERO
+    instructions: Sequence[Instruction], kinds: frozenset[str], given: Given, same: Column
 ) -> Iterator[tuple[int, Warp]]:
     """Indices of the accesses of these kinds, and the warp as it is there."""
     warp = Warp(given, same)
@@ -225,8 +224,7 @@ def _reached(
             continue
         if each.mnemonic in kinds:
             yield i, warp
-        if each.mnemonic not in kinds or each.mnemonic in ("LDG", "LD"):
-            warp.run(each)
+        warp.run(each)
 
 
 def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> list[int]:
@@ -249,8 +247,8 @@ def _addressing(instructions: Sequence[Instruction], kinds: frozenset[str]) -> l
             continue
         if kind in kinds:
             found.append(i)
-            places = {BANKED: [shared_place], COPIES: [shared_place, global_place]}.get(kinds, [global_place])
-            needed.update(name for place in places for name in REGISTERS.findall(place(each)))
+            places = [where(each) for where, some in ((shared_place, BANKED), (global_place, GLOBAL)) if kind in some]
+            needed.update(name for place in places for name in REGISTERS.findall(place))
         if kind not in (*LOCAL, "R2P") and needed.isdisjoint(registers(each.opcode, each.operands)[1]):
             continue  # most do not take part, of which no more need be known
         op = _done(each)
