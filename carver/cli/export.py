@@ -175,9 +175,7 @@ def _more(count: int) -> str:
 
 def _said(file: vllm.ConfigFile) -> dict[str, Any]:
     configs = {m: dict(c) for m, c in file.configs.items()}
-    return {
-        "name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms), "notes": list(file.notes)
-    }  # fmt: skip
+    return {"name": file.name, "configs": configs, "predicted_ms": dict(file.predicted_ms), "notes": list(file.notes)}
 
 
 def _batches(text: str | None) -> Sequence[int]:
@@ -378,9 +376,7 @@ def checked(path: Path, operator: str = "") -> Kernel:
     kernel, faults = read(path, operator)
     names = problem.operator_files()
     if kernel.operator in names:
-        faults += [
-            *model_faults(kernel), *source_faults(kernel), *unknown_names(kernel, example(kernel.operator)),
-        ]  # fmt: skip
+        faults += [*model_faults(kernel), *source_faults(kernel), *unknown_names(kernel, example(kernel.operator))]
     else:
         says = f"no operator {kernel.operator!r}, which its folder is named after; {nearest(kernel.operator, names)}"
         faults.append(Fault("", "", says))

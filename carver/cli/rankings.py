@@ -406,9 +406,7 @@ def _moe(
 opts.command(_moe, "moe", recommend, short_help="A gated layer of EXPERTS experts: two grouped matmuls.")
 
 
-def backend_of(
-    template: Template, configs: Any, names: Mapping[str, str] | None, ignore: Collection[str]
-) -> str:  # fmt: skip
+def backend_of(template: Template, configs: Any, names: Mapping[str, str] | None, ignore: Collection[str]) -> str:
     """The backend that has the keys of the first configuration; Triton's if it has, or if none has."""
     first = configs if isinstance(configs, Mapping) else configs[0]
     keys = (first.keys() if isinstance(first, Mapping) else set()) - {"kernel", *ignore}

@@ -459,13 +459,9 @@ def predict(space: Space, constants: Mapping[str, float]) -> FloatArray:
 
 
 def fit(
-    data: Sequence[Sample],
-    names: Sequence[str],
-    start: Mapping[str, float] | None = None,
-    max_evaluations: int = 60,
-    *,
-    trusted: bool = False,
-) -> dict[str, float]:
+    data: Sequence[Sample], names: Sequence[str], start: Mapping[str, float] | None = None, max_evaluations: int = 60,
+    *, trusted: bool = False,
+) -> dict[str, float]:  # fmt: skip
     """Values of the constants `names` that best order the candidates of each problem; all others keep theirs.
 
     The residuals are:

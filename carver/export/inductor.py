@@ -341,9 +341,7 @@ def choices(
 
 @contextmanager
 @takes(ConfigError)
-def tuned(
-    arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None
-) -> Iterator[InductorChoices]:  # fmt: skip
+def tuned(arch: Arch | str = "auto", topk: int = 2, profile: Given | None = None) -> Iterator[InductorChoices]:
     """Inside, Inductor tries carver's `topk` Triton candidates for each matmul besides the library's kernel.
 
     Yields the handler, whose `log` lists what it did and whose `profile` is what it learnt, from the one given on.
@@ -364,9 +362,7 @@ def tuned(
 
 @contextmanager
 @takes(ConfigError)
-def pinned(
-    arch: Arch | str = "auto", margin: float | None = None, library: bool = True
-) -> Iterator[Kernels]:  # fmt: skip
+def pinned(arch: Arch | str = "auto", margin: float | None = None, library: bool = True) -> Iterator[Kernels]:
     """Inside, Inductor is in deterministic mode, and the kernels that it writes itself are chosen by their machine code
     from whole lists: nothing is timed, and every process chooses the same.
 
@@ -437,8 +433,7 @@ def lookup_table(hints: Iterable[Hint]) -> dict[str, list[dict[str, Any]]]:
     for key, listed in found.items():
         hint = choose(listed).hint
         template = mm_template if key.endswith("+mm") else bmm_template
-        table[key] = [{"template_id": template.uid, "template_hash": template.src_hash,
-                       "EVEN_K": False, **_tile(hint)}]  # fmt: skip
+        table[key] = [{"template_id": template.uid, "template_hash": template.src_hash, "EVEN_K": False, **_tile(hint)}]
     return table
 
 

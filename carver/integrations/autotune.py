@@ -286,9 +286,7 @@ def fastest(
     return [configs[place] for place in dict.fromkeys([0, *best])], configs[best[0]].all_kwargs()
 
 
-def copies(
-    kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, hurry: bool = True
-) -> Forks:
+def copies(kernel: Any, configs: Sequence[Any], given: Mapping[str, Any], arch: Arch, hurry: bool = True) -> Forks:
     """Copies of this process that compile what Triton would at the launch of each configuration. In a `hurry` those
     that take far longer than others are given up."""
     launched, target = _of_kernel(given), Target.of(arch)

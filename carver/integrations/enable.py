@@ -126,9 +126,7 @@ def asked(pinned: bool | str | os.PathLike[str], **how: Any) -> Pinned | None:
 
 T = TypeVar("T")
 TOPK = 3
-TOOLS = {
-    "triton": "autotune", "tilelang": "tilelang", "cuda.tile": "cutile", "kernel_tuner": "kernel_tuner",
-}  # fmt: skip
+TOOLS = {"triton": "autotune", "tilelang": "tilelang", "cuda.tile": "cutile", "kernel_tuner": "kernel_tuner"}
 """The module here for each tool, by the package that it is."""
 
 

@@ -49,9 +49,7 @@ def binary(kernel: Any, config: Any, *, args: Mapping[str, Any], grid: Any, bloc
         bound = replace(bound, options={**bound.options, "num_warps": bound.constants["num_warps"]})
     built = built_by_triton(kernel, bound, target)
     known = dict(leaf for name, value in (taken | plain).items() for leaf in leaves(name, value))
-    names, parameters = zip(
-        *_parameters(bound.kinds(), known, list(built.metadata.tensordesc_meta or ())), strict=True
-    )
+    names, parameters = zip(*_parameters(bound.kinds(), known, list(built.metadata.tensordesc_meta or ())), strict=True)
     return Binary(
         built.asm["cubin"] if target.backend == "cuda" else built.asm["amdgcn"].encode(),
         built.metadata.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from importlib import import_module
@@ -456,13 +456,12 @@ def search(
             number(name, each, ConfigError)
     args, constants = {} if args is None else args, constants or {}
     members: Space = space if hasattr(space, "candidates") and hasattr(space, "member") else Choices.of(space)
-    with ExitStack() as open_:
-        kernels: Kernels
-        if not makes(kernel) and front_end(kernel) is None:
-            kernels = _Triton(kernel, args, grid, constants, values, device, processes)
-        else:
-            kernels = Made(kernel, args, grid, block, device, constants, values, processes)
-        bars = open_.enter_context(progress_bars(is_watched() if progress is None else progress, transient=True))
+    kernels: Kernels
+    if not makes(kernel) and front_end(kernel) is None:
+        kernels = _Triton(kernel, args, grid, constants, values, device, processes)
+    else:
+        kernels = Made(kernel, args, grid, block, device, constants, values, processes)
+    with progress_bars(is_watched() if progress is None else progress, transient=True) as bars:
         step, drawn = bars.bar("searching", most), 0
 
         def each_batch(so_far: Search) -> None:

@@ -197,9 +197,7 @@ def patch(log: Enabled) -> Callable[[], None]:
         places = log.first(name, range(len(listed)), rank)
         config_args[:] = [config_args[place] for place in places]
         self.configs = [listed[place] for place in places]  # by whose places it reports
-        return prepare(
-            self, config_args, grouped_compile_active, group_compile_size, compile_func, elaborate_func
-        )
+        return prepare(self, config_args, grouped_compile_active, group_compile_size, compile_func, elaborate_func)
 
     def run_all(self: Any, *args: Any, **kwargs: Any) -> Any:
         listed = self.configs

@@ -164,9 +164,7 @@ class Rules(Record, eq=False):
     """The groups of each kernel, and its rules as they are declared: sentence, and the truth of each group."""
 
     @classmethod
-    def of(
-        cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[SizedRule, IntArray]]]
-    ) -> Rules:
+    def of(cls, code: Code, counts: Sequence[int], found: Sequence[Sequence[tuple[SizedRule, IntArray]]]) -> Rules:
         """From each kernel's number of rows and the truth of each row for each of its rules. Rules that tell few groups
         apart come first: they rule out many rows at once."""
         starts = [0, *accumulate(counts)]

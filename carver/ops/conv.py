@@ -37,11 +37,7 @@ class ConvTemplate(Template):
         super().__init__(Problem("matmul", computes, sizes, types, accumulator(kind, accum_dtype)))
 
 
-OPERATOR = Operator(
-    "conv",
-    ConvTemplate,
-    "A network's convolution: N x C x H x W images with F filters of KH x KW.",
-)  # fmt: skip
+OPERATOR = Operator("conv", ConvTemplate, "A network's convolution: N x C x H x W images with F filters of KH x KW.")
 
 
 class Conv2DTemplate(Template):

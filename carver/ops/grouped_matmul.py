@@ -204,18 +204,10 @@ class MoETemplate:
 
     @takes(ProblemError, words="dtype$")
     def __init__(
-        self,
-        tokens: int,
-        experts: int,
-        topk: int,
-        hidden: int,
-        intermediate: int,
-        dtype: str = "bfloat16",
-        block_shape: Sequence[int] | str | None = None,
-        routing: str | float | Sequence[int] = "uniform",
-        weight_dtype: str | None = None,
-        out_dtype: str = "bfloat16",
-    ) -> None:
+        self, tokens: int, experts: int, topk: int, hidden: int, intermediate: int, dtype: str = "bfloat16",
+        block_shape: Sequence[int] | str | None = None, routing: str | float | Sequence[int] = "uniform",
+        weight_dtype: str | None = None, out_dtype: str = "bfloat16",
+    ) -> None:  # fmt: skip
         hidden, intermediate = size("hidden", hidden), size("intermediate", intermediate)
         rows = _dealt_by(tokens, experts, topk, routing)
         types = dtype if weight_dtype in (None, dtype) else f"{dtype}, weights {weight_dtype}"

@@ -429,8 +429,4 @@ def _check_statement(s: notation.Statement) -> None:
             )
 
 
-OPERATOR = Operator(
-    "op",
-    OpTemplate,
-    "Any operator in index notation: 'C[m,n] += A[m,k] * B[k,n]' m=64 n=64 k=64.",
-)  # fmt: skip
+OPERATOR = Operator("op", OpTemplate, "Any operator in index notation: 'C[m,n] += A[m,k] * B[k,n]' m=64 n=64 k=64.")

@@ -202,9 +202,7 @@ class Fleet(Record):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         one = None if self.one is None else {**as_json(self.one), "mean_loss": self.one.mean}
-        return {
-            "hints": [hint.to_dict() for hint in self.best], "left_out": dict(self.left_out), "one_for_all": one,
-        }  # fmt: skip
+        return {"hints": [hint.to_dict() for hint in self.best], "left_out": dict(self.left_out), "one_for_all": one}
 
 
 def recommend_over(

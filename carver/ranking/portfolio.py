@@ -165,13 +165,9 @@ class Portfolio(Record, eq=False):
 
 @takes(ProblemError, besides="^(k|sizes)$")
 def portfolio(
-    problem: Problem,
-    arch: Arch,
-    axis: str,
-    sizes: Iterable[int] | Mapping[int, float],
-    k: int = 4,
+    problem: Problem, arch: Arch, axis: str, sizes: Iterable[int] | Mapping[int, float], k: int = 4,
     backend: str | None = None,
-) -> Portfolio:
+) -> Portfolio:  # fmt: skip
     """The `k` configurations that together lose least over `sizes` of one axis, and the table between them.
 
     `sizes` is one of these: a range, which gives the same weight to each factor of size (1 to 2 counts as much as 4096

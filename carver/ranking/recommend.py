@@ -209,16 +209,10 @@ def unit_share(problem: Problem, arch: Arch, offered: Sequence[Kernel]) -> float
 
 @takes(ConfigError, besides="configs")
 def rank(
-    problem: Problem,
-    arch: Arch,
-    configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
-    backend: str = "triton",
-    *,
-    kernel: str | None = None,
-    names: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-    profile: Given | None = None,
-) -> Ranking:
+    problem: Problem, arch: Arch, configs: Iterable[Mapping[str, Any] | Hint] | Mapping[str, Sequence[int]],
+    backend: str = "triton", *, kernel: str | None = None, names: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (), profile: Given | None = None,
+) -> Ranking:  # fmt: skip
     """Your own configurations in the order of their predicted times.
 
     `configs` is a list of them, or a dict of lists, of which every combination is ranked. `names` maps carver's keys to

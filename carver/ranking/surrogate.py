@@ -261,9 +261,7 @@ Pricer = Callable[[list[int]], Mapping[int, Price]]
 """Compiles the configurations at some places; fewer prices than places where it was stopped."""
 
 
-def explored(
-    axes: Axes, price: Pricer, most: int, batch: int | None = None, wide: int = 0
-) -> dict[int, Price]:  # fmt: skip
+def explored(axes: Axes, price: Pricer, most: int, batch: int | None = None, wide: int = 0) -> dict[int, Price]:
     """Prices of at most `most` configurations, those far apart first, then the promising ones. `price` is given about
     `batch` places at a time. What is refused leaves its place to another, but no more than double are tried, and in the
     end none for fewer than half of a `wide` batch.

@@ -305,14 +305,9 @@ def _floor_sum(n: int, m: int, a: int, b: int) -> int:
 
 
 def keys_read(
-    space: Space,
-    k: Mapping[str, float],
-    grid: FloatArray,
-    resident: FloatArray,
-    split: FloatArray,
-    heads_kv: FloatArray,
-    walked: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    space: Space, k: Mapping[str, float], grid: FloatArray, resident: FloatArray, split: FloatArray,
+    heads_kv: FloatArray, walked: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Bytes of keys and values read from DRAM, those that miss L2, and the L2 hit rate of what later waves read again.
     [bytes], [bytes], [1]
 
