@@ -35,12 +35,20 @@ constexpr int kPerOutput = AXIS == 1 ? Block::kColumnTrips * VEC + kEnds : Block
 
 // Warps hide each other's waits, so the compiler may take no more registers than there is to keep: a tile on its way, one at
 // work, statistics, a third of that or 18 for the rest, and 16 more for the functions of doubles. 8-bit elements count four
-// times, since several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks.
+// times, since several at a time become floats. An SM's four schedulers have 512 registers a lane; every device takes 16 blocks,
+// of no more threads than its SMs have: a bound that is beyond these is ignored.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int kThreadsOfSm = 1024;
+#elif defined(__CUDA_ARCH__) && ((__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1100)
+constexpr int kThreadsOfSm = 1536;
+#else
+constexpr int kThreadsOfSm = 2048;
+#endif
 constexpr int kWords = static_cast<int>(sizeof(Real)) / 4, kBytes = static_cast<int>(sizeof(X::type));
 constexpr int kLoaded = Block::kRowTrips * (Block::kColumnTrips * most(4, VEC * (kBytes == 1 ? 4 : kBytes) / 4) + kEnds);
 constexpr int kBusy = kLoaded + kOutputsHere * (kPerOutput * kWords + 3 * static_cast<int>(sizeof(Statistics)) / 4);
 constexpr int kRegisters = 8 * ceil_div(kBusy + most(18, kBusy / 3) + 16 * (kWords - 1), 8);
-constexpr int kResident = most(1, least(16, 512 / kRegisters * 4 / Block::kWarps));
+constexpr int kResident = most(1, least(least(16, kThreadsOfSm / THREADS), 512 / kRegisters * 4 / Block::kWarps));
 
 // A thread's elements by the output that they belong to: a row (AXIS = 1), whose ends come last, or a column.
 using Elements = Real[kOutputsHere][kPerOutput];
