@@ -218,6 +218,12 @@ def test_refusals_say_by_how_much() -> None:
     assert "(SPLIT_KV is 64, at most 32)" in str(told.value)
 
 
+def test_a_grid_of_2_to_31_blocks_is_refused() -> None:
+    op = carver.ElementwiseTemplate((1 << 20, 1 << 18), "int8").with_arch("b300")
+    with pytest.raises(NoCandidates, match="it has 2,147,483,648 blocks"):
+        op.rank([{"block": 128, "threads": 32, "vec": 4}], "cuda")
+
+
 def test_what_is_not_met_does_not_read_as_its_opposite() -> None:
     hint = carver.MatmulTemplate(4096, 4096, 4096).with_arch("h100").recommend_hints(1, "cuda")[0]
     said = " ".join(str(hint.explain()).split())

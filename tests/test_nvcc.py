@@ -451,8 +451,8 @@ def test_every_declaration_is_among_what_is_compiled() -> None:
 
 @pytest.mark.parametrize("case", [
     ("normalise", "sm_75", RMS_NORM_ROWS, tile(1, 1024, 128, 8, row_lanes=1024)),
-    ("cuda", "sm_90", ElementwiseTemplate((4096, 4096), "int8").problem, dict(block=16384, threads=128, vec=16)),
-    ("cuda", "sm_90", ElementwiseTemplate((4096, 4096), "int8", inputs=2).problem, dict(block=4096, threads=256, vec=16)),
+    ("cuda", "sm_90", ElementwiseTemplate((4096, 512), "int8").problem, dict(block=16384, threads=128, vec=16)),
+    ("cuda", "sm_90", ElementwiseTemplate((4096, 512), "int8", 2).problem, dict(block=4096, threads=256, vec=16)),
 ])  # fmt: skip
 def test_bounds_fit_an_sm_and_registers_are_as_compiled(case: tuple[str, str, Problem, Config]) -> None:
     """An SM of sm_75 has 1,024 threads: a bound of twelve blocks of 128 is ignored. Single bytes take registers."""

@@ -150,6 +150,9 @@ _DEVICE_RULES = {
         "shared memory of one block fits arch.smem_per_block_bytes", "smem_bytes <= arch.smem_per_block_bytes",
         "it needs {smem_bytes:,} bytes, a block may have {arch.smem_per_block_bytes:,}",
     ),
+    "blocks": (
+        "a grid has less than 2^31 blocks", "blocks < 2147483648", "it has {blocks:,} blocks",
+    ),
     "tmem_columns": (
         f"tensor memory of one block has {TMEM_COLUMNS} columns", f"tmem_columns <= {TMEM_COLUMNS}",
         f"it needs {{tmem_columns:,}} columns, an SM has {TMEM_COLUMNS}",
