@@ -656,7 +656,7 @@ class Recorded:
 
     def __init__(self, kernel: Any, config: Mapping[str, Any], args: Mapping[str, Any]) -> None:
         arch = carver.load_arch("h200")
-        copies = compilers(kernel, {0: candidate(kernel, config, args, (1,), arch)}, arch)
+        copies = compilers({0: candidate(kernel, config, args, (1,), arch)}, arch)
         [(_, self.reply)] = copies.replies({"": request(0)})
 
     def replies(self, requests: Mapping[str, Any], seconds: float = 0) -> Iterator[tuple[str, Any]]:
@@ -736,7 +736,7 @@ def facts() -> dict[str, Any]:
     config, args = CALLS["matmul"]
     arch = carver.load_arch("h200")
     one = candidate(matmul, config, args(), (256,), arch)
-    [made] = facts_of(matmul, {0: one}, arch, copies=compiled_once("matmul"))
+    [made] = facts_of({0: one}, arch, copies=compiled_once("matmul"))
     pool.save_facts("ab" * 20, made, pool.Used({}))  # type: ignore[arg-type]
     found = pool.load("ab" * 20)
     assert found is not None

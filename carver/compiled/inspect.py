@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,9 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from ..arch.descriptor import Arch
-from ..arch.devices import load
 from ..base.errors import CarverError, CompileError, CompilerFailed, ConfigError, ProblemError
-from ..base.given import takes, typed, whole
+from ..base.given import typed, whole
 from ..base.types import FrozenDict, Record
 from . import pool
 from .binary import Descriptor, Tensor, handed, leaves
@@ -49,6 +47,7 @@ _UNSAID: Mapping[str, Any] = FrozenDict()
 class Candidate(Record):
     """One configuration, bound to the kernel's parameters."""
 
+    kernel: Any
     config: Mapping[str, Any]
     given: Specialised
     grid: tuple[int, int, int]
@@ -78,7 +77,7 @@ def candidate(
     rest = tuple(leaf for name in names for leaf in leaves(name, given.get(name)) if kinds[leaf[0]] != "constexpr")
     numbers = tuple(apart(value) for _, value in rest) if arch.vendor == "nvidia" else ()
     key = sha256(f"{cache_key(kernel, bound, target)} {unit_rates(arch)} {numbers}".encode()).hexdigest()
-    made = Candidate(plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers, held(values, config))
+    made = Candidate(kernel, plain, bound, grid_of(grid, {**args, **known}), rest, key, numbers, held(values, config))
     if why := unlaunchable(made, arch):
         raise CompileError(why)
     return made
@@ -118,9 +117,7 @@ def unlaunchable(each: Candidate, arch: Arch) -> str:
     return f"it has {threads} threads, a block may have {most}" if threads > most else ""
 
 
-def facts_of(
-    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, **bounds: Any
-) -> list[Facts | CarverError]:
+def facts_of(wanted: Mapping[int, Candidate], arch: Arch, **bounds: Any) -> list[Facts | CarverError]:
     """Facts of each configuration, or why it has none. `bounds`: as `_replies` takes them.
 
     Facts are kept on disk; what is not there is compiled. The keys of `wanted` are places in a list, that of `copies`
@@ -135,7 +132,7 @@ def facts_of(
         kept = pool.load_facts(dict.fromkeys(keys[i] for i, each in wanted.items() if each.values is values), values)
         found |= {i: kept[keys[i]] for i, each in wanted.items() if each.values is values and keys[i] in kept}
     missing = {i: each for i, each in wanted.items() if i not in found}
-    found |= _compiled(kernel, missing, keys, arch, bounds)
+    found |= _compiled(missing, keys, arch, bounds)
     told = [found[i] for i in wanted if i in found]
     lost = [each for each in told if isinstance(each, ProblemError)]
     if lost and not any(isinstance(each, Facts) for each in told):
@@ -144,7 +141,7 @@ def facts_of(
 
 
 def _compiled(
-    kernel: Any, wanted: Mapping[int, Candidate], keys: Mapping[int, str], arch: Arch, bounds: Mapping[str, Any]
+    wanted: Mapping[int, Candidate], keys: Mapping[int, str], arch: Arch, bounds: Mapping[str, Any]
 ) -> Iterator[tuple[int, Facts | CarverError]]:
     """Facts of configurations by their places, compiled; `keys`: under which they are kept."""
     sharing: dict[str, list[int]] = {}
@@ -167,7 +164,7 @@ def _compiled(
             elif "machine" in reply:
                 made[i] = _caught(_gathered, reply, found, each, arch)
 
-    replies = _replies(kernel, wanted, arch, **bounds, heard=heard)
+    replies = _replies(wanted, arch, **bounds, heard=heard)
     for i, each in wanted.items():
         reply = replies[each.key]
         if "refused" in reply:
@@ -213,32 +210,19 @@ def _gathered(
     return replace(facts, beyond=beyond(trace, extents)), used
 
 
-def compilers(kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, processes: int | None = None) -> Forks:
-    """Copies of this process that compile configurations of a kernel by their places."""
+def compilers(wanted: Mapping[int, Candidate], arch: Arch, processes: int | None = None) -> Forks:
+    """Copies of this process that compile configurations by their places."""
     target = Target.of(arch)
-    return Forks(lambda place: compile_triton(kernel, wanted[place].given, target), arch, processes)
+    return Forks(lambda place: compile_triton(wanted[place].kernel, wanted[place].given, target), arch, processes)
 
 
 def _replies(
-    kernel: Any, wanted: Mapping[int, Candidate], arch: Arch, copies: pool.Compilers | None = None,
-    processes: int | None = None, **bounds: Any,
+    wanted: Mapping[int, Candidate], arch: Arch, copies: pool.Compilers | None = None, processes: int | None = None,
+    **bounds: Any,
 ) -> dict[str, pool.Reply]:  # fmt: skip
-    with nullcontext(copies) if copies else compilers(kernel, wanted, arch, processes) as shared:
+    with nullcontext(copies) if copies else compilers(wanted, arch, processes) as shared:
         requests = {each.key: request(i, each.numbers) for i, each in wanted.items()}
         return pool.compiled(requests, arch.isa, unit_rates(arch), shared, **bounds)
-
-
-@takes(ConfigError, besides="^(kernel|config|grid)$")
-def inspect(
-    kernel: Any, *, args: Mapping[str, Any], config: Any, arch: Arch | str | os.PathLike[str], grid: Grid = (1,),
-    constants: Mapping[str, Any] | None = None, values: Values = None,
-) -> Facts:  # fmt: skip
-    """Compile one configuration of a kernel for one device, and say what came out. Raises CompileError if refused."""
-    device = load(arch)
-    [facts] = facts_of(kernel, {0: candidate(kernel, config, args, grid, device, constants, values)}, device)
-    if isinstance(facts, CarverError):
-        raise facts
-    return facts
 
 
 def sizes_of(args: Sequence[tuple[str, Any]]) -> dict[str, float]:

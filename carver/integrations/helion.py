@@ -24,8 +24,7 @@ from ..base.given import takes
 from ..compiled.facts import Facts
 from ..compiled.inspect import Candidate, candidate, facts_of
 from ..compiled.pool import SECONDS
-from ..compiled.triton import Target, compile_triton
-from ..compiled.worker import Forks
+from ..compiled.triton import Target
 from ..export import imported
 from ..ops.attention import FlashAttentionTemplate
 from ..ops.matmul import MatmulTemplate
@@ -371,25 +370,19 @@ class HelionKernels:
     def facts(self, configs: Sequence[Config], seconds: float) -> list[Facts | CarverError]:
         found: dict[int, Facts | CarverError] = {}
         bound: dict[int, Candidate] = {}
-        kernels: dict[int, Any] = {}
         for place, config in enumerate(configs):
             try:
-                kernels[place], bound[place] = self._launch(config)
+                bound[place] = self._launch(config)
             except CompileError as refused:
                 found[place] = refused
-        if bound:
-            target = Target.of(self._arch)
-            build = lambda i: compile_triton(kernels[i], bound[i].given, target)  # noqa: E731
-            try:
-                with Forks(build, self._arch, self._processes) as forks:
-                    how: dict[str, Any] = {"copies": forks, "seconds": seconds}
-                    told: Sequence[Any] = facts_of(next(iter(kernels.values())), bound, self._arch, **how)
-            except CarverError as lost:  # of all of these, whose programs cannot be followed
-                told = [lost] * len(bound)
-            found |= dict(zip(bound, told, strict=True))
+        try:
+            told: Sequence[Any] = facts_of(bound, self._arch, processes=self._processes, seconds=seconds)
+        except CarverError as lost:  # of all of these, whose programs cannot be followed
+            told = [lost] * len(bound)
+        found |= dict(zip(bound, told, strict=True))
         return [found[place] for place in range(len(configs))]
 
-    def _launch(self, config: Config) -> tuple[Any, Candidate]:
+    def _launch(self, config: Config) -> Candidate:
         """The kernel that Helion generates, and how its host function launches it. Raises CompileError."""
         launches: list[tuple[Any, Any, Sequence[Any], Mapping[str, Any]]] = []
 
@@ -408,7 +401,7 @@ class HelionKernels:
         named = dict(zip(kernel.arg_names, given, strict=True))
         args = {name: value for name, value in named.items() if name not in fixed}
         constants = {name: value for name, value in named.items() if name in fixed}
-        return kernel, candidate(kernel, options, args, tuple(grid), self._arch, constants)
+        return candidate(kernel, options, args, tuple(grid), self._arch, constants)
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from ..base.errors import CarverError, CompileError, ConfigError, ProblemError, 
 from ..base.folders import cores_available
 from ..base.given import as_json, number, shown, takes
 from ..base.table import is_watched, progress_bars
-from ..compiled import inspect as compiled
 from ..compiled import pool
 from ..compiled.binary import Binary, Struct, Tensor, TensorMap
 from ..compiled.execution.facts import codes, facts_of_binary
@@ -40,7 +39,7 @@ from ..ops.operator import Template
 from ..problem.problem import counted
 from ..ranking import kernel as triton
 from ..ranking.hint import Hint
-from ..ranking.kernel import SCREENED, described, facts_within, in_turns, rank_facts
+from ..ranking.kernel import SCREENED, described, in_turns, ranked, screened
 from ..ranking.profile import Given
 from ..ranking.ranking import Ranking, Search
 from ..ranking.search import MOST, PATIENCE, Choices, Config, Kernels, Space, searched
@@ -104,29 +103,15 @@ def rank_kernel(
         made = Made(kernel, args, grid, block, device, constants, values)
         make = lambda place: made.binary(every[place])  # noqa: E731
         name, backend, source, known = made.name, made.backend, made.source, made.arguments
-    places = range(len(every)) if screen is None else triton._screened(screen, device, every, compiled)
+    places = range(len(every)) if screen is None else screened(screen, device, every, compiled)
     bounds: dict[str, Any] = {
         "processes": processes, "seconds": seconds, "progress": is_watched() if progress is None else progress,
         "together": TOGETHER if backend == "binary" else 1,
     }  # fmt: skip
-    return _ranked(
-        name, device, every, places, compile, lambda some: facts_of(make, some, device, _at(values, every), **bounds),
-        backend=backend, source=source, arguments=known, profile=profile, launch=launch,
-    )  # fmt: skip
-
-
-def _ranked(
-    name: str, arch: Arch, every: Sequence[Mapping[str, Any]], places: Sequence[int], compile: str | float | None,
-    ask: Callable[[list[int]], Sequence[Facts | CarverError]], **of: Any,
-) -> Ranking:  # fmt: skip
-    """Those of `every` at `places`, within what `compile` allows; nothing is known of their grids before."""
-    configs = [every[place] for place in places]
-    found, others = facts_within(
-        configs, [1.0] * len(configs), arch, compile, lambda rows: ask([places[row] for row in rows])
-    )
-    return rank_facts(
-        name, arch, [configs[row] for row in found], found.values(), places=[places[row] for row in found],
-        given=len(every), others={places[row]: why for row, why in others.items()}, **of,
+    return ranked(
+        name, device, every, [[i] for i in places], compile,
+        lambda some: facts_of(make, some, device, _at(values, every), **bounds), backend=backend, source=source,
+        arguments=known, profile=profile, launch=launch,
     )  # fmt: skip
 
 
@@ -237,8 +222,8 @@ def rank_made(
     name: str, arch: Arch, configs: Sequence[Mapping[str, Any]], make: Callable[[int], Binary], *, backend: str
 ) -> Ranking:
     """Rank what `make` gives for each place while somebody waits: what compiles far longer is given up."""
-    return _ranked(
-        name, arch, configs, range(len(configs)), in_turns(len(configs), cores_available()),
+    return ranked(
+        name, arch, configs, [[i] for i in range(len(configs))], in_turns(len(configs), cores_available()),
         lambda some: facts_of(make, some, arch, hurry=True), backend=backend,
     )  # fmt: skip
 
@@ -307,8 +292,11 @@ def inspect(
             raise ConfigError(f"{given}= belongs to Triton functions, got {shown(kernel)}: a source has its defines")
         return functions(HintKernel(kernel) if isinstance(kernel, Hint) else kernel, device)
     if not isinstance(kernel, Binary) and not makes(kernel) and front_end(kernel) is None:
-        how: dict[str, Any] = {"args": args or {}, "config": config or {}, "constants": constants, "values": values}
-        return compiled.inspect(kernel, arch=device, grid=(1,) if grid is None else grid, **how)
+        one = candidate(kernel, config or {}, args or {}, (1,) if grid is None else grid, device, constants, values)
+        [facts] = triton_facts({0: one}, device)
+        if isinstance(facts, CarverError):
+            raise facts
+        return facts
     made = Made(kernel, {} if args is None else args, grid, block, device, constants)
     return evaluated([made.binary(plain_config(config or {}))], device, held(values, config))[0]
 
@@ -537,6 +525,6 @@ class _Triton:
         bound = dict(enumerate(map(self._bound, configs)))
         how: dict[str, Any] = {"processes": self._processes, "seconds": seconds}
         try:
-            return triton_facts(self._kernel, bound, self._arch, **how)
+            return triton_facts(bound, self._arch, **how)
         except ProblemError as lost:  # of none of these can the program be followed; of others it may be
             return [lost] * len(configs)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
@@ -206,7 +206,7 @@ def rank_kernel(
     plain, device = [plain_config(config) for config in every], load(arch)
     if not plain:
         raise ConfigError(f"no configurations given to rank for {name}")
-    places = list(range(len(plain))) if screen is None else _screened(screen, device, plain, compiled)
+    places = list(range(len(plain))) if screen is None else screened(screen, device, plain, compiled)
     handed = [called("the function args", args, every[i]) if callable(args) else args for i in places]
     for each in handed:
         if not (isinstance(each, Mapping) and all(isinstance(parameter, str) for parameter in each)):
@@ -228,29 +228,42 @@ def rank_kernel(
         except CompileError as refused:  # options for another vendor, in a list for both
             reasons[i] = str(refused)
     progress = is_watched() and pool is None if progress is None else progress
-    firsts: dict[Any, int] = {}
-    first = {i: firsts.setdefault((each.key, each.grid, repr(each.args), id(each.values)), i)
-             for i, each in bound.items()}  # fmt: skip
-    distinct = {i: bound[i] for i in firsts.values()}
-    rows = list(distinct)
+    rows: dict[Any, list[int]] = {}
+    for i, each in bound.items():
+        rows.setdefault((each.key, each.grid, repr(each.args), id(each.values)), []).append(i)
+    distinct = {same[0]: bound[same[0]] for same in rows.values()}
 
     def ask(some: list[int]) -> Sequence[Facts | CarverError]:
-        wanted = {rows[row]: distinct[rows[row]] for row in some}
-        return facts_of(kernel, wanted, device, copies=shared, seconds=seconds, progress=progress)
+        return facts_of({i: distinct[i] for i in some}, device, copies=shared, seconds=seconds, progress=progress)
 
-    with nullcontext(pool) if pool else compilers(kernel, distinct, device, processes) as shared:
-        by_row, rest = facts_within(
-            [each.config for each in distinct.values()], [math.prod(each.grid) for each in distinct.values()], device,
-            compile, ask,
-        )  # fmt: skip
-    at = {i: rows.index(own) for i, own in first.items()}
-    found = {i: by_row[row] for i, row in at.items() if row in by_row}
     plainly = values if isinstance(values, dict) else {}
+    with nullcontext(pool) if pool else compilers(distinct, device, processes) as shared:
+        return ranked(
+            name, device, plain, [*rows.values()], compile, ask, order=list(bound), reasons=reasons, profile=profile,
+            launch=launch, programs=[math.prod(each.grid) for each in distinct.values()],
+            source=function_of(kernel).cache_key, arguments=described({**handed[0], **(constants or {})}, plainly),
+            notes=lambda found: _suspect(found, plainly),
+        )  # fmt: skip
+
+
+def ranked(
+    name: str, arch: Arch, every: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[int]],
+    compile: str | float | None, ask: Asked, *, programs: Sequence[float] = (), order: Sequence[int] = (),
+    notes: Callable[[Collection[Facts | CarverError]], tuple[str, ...]] = lambda found: (), **of: Any,
+) -> Ranking:  # fmt: skip
+    """Rank what `compile` allows of a list. Each of `rows` has the places of what is one candidate, for the first of
+    which `ask` is asked; `programs`: of their grids, where these are known before. Of equals the one that was asked for
+    first comes first, or that stands first in an `order`. `of`: as `rank_facts` takes them."""
+    firsts = [same[0] for same in rows]
+    by_row, others = facts_within(
+        [every[i] for i in firsts], programs or [1.0] * len(rows), arch, compile,
+        lambda some: ask([firsts[row] for row in some]),
+    )  # fmt: skip
+    found = {i: facts for row, facts in by_row.items() for i in rows[row]}
+    found = {i: found[i] for i in order if i in found} if order else found
     return rank_facts(
-        name, device, [plain[i] for i in found], found.values(), places=list(found), reasons=reasons,
-        given=len(plain), source=function_of(kernel).cache_key, profile=profile, launch=launch,
-        arguments=described({**handed[0], **(constants or {})}, plainly),
-        others={i: rest[row] for i, row in at.items() if row in rest}, notes=_suspect(found.values(), plainly),
+        name, arch, [every[i] for i in found], found.values(), places=list(found), given=len(every),
+        others={i: why for row, why in others.items() for i in rows[row]}, notes=notes(found.values()), **of,
     )  # fmt: skip
 
 
@@ -468,7 +481,7 @@ def described(args: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     return {**out, "kind": " ".join(kinds)}
 
 
-def _screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
+def screened(screen: Any, arch: Arch, configs: Sequence[Mapping[str, Any]], compiled: int) -> list[int]:
     """Places in the list of the configurations to compile."""
     if hasattr(screen, "problem"):
         return rank(screen.problem, arch, configs).indices[: counted("compiled", compiled, 1)]
