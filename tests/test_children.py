@@ -16,7 +16,7 @@ import pytest
 
 from carver.base.child import Child
 from carver.base.children import Crew, finished, lacked
-from carver.base.errors import NoCandidates
+from carver.base.errors import CompileError, NoCandidates
 from carver.compiled.worker import Copies
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
@@ -167,6 +167,18 @@ def test_copies_answer_in_a_process_that(kind: str, tmp_path: Path) -> None:
     answers = "{'refused': 'no'} {'refused': 'no'}"
     assert said.count("ended with status 3: said 0") == said.count(answers) == (2 if "loop" in kind else 1), said
     assert b"said" not in done.stdout + done.stderr
+
+
+def test_where_no_process_is_copied_each_is_answered_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["n"]:
+            raise CompileError("no")
+        return {"refused": f"{os.getpid()}"}
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with Copies(answer, 2) as copies:
+        found = dict(copies.replies({f"{n}": {"n": n} for n in range(2)}))
+    assert found == {"0": {"refused": f"{os.getpid()}"}, "1": {"refused": "no"}}
 
 
 @pytest.mark.slow

@@ -288,7 +288,7 @@ def test_a_tool_that_does_not_tell_its_version_is_no_verdict() -> None:
     def lost(_: Any) -> Any:
         raise triton.refusal(RuntimeError("Cannot find ptxas"))
 
-    told = worker.replied(lost, {}, {})
+    told = worker.replied(lost, {})
     assert told["transient"] and "did not tell its version: it is missing, or it was killed" in told["refused"]
     assert not NvidiaTool.from_path.cache_info().currsize
 
@@ -297,7 +297,7 @@ def test_a_limit_on_files_is_named() -> None:
     def large(_: Any) -> Any:
         raise OSError(errno.EFBIG, "File too large")
 
-    told = worker.replied(large, {}, {})
+    told = worker.replied(large, {})
     assert "larger than a process may write here (ulimit -f)" in str(told)
     assert told["transient"], "no verdict on the candidate"
 

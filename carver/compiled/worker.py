@@ -192,8 +192,8 @@ def answered(made: Compiled, numbers: Sequence[int | None] = ()) -> Reply:
     }  # fmt: skip
 
 
-def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) -> Reply:
-    """What `make` gives for a request, else why it gives nothing: `lacking` where memory ran out."""
+def replied(make: Callable[[Request], Reply], request: Request) -> Reply:
+    """What `make` gives for a request, else why it gives nothing."""
     try:
         return make(request)
     except CompilerFailed as failed:
@@ -210,7 +210,7 @@ def replied(make: Callable[[Request], Reply], request: Request, lacking: Reply) 
     except CarverError as error:
         return {"error": str(error)}
     except MemoryError:
-        return lacking
+        return transient("the compiler ran out of memory")
     except OSError as error:  # of the machine: no memory for another process, no room on the disk
         if error.errno == errno.EFBIG:
             return transient("the compiler writes a file that is larger than a process may write here (ulimit -f)")
@@ -268,7 +268,6 @@ tiles of products do too, and may be the fastest: by five operators on that mach
 BESIDE = "beside"
 SLACK_S = 30.0
 """What the copy that makes the others may take beyond the time of a request. [s]"""
-_LACKING = transient("the compiler ran out of memory")
 
 
 class Copies:
@@ -304,7 +303,7 @@ class Copies:
         """Each reply as it comes; a copy that dies or takes longer than `seconds` refuses what it was asked."""
         left = dict(requests)
         if not left or sys.platform != "linux":  # a copy of a process elsewhere may not compile: one by one, here
-            yield from ((key, replied(self._reply, request, _LACKING)) for key, request in left.items())
+            yield from ((key, replied(self._reply, request)) for key, request in left.items())
             return
         with nullcontext(self._kept) if self._kept else Child(self._relay) as relay:
             asked = {"requests": left, "beside": self.beside is not None, "seconds": seconds}
@@ -343,7 +342,7 @@ class Copies:
         """In a copy that answers requests."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         limited(_mapped_bytes() + MEMORY_BYTES)
-        return lambda request: {"reply": replied(self._reply, request, _LACKING)}
+        return lambda request: {"reply": replied(self._reply, request)}
 
     def _reply(self, request: Request) -> Reply:
         if request:
