@@ -821,6 +821,18 @@ def test_one_lane_of_a_wave_adds_for_all_where_the_code_elects_it(arch: str, tur
     assert apart.atomic_turns >= 1 / 8
 
 
+def test_the_run_of_most_turns_is_the_busiest_and_lanes_held_back_take_none() -> None:
+    """Half of the warps add to one word, 63 turns each, the others to as many words anywhere; then all with every other
+    lane held back, of which 16 take 31."""
+    word = np.arange(64) // 2 % 2 == 0
+    at = np.where(word[:, None], 0, (np.arange(64 * 32).reshape(64, 32) + 1) * 4096.0)
+    for lanes, turns in ((32, 63), (16, 31)):
+        held = np.where(np.arange(32) % (32 // lanes) == 0, at, np.nan)
+        access = replace(tiles(np.full(64, np.nan), (32,), (np.nan,)), kind="atomic", drawn=held.ravel())
+        mean, room, _ = turns_at_l2([access], {}, {}, adds=True)
+        assert (mean, room) == pytest.approx(((turns + lanes) / lanes / 2, 512 * (turns + lanes) / turns))
+
+
 @pytest.mark.parametrize(("words", "turns"), [(1, 63 / 32), (4, 15 / 32), (32, 4 / 32), (8192, 1.0)])
 def test_sums_of_floats_wait_for_the_one_before_them_in_their_sector(words: int, turns: float) -> None:
     """32 lanes on one word take two turns each but for the first; 8 on each of four in a sector wait as long. Four

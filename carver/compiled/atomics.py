@@ -105,7 +105,7 @@ def turns_at_l2(
         own = dealt_to(access, dealt)
         packed = min(max(WORD_BYTES // int(access.item_bytes), 1), run) if adds else 1  # of a lane in one word
         if len(access.drawn):
-            places, run = access.drawn.astype(np.int64).reshape(-1, math.prod(access.shape)), 1
+            places, run = access.drawn.reshape(-1, math.prod(access.shape)), 1
             if len(own):
                 places = places[:, np.argsort(instructions(access, own, widest), kind="stable")]
             places = places[:, ::packed]
@@ -118,34 +118,39 @@ def turns_at_l2(
             within = _lanes_at(access, own, widest)[:, :lanes]
             places = places[: max(SAMPLED // len(within), 1)].astype(np.int64)
             lanes_at = (places[:, None, None] + within).reshape(-1, lanes)
+        let = np.isfinite(lanes_at)  # lanes that a mask holds back meet none
+        lanes_at = np.where(let, lanes_at, np.resize(lanes_at[let], let.shape)).astype(np.int64)
         words = lanes_at * int(access.item_bytes) // 4
         words -= words.min(initial=0) // RUN_WORDS * RUN_WORDS
         span = (int(words.max(initial=0)) // RUN_WORDS + 1) * RUN_WORDS
-        each, times = np.unique(words + np.arange(len(words))[:, None] * span, return_counts=True)  # each warp its own
+        warp_by_warp = words + np.arange(len(words))[:, None] * span
+        each, times = np.unique(warp_by_warp[let], return_counts=True)
         if elected:
             times = np.where(np.ptp(words, axis=1)[each // span] > 0, 1.0, LANES / elected)
         sector = np.flatnonzero(np.diff(each // 8, prepend=-1))
-        most = np.maximum.reduceat(times, sector)
+        of_sector = np.maximum.reduceat(times, sector)
+        most, at = of_sector, each[sector]
         if swaps:
             most = np.maximum(most, np.add.reduceat(times, sector) / SWAPPED)
         elif adds:
-            run_of = np.flatnonzero(np.diff(each[sector] // RUN_WORDS, prepend=-1))
+            run_of = np.flatnonzero(np.diff(at // RUN_WORDS, prepend=-1))
             most = np.maximum(np.add.reduceat(most, run_of), FOLLOWS * np.maximum.reduceat(most, run_of) - 1)
+            at = at[run_of]
         each_words = max(int(access.item_bytes) // WORD_BYTES, 1)
-        means.append(float(most.sum()) / max(words.size * each_words, 1))
+        means.append(float(most.sum()) / max(int(let.sum()) * each_words, 1))
         kept = access.asked / max(float(access.tiles[access.kept > 0].sum()), 1e-9)  # those that have any run together
         weights.append(float(access.tiles.sum()) * kept * math.prod(access.shape) * each_words)
         rooms.append(added.get(access.argument or "", math.inf))
         crowds.append(0.0)
         told = len(access.drawn) or (lost and np.isfinite(access.start).all())
         if told and len(waves) and len(lanes_at) * lanes >= SAMPLED:
-            at_bytes = lanes_at[:, :: run] * int(access.item_bytes)
             warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
-            tile = np.arange(len(at_bytes)) // warps
-            wave = np.asarray(waves)[tile * len(waves) // (tile[-1] + 1)]
-            if share := _busiest(at_bytes // RUN_BYTES, tile, wave):
-                rooms[-1] = min(rooms[-1], RUN_BYTES / share)
-            crowds[-1] = _busiest(at_bytes // SECTOR_BYTES, tile, 0 * wave)  # one sector holds back no other wave
+            tiles, shares = (len(lanes_at) - 1) // warps + 1, list[float]()
+            for place, own_turns, size, wave in ((at, most, RUN_WORDS, waves), (each[sector], of_sector, 8, (0,))):
+                tile = place // span // warps
+                among = np.asarray(wave)[tile * len(wave) // tiles]  # one sector holds back no other wave
+                shares.append(_busiest(place % span // size, own_turns, tile, among))
+            rooms[-1], crowds[-1] = min(rooms[-1], RUN_BYTES / shares[0] if shares[0] else math.inf), shares[1]
     turns = np.array(means) * weights
     atomics = [access.argument for access in accesses if access.kind == "atomic"]
     meet = dict.fromkeys(atomics, 0.0)  # no run is of two tensors
@@ -168,20 +173,19 @@ def tries(lanes: int, others: float) -> float:
     return float((1.0 - (1.0 - np.minimum(left, 1.0)) ** lanes).sum())
 
 
-def _busiest(places: Any, tile: Any, wave: Any) -> float:
-    """Share of the second half of a sample that is at the busiest place of the first, for how often others meet there
-    is no selection; 0 if few do. Wave by wave, several together where they have few tiles."""
+def _busiest(places: Any, turns: Any, tile: Any, wave: Any) -> float:
+    """Share of the turns of the second half of a sample that are at the busiest place of the first, for how often
+    others meet there is no selection; 0 if few do. Wave by wave, several together where they have few tiles."""
     _, wave = np.unique(wave, return_inverse=True)
     wave //= max(FEW * (int(wave.max()) + 1) // (int(tile.max()) + 1), 1)
-    places, second = places - int(places.min()), tile % 2 == 1
-    size = int(places.max()) + 1
-    places = places + size * wave[:, None]
-    each, times = np.unique(places[~second], return_counts=True)
-    each = each[np.argsort(times, kind="stable")]
+    size, second = int(places.max()) + 1, tile % 2 == 1
+    places = places + size * wave
+    each, which = np.unique(places, return_inverse=True)
+    each = each[np.argsort(np.bincount(which[~second], turns[~second], len(each)), kind="stable")]
     busiest = np.full(wave.max() + 1, -1)
     busiest[each // size] = each  # of those of a wave the last stays, which is met most
-    met = places[second] == busiest[wave[second], None]
-    return float(met.mean()) if len(np.unique(tile[second][met.any(axis=1)])) >= CROWD else 0.0
+    met = second & (places == busiest[wave])
+    return float(turns[met].sum() / turns[second].sum()) if len(np.unique(tile[met])) >= CROWD else 0.0
 
 
 def _lanes_at(access: Access, dealt: Sequence[Sequence[int]] = (), widest: int = WORD_BYTES) -> Any:

@@ -413,8 +413,4 @@ def layout(
     if passes is not None and placed.sector_bytes:
         placed = placed._replace(new=unmet(pointer, mask, extents, passes, item_bytes))
     places = laid_out(tiles, mask, extents)
-    gone = np.isnan(places) & (not loaded)
-    if gone.all() or not gone.any():  # of atomics, in place of those held back others in order
-        return pointer, pieces, placed, places[: 0 if gone.any() else None]
-    places[gone] = np.resize(places[~gone], int(gone.sum()))
-    return pointer, pieces, placed, places
+    return pointer, pieces, placed, places[: None if loaded or np.isfinite(places).any() else 0]

@@ -270,8 +270,8 @@ class Access(Walks, eq=False):
     placed: Sectors = Sectors()
     """Of a load that is not affine, all of whose places are known."""
     drawn: FloatArray = field(default_factory=lambda: np.empty(0))
-    """Of a load or atomic that is not affine: places of some tiles, element by element; empty where they are not known.
-    Of a load NaN where its mask holds it back."""
+    """Of a load or atomic that is not affine: places of some tiles, element by element, NaN where its mask holds them
+    back; empty where they are not known."""
 
     @property
     def turned(self) -> bool:
