@@ -31,6 +31,7 @@ from .stretches import (
     fresh,
     held_bytes,
     merged,
+    neighbours,
     reached,
     tile_elements,
 )
@@ -289,8 +290,12 @@ def gathered(
     behind = sum(span.stores_behind for span in parts) / max(stores, 1)
     steps = dict.fromkeys((a.loop for a in trace.accesses), 0.0)
     for a in trace.accesses:
-        if a.kind == "load" and a.path == "pointer" and a.loop >= 0 and len(a.kept):
-            steps[a.loop] += held_bytes(a, trace.accesses) * float(a.kept.mean())
+        if a.kind == "load" and a.path == "pointer" and len(a.kept):
+            held = held_bytes(a, trace.accesses) * float(a.kept.mean())
+            if a.loop >= 0:
+                steps[a.loop] += held
+            elif not trace.loops and len(neighbours(a, trace.accesses)) > 1:  # fields: nothing waits between
+                steps[-1] = max(steps[-1], held)
     dots = sum(dot.flops for dot in trace.dots)
     registers = max(machine.registers, 1)
     resident = blocks_that_fit(arch, warps, shared_bytes, registers, tensor_columns) / arch.sms_per_block

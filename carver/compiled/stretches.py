@@ -452,7 +452,7 @@ def reached(access: Access, others: Sequence[Access]) -> float:
 
 def held_bytes(access: Access, others: Sequence[Access]) -> float:
     """Of the lines of L1 that a tile is in, which it keeps whole: a sector takes as much of it as a line."""
-    asked, stretch = tile_elements(access) * access.item_bytes, Stretch.of(access, SECTOR_BYTES)
+    asked, stretch = tile_elements(access) * access.item_bytes, Stretch.of(access, LINE_BYTES)
     span, align, pieces = stretch.span_bytes, align_bytes(access, stretch.pitch), asked / stretch.asked_bytes
     if access.placed.sector_bytes:
         span, align = max(access.placed.stretch_bytes, SECTOR_BYTES), SECTOR_BYTES
