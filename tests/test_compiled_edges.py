@@ -34,7 +34,7 @@ from carver.compiled.sectors import (
     sectors,
     selected,
 )
-from carver.compiled.stretches import Stretch, fetched, filled, fresh, rectangles, tile_elements
+from carver.compiled.stretches import Stretch, fetched, filled, fresh, held_bytes, rectangles, tile_elements
 from carver.compiled.trace import Access, Trace, iterations
 from carver.compiled.trace import joined as trace_joined
 from carver.compiled.ttir import Type
@@ -395,6 +395,13 @@ def test_a_bound_that_most_are_is_one_place() -> None:
     assert bounded(far, compared("slt", distance, known(128, 1), (64,)), (64,), 16).coef == (1.0,)
     again = binary("remsi", distance, known(80, 1), (64,))  # columns of a line that goes on in the next row
     assert bounded(arithmetic("minsi", again, known(79, 1), (64,)), None, (64,), 16).coef == (1.0,)
+
+
+@pytest.mark.parametrize(("apart", "lines"), [(1, 2), (8, 16), (32, 64), (40, 64)])
+def test_elements_less_than_a_line_apart_share_its_room(apart: int, lines: int) -> None:
+    """Four fields of eight numbers of a struct lie in a line of L1, which keeps it whole."""
+    access = tiles(np.arange(4.0) * 64 * apart, (64,), (apart,))
+    assert held_bytes(access, [access]) == lines * 128
 
 
 def test_two_rows_of_a_tile_lie_by_chance_as_many_do() -> None:
