@@ -1,4 +1,5 @@
-"""Everything that is known of a compiled kernel on one device: its machine code, matched with what its programs do."""
+"""Everything that is known of a compiled kernel on one device: its machine code, matched with what its programs do; and
+how a report says it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a kernel and its arguments to facts: specialise, compile (or fetch from disk), evaluate, match."""
+"""From a Triton kernel and its arguments to facts: specialise, compile (or fetch from disk), evaluate, match."""
 
 from __future__ import annotations
 

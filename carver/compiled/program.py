@@ -1,4 +1,4 @@
-"""Evaluate the integer arithmetic of a kernel for all programs of its grid at once: loop counts, accesses, products.
+"""Evaluate the integer arithmetic of Triton's IR for all programs of a grid at once: loop counts, accesses, products.
 
 Programs are lanes of NumPy columns. A loop's body is evaluated for pairs (program, iteration). If everything in it is
 affine in the iteration, the first, one between and the last iteration are enough and exact; otherwise all are

@@ -50,8 +50,9 @@ _BITS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
 }
 """Of numbers of one type, taken for one of another."""
 BOUNDED: Mapping[str, int] = {"minsi": 1, "minui": 1, "andi": 1, "remsi": 0, "remui": 0, "minnumf": 0}
-FEW_BINS = 1024
 """By the operation, how many whole numbers from 0 on there are below its other operand, with it or without."""
+FEW_BINS = 1024
+"""Of so many numbers at most one is taken as if drawn; of more a place is anywhere."""
 FEW_BOUND = 0.125
 """Share of elements that are what bounds them, up to which the others say how all lie."""
 TRUTH = "truth"

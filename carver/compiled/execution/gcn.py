@@ -1,7 +1,8 @@
 """What AMD's integer, mask and control instructions do, on columns of lanes: GCN, CDNA and RDNA.
 
-A branch is taken by a whole wave. Lanes take part as a mask says, which is the guard of all vector instructions. What
-is not in the tables makes what it writes unknown, and is counted by name if its operands were known.
+`decode` asks one function after the other whether an instruction is of its kind, and makes an `Op` of it. A branch is
+taken by a whole wave. Lanes take part as a mask says, which is the guard of all vector instructions. What is not in the
+tables makes what it writes unknown, and is counted by name if its operands were known.
 """
 
 from __future__ import annotations

@@ -196,8 +196,11 @@ class Program:
 
     def _needed(self, roots: Mapping[int, frozenset[str]], whole: str = "") -> tuple[list[list[int]], list[int]]:
         """By basic block: the instructions that some need, and these; bits of what is read behind the block's start.
-        `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all
-        lanes."""
+        `roots`: the registers that each of those asks for. A write under the guard `whole` counts as one of all lanes.
+
+        Sets of registers are bits of a number. Backwards through a block, `wanted` are those that are read further on
+        before they are written, and `under` has, by guard, those that are read only where this holds: writes under the
+        same guard give these. Blocks are gone through again until what they want at their starts stays."""
         key = whole, tuple(roots.items())
         if key in self._found:
             return self._found[key]

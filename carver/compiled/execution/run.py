@@ -277,6 +277,9 @@ class Run:
         ]
 
     def _do(self, op: Op, fiber: Fiber) -> None:
+        """Run one instruction. `guard`: lanes that take part; `among`: those whose results it writes; `mine`: what
+        registers hold in lanes that took part before under the same guard, if that is not sure; `before`: what they
+        held, which the other lanes keep."""
         if op.kind == "alu" and op.run is not None and not (op.guard or op.within):
             if fiber.under:
                 fiber.rewritten(op)

@@ -171,17 +171,13 @@ Made = Callable[..., Op]
 """Of a kind of `Op`, what it does and what it writes, with what the operands that were asked for read."""
 
 
-def nothing(each: Instruction, *_: Any) -> Op:
-    return Op(each.address, "none")
-
-
 def leave(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     return op("exit", conditions=[o.get(part) for part in o.parts if IS_PREDICATE.match(part)])
 
 
 def branch(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     if mods & {"DIV", "CONV", "ANY"}:  # taken to let a warp that has parted meet again
-        return nothing(each)
+        return Op(each.address, "none")
     return op("branch", target=each.target, conditions=[o.get(part) for part in o.parts if IS_PREDICATE.match(part)])
 
 
@@ -209,12 +205,6 @@ def barrier(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
             thread.set(name, TRUE)
 
     return op("barrier", passed, targets, terms=terms, offset=int((place and place[3]) or "0", 16))
-
-
-def registers_taken(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op | None:
-    if not o.parts or not o.parts[0].startswith("UP"):
-        return None
-    return op("alu", lambda thread: thread.set(o.parts[0], TRUE), o.parts[:1])
 
 
 def division_check(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
@@ -540,12 +530,14 @@ def shuffle(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
 
 
 FORMS: dict[str, Callable[[Instruction, set[str], Operands, Made], Op | None]] = {
-    **dict.fromkeys(("BSSY", "BSYNC", "BREAK", "ARRIVES"), nothing),  # where lanes of a warp meet again
+    **dict.fromkeys(("BSSY", "BSYNC", "BREAK", "ARRIVES"), lambda each, *_: Op(each.address, "none")),
     **dict.fromkeys((*GLOBAL, *SHARED, *LOCAL), lambda each, mods, o, op: memory(each, each.mnemonic, o, op)),
     **dict.fromkeys(ENGINE, lambda each, mods, o, op: engine(each.mnemonic, each, o, op)),
     **dict.fromkeys(INDIRECT, lambda each, mods, o, op: op("indirect", back=beyond(each, o))),
     "EXIT": leave, "KILL": leave, "BRA": branch, "JMP": branch, "CALL": call, "RET": come_back, "SYNCS": barrier,
-    "USETMAXREG": registers_taken, "FCHK": division_check, "UTCATOMSWS": columns_taken, "ELECT": elect,
+    "USETMAXREG": lambda each, mods, o, op: op("alu", lambda thread: thread.set(o.parts[0], TRUE), o.parts[:1])
+                  if each.operands.startswith("UP") else None,
+    "FCHK": division_check, "UTCATOMSWS": columns_taken, "ELECT": elect,
     "R2UR": to_uniform, "S2R": special, "S2UR": special, "CS2R": special, "MATCH": match, "SHFL": shuffle,
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), constant_load), **dict.fromkeys(("VOTE", "VOTEU"), vote),
     **dict.fromkeys(("ISETP", "UISETP"), compare), **dict.fromkeys(("FSETP", "DSETP"), compare_floats),
