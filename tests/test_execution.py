@@ -922,7 +922,7 @@ def test_tiles_that_lie_alike_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -
     zero, one = np.zeros(8, np.int64), np.ones(8, np.int64)
     found = [
         (Tile(n, "load", "pointer", None, 128.0, units=np.arange(32)),
-         Walks(block, 4096 * block + at, zero, one, one, zero, one))
+         Walks(4096 * block + at, zero, one, one, block, zero, one))
         for n, at in enumerate((0, 4, 8, 12, 16, 20, 48, 76, 160, 168))
     ]  # fmt: skip
     behind = {1: 4, 2: 8, 3: 12, 4: 16, 5: 20, 6: 48, 7: 76, 9: 8}
@@ -963,7 +963,7 @@ def test_planes_of_a_stencil_count_once() -> None:
     zero, one = np.zeros(8, np.int64), np.ones(8, np.int64)
     units = (np.arange(4)[:, None] * plane // 4 + np.arange(64)).ravel()
     starts = [16 * plane + 256 * block + at * plane for at in (0, -1, 1, 2)] + [16 * plane + 512 * block]
-    found = [(Tile(n, "load", "pointer", None, 1024.0, units=units), Walks(block, start, zero, one, one, zero, one))
+    found = [(Tile(n, "load", "pointer", None, 1024.0, units=units), Walks(start, zero, one, one, block, zero, one))
              for n, start in enumerate(starts)]  # fmt: skip
     assert uncovered(found) == {0: 1.0, 1: 0.25, 2: 0.25, 3: 0.25}
 

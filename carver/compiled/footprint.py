@@ -153,7 +153,8 @@ class _Walks(Walks, eq=False):
     def _placed(self) -> Any:
         """Walks at one known place and, beside such, those over FEW_PLACES: loops go over what was read before."""
         still = ((self.count <= 1) | (self.stride == 0)) & ~self.anywhere
-        return still | (self.count <= FEW_PLACES) & ~self.anywhere if still.any() else still
+        alike = still.any() and np.ptp(self.kept) == 0.0  # else the mean tile is not that of each place
+        return still | (self.count <= FEW_PLACES) & ~self.anywhere if alike else still
 
     @cached_property
     def _still(self) -> tuple[Any, FloatArray]:
