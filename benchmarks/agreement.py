@@ -464,16 +464,16 @@ def picked(name: str, target: str) -> Iterator[tuple[Mapping[str, Any], Row]]:
             yield arguments, dict(hint.config)
 
 
-def faults(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Picks that do not compile, do not fit, or spill."""
-    for row in rows:
+def faults(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Picks that do not compile, do not fit, or spill where carver says that they do not."""
+    for row, said in zip(rows, held(rows), strict=True):
         arch = carver.load_arch(TARGETS[row["target"]])
         what = f"{row['kernel']} {row['target']} {tuple(row['problem'].values())} {tuple(row['config'].values())}"
         if "refused" in row:
             yield f"{what}: {row['refused']}"
         elif row["shared_bytes"] > arch.smem_per_block_bytes or row["tensor_columns"] > TMEM_COLUMNS:
             yield f"{what}: {row['shared_bytes']} bytes, {row['tensor_columns']} columns do not fit"
-        elif row["spill_bytes"] > SPILL_BYTES:
+        elif said.spills == (False, True):
             yield f"{what}: {row['spill_bytes']} bytes a thread spilled, {row['registers']} registers"
 
 
