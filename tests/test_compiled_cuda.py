@@ -50,6 +50,19 @@ def test_a_source_of_the_users_is_inspected(arch: str, tmp_path: Path) -> None:
     assert said.exit_code == 0 and said.output.startswith("axpy: 1,024 bytes of shared memory"), said.output
 
 
+@pytest.mark.slow
+def test_words_of_the_launch_alone_are_no_macros_and_the_port_without_shared_memory_is_l1() -> None:
+    source = """#include <cooperative_groups.h>
+extern "C" __global__ void turned(const float* x, float* y) { y[32 * threadIdx.x] = x[32 * threadIdx.x] + ALPHA; }
+"""
+    x = carver.Tensor("float32", (1 << 15,))
+    found = carver.rank_kernel(
+        carver.Kernel(source, "turned"), {"size": [256, 512], "ALPHA": [1]}, args=[x, x], arch="h100",
+        grid=1, block=lambda c: c["size"],
+    )  # fmt: skip
+    assert len(found) == 2 and "L1" in found[0].loop_ms and "shared memory" not in found[0].loop_ms
+
+
 ROWS = """extern "C" __global__ void rows(const float* x, const int* at, float* y) {
   int own = blockIdx.x * 256 + threadIdx.x;
   y[own] = x[at[blockIdx.x] * 256 + threadIdx.x];

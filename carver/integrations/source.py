@@ -35,6 +35,12 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
         raise ConfigError(f"{kernel.name} is neither CUDA nor HIP C++: give a Triton function itself")
     given = replace(kernel, defines={**kernel.defines, **config})
     written = given.compiled_from(arch)
+    text = written.path.read_text(encoding="utf-8", errors="replace")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    # what only the launch reads would be put into headers of the system that use the word; own headers may read it
+    if not re.search(r'#\s*include\s*"', text) and not any(flag.startswith("-I") for flag in written.flags):
+        unread = config.keys() - kernel.defines.keys() - set(re.findall(r"\w+", f"{text} {kernel.entry}"))
+        written = replace(written, defines={k: v for k, v in written.defines.items() if k not in unread})
     source = instantiated(written, kernel.entry)
     if arch.vendor == "amd":
         compiler = hip_compiler()
@@ -43,8 +49,6 @@ def binary(kernel: Kernel, config: Mapping[str, Any], *, args: Any, grid: Any, b
         compiler = cuda_compiler()
     else:
         raise ConfigError(f"{kernel.name} is compiled for GPUs of NVIDIA and AMD, not for {arch.title}")
-    text = written.path.read_text(encoding="utf-8", errors="replace")
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     try:
         code = compile_source(source, compiler).checked().read_bytes()
     except CompileError as error:

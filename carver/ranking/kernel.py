@@ -133,7 +133,9 @@ class Compiled(Record, eq=False):
         }  # fmt: skip
         if facts.dot_flops:
             details["tflops"] = facts.dot_flops * facts.programs / seconds / 1e12
-        loop_ms = {what: float(alone[row]) * 1e3 for what, alone in estimate.alone_s.items()}
+        port = "shared memory" if facts.shared_bytes else "L1"  # which share it
+        loop_ms = {port if what == "shared memory" else what: float(alone[row]) * 1e3
+                   for what, alone in estimate.alone_s.items()}  # fmt: skip
         waits_s = np.broadcast_to(work.in_turn_s + work.handed_on_s, len(work))  # of programs, for each other
         loop_ms["latency"] += 1e3 * float(waits_s[row])
         bound = max(loop_ms, key=loop_ms.__getitem__)

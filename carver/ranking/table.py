@@ -50,6 +50,7 @@ BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY = (
 MARKERS = {
     "math": ("o", BLUE),
     "shared memory": ("s", ORANGE),
+    "L1": ("s", ORANGE),
     "L2": ("^", GREEN),
     "DRAM": ("v", RED),
     "issue": ("D", PINK),
