@@ -948,6 +948,9 @@ def test_an_index_given_as_one_number_is_told_to_read_one_place() -> None:
     asked: dict[str, Any] = {"args": args, "grid": (16,), "arch": H100}
     said = "values['key'] is 3 in all places, and addresses follow from it"
     assert said in " ".join(carver.rank_kernel(kernels.taken, [{"BLOCK": 256}], values={"key": 3}, **asked).notes)
+    lone = asked | {"args": args | {"key": carver.Tensor("int32", (1,))}}
+    told = carver.rank_kernel(kernels.taken, [{"BLOCK": 256}], values={"key": 3}, **lone).notes
+    assert not any("addresses follow" in note for note in told)
     for values in ({}, {"key": np.arange(4096)}):
         assert "in all places" not in str(carver.rank_kernel(kernels.taken, [{"BLOCK": 256}], values=values, **asked))
     rows = {"x": half(64, 4096), "y": carver.Tensor("float32", (64,)), "lengths": carver.Tensor("int32", (64,))}

@@ -25,6 +25,13 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), env={"COLUMNS": "140"})
 
 
+def test_a_pipe_gets_whole_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    words = ["recommend", "matmul", "4096", "4096", "4096", "--arch", "all"]
+    whole, narrow = (CliRunner().invoke(main, words, env=env).output for env in ({}, {"COLUMNS": "80"}))
+    assert "…" in narrow and "…" not in whole and "num_stages=" in whole
+
+
 def test_devices_come_by_their_best_time_and_each_is_its_own_first_pick() -> None:
     fleet = recommend_over(OP.problem, ARCHS)
     times = [hint.predicted_ms for hint in fleet.best]
@@ -109,3 +116,9 @@ def test_each_device_of_a_user_s_list_is_told_as_it_is_done() -> None:
     fleet = rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank(wide), told.append)
     assert told[0] == f"1 of 3, {ARCHS[0].name}: {fleet.rankings[ARCHS[0].name][0].predicted_ms:.4g} ms"
     assert told[2] == "3 of 3, mi300x: left out"
+
+
+def test_a_matrix_of_one_row_is_told_of_gemv() -> None:
+    for rows, said in ((1, True), (16, False)):
+        notes = carver.MatmulTemplate(rows, 4096, 4096).with_arch("h200").recommend_hints(1).notes
+        assert any("carver.GEMVTemplate" in note for note in notes) == said

@@ -69,7 +69,7 @@ def test_spaces_do_not_matter() -> None:
         ("", "is not a statement"),
         ("C[m,n]", "is not a statement"),
         ("C[m,n] -= A[m,n]", "not a tensor"),
-        ("C += A[m]", "'C' is not a tensor"),
+        ("C += A[m]", "'C' is not a tensor 'A[i,j]'; one number is 'C[]'"),
         ("C[m,n] += A[m,k] B[k,n]", "expected *"),
         ("C[m,n] += A[m,k] *", "ends where a tensor should stand"),
         ("C[m,n] += * A[m,n]", "expected a tensor"),

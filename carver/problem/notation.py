@@ -285,7 +285,8 @@ def _summands(right: str, text: str) -> tuple[tuple[Tensor, ...], ...]:
 
 def _tensor(part: str, text: str) -> Tensor:
     if not (match := _TENSOR.fullmatch(part)):
-        raise NotationError(f"{text!r}: {part.strip()!r} is not a tensor 'A[i,j]'; {_EXAMPLE}")
+        number = f"; one number is '{name}[]'" if (name := part.strip()).isidentifier() else ""
+        raise NotationError(f"{text!r}: {name!r} is not a tensor 'A[i,j]'{number}; {_EXAMPLE}")
     index = match["index"].strip()
     return Tensor(match["name"], tuple(_affine(dim, text) for dim in index.split(",")) if index else ())
 

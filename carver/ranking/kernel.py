@@ -239,12 +239,14 @@ def rank_kernel(
         return facts_of({i: distinct[i] for i in some}, device, copies=shared, seconds=seconds, progress=progress)
 
     plainly = values if isinstance(values, dict) else {}
+    lone = {name for each in bound.values() for name, tensor in each.args
+            if isinstance(tensor, Tensor) and tensor.numel() == 1}  # fmt: skip
     with nullcontext(pool) if pool else compilers(distinct, device, processes) as shared:
         return ranked(
             name, device, plain, [*rows.values()], compile, ask, order=list(bound), reasons=reasons, profile=profile,
             launch=launch, programs=[math.prod(each.grid) for each in distinct.values()],
             source=function_of(kernel).cache_key, arguments=described({**handed[0], **(constants or {})}, plainly),
-            notes=lambda found: _suspect(found, plainly),
+            notes=lambda found: _suspect(found, plainly, lone),
         )  # fmt: skip
 
 
@@ -269,15 +271,17 @@ def ranked(
     )  # fmt: skip
 
 
-def _suspect(found: Iterable[Facts | CarverError], values: Mapping[str, Any]) -> tuple[str, ...]:
+def _suspect(
+    found: Iterable[Facts | CarverError], values: Mapping[str, Any], lone: Collection[str]
+) -> tuple[str, ...]:
     """A loop that never runs and places that are all the same, where one number stands for a tensor of offsets or of
-    indices."""
+    indices; `lone`: tensors that have no more than one."""
     compiled = [facts for facts in found if isinstance(facts, Facts)]
     numbers = [f"values[{name!r}] is {held}" for name, held in values.items() if isinstance(held, int | float)]
     idle = [set(facts.idle) for facts in compiled]
     never = sorted(set.intersection(*idle)) if idle and numbers else ()
     why = f"never runs, since {' and '.join(numbers)} in all places: give offsets as an array"
-    one = sorted({name for facts in compiled for name in facts.alike} & set(values))
+    one = sorted({name for facts in compiled for name in facts.alike} & set(values) - set(lone))
     places = "in all places, and addresses follow from it: if these are indices or pages, all of them read the same. "
     return (
         *(f"the {loop} {why}" for loop in never),

@@ -97,7 +97,7 @@ def _recommend(
             told = dict(sorted(answer.removed().items(), key=lambda item: item[0] in avoided))
             missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
             raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
-        table = Declared(problem, arch, backend, answer.parts, (*too_large(problem, arch), *notes))
+        table = Declared(problem, arch, backend, answer.parts, (*of_sizes(problem, arch), *notes))
         yield Ranking(table, answer.order(topk), answer.candidates, answer.removed)
 
 
@@ -145,8 +145,10 @@ def _none_offered(what: str, problem: Problem, arch: Arch, declared: Iterable[Ke
     return NoCandidates(f"{what} on {arch.name}", unmet)
 
 
-def too_large(problem: Problem, arch: Arch) -> tuple[str, ...]:
-    """A note for the user if the problem exceeds the device's memory; otherwise empty."""
+def of_sizes(problem: Problem, arch: Arch) -> tuple[str, ...]:
+    """Notes for the user if a matrix is a vector, or the problem exceeds the device's memory."""
+    if problem.operator == "matmul" and 1 in map(problem.sizes.get, "mn"):
+        return ("a matrix times a vector: carver.GEMVTemplate (carver recommend gemv) has kernels made for it",)
     if sum(problem.elements.values()) * 8 <= arch.dram_bytes or problem.compulsory_bytes <= arch.dram_bytes:
         return ()  # the first condition is cheap and usually decides
     needs, has = (f"{n / 2**30:,.1f} GiB" for n in (problem.compulsory_bytes, arch.dram_bytes))
@@ -225,7 +227,7 @@ def rank(
     asked = listed(configs)
     backend = kernel_named(problem.operator, kernel).backend if kernel else backend
     offered, notes = offered_kernels(problem, arch, backend)
-    notes = (*too_large(problem, arch), *notes)
+    notes = (*of_sizes(problem, arch), *notes)
     words = spellings([kernel_named(problem.operator, kernel)] if kernel else offered, names)
     adopted = [config if isinstance(config, Hint) else adopt(config, backend, ignore) for config in asked]
     unpriced = left_out(adopted, BACKENDS[backend].unpriced.get(arch.vendor, ()), offered)

@@ -4,7 +4,9 @@ predicted time, with what its nearest changes would do."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from html import escape
@@ -23,6 +25,7 @@ from ..base.table import (
     aligned,
     html_cells,
     in_all,
+    line_width,
     scaled,
     screen_width,
     several,
@@ -228,6 +231,8 @@ def fleet_table(fleet: Fleet, title: str, width: int, styled: bool = False) -> s
     few = len(hints) <= WHOLE
     if not few:
         columns_.append(Column("configuration", tuple(configurations.values()), True, may_shrink=True))
+        if not sys.stdout.isatty() and "COLUMNS" not in os.environ:  # a file or a program reads it: nothing is cut
+            width = max(width, line_width(columns_, 2))
     lines = [f"{name}: {config}" for name, config in configurations.items()] if few else []
     lines += [] if one is None else [
         f"one configuration for all ({one.backend}) loses {one.mean:.1%} in the mean, {one.losses[one.worst]:.1%} on "
