@@ -25,6 +25,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), env={"COLUMNS": "140"})
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_whole_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     words = ["recommend", "matmul", "4096", "4096", "4096", "--arch", "all"]

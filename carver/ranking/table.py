@@ -47,13 +47,13 @@ from .ranking import TIED, Ranking
 if TYPE_CHECKING:
     import pandas as pd
 
-BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777",
+BLUE, ORANGE, GREEN, RED, PINK, SKY, YELLOW, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#777777",
 )  # fmt: skip
 MARKERS = {
     "math": ("o", BLUE),
     "shared memory": ("s", ORANGE),
-    "L1": ("s", ORANGE),
+    "L1": ("p", YELLOW),
     "L2": ("^", GREEN),
     "DRAM": ("v", RED),
     "issue": ("D", PINK),
