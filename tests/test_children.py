@@ -133,6 +133,7 @@ PROCESSES = {
     "waits for every child": "import os, signal\n"
     "signal.signal(signal.SIGCHLD, lambda *_: [os.waitpid(-1, os.WNOHANG) for _ in range(9)])\nmain()",
     "has no output": "sys.stdout = sys.stderr = None; main()",
+    "has closed it": "os.close(0); os.close(1); os.close(2); main()",
     "is a thread's": "t = threading.Thread(target=main); t.start(); t.join()",
     "is a daemon": "import multiprocessing\n"
     "p = multiprocessing.get_context('fork').Process(target=main, daemon=True); p.start(); p.join()",

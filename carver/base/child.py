@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import fcntl
 import json
 import os
 import pkgutil
@@ -477,11 +478,20 @@ another thread compiles would wait for that thread's locks for ever."""
 os.register_at_fork(before=forking.acquire, after_in_parent=forking.release, after_in_child=forking.release)
 
 
+def _pipe() -> tuple[int, int]:
+    """Two ends above the standard descriptors, which a process may have closed and its copy takes for itself."""
+    ends = os.pipe()
+    above = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
+    for end in ends:
+        os.close(end)
+    return above[0], above[1]
+
+
 class _Forked:
     """A child that is forked from this process, with what `Child` uses of `subprocess.Popen`."""
 
     def __init__(self, make: Callable[[], Handler], folder: str) -> None:
-        (jobs, stdin), (stdout, replies), (stderr, prints) = (os.pipe() for _ in range(3))
+        (jobs, stdin), (stdout, replies), (stderr, prints) = (_pipe() for _ in range(3))
         for stream in (sys.stdout, sys.stderr):  # whatever stands there, or nothing
             with contextlib.suppress(Exception):
                 stream.flush()
