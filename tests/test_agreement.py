@@ -37,6 +37,9 @@ LIVE = 2
 """Configurations of each kernel and target that are compiled anew."""
 SAMPLED = ("sm_90", "sm_100", "gfx942", "gfx1100")
 """Targets for which the second tier does so."""
+every_target = pytest.mark.parametrize(
+    "target", [pytest.param(t, marks=() if t in SAMPLED else pytest.mark.exhaustive) for t in agreement.TARGETS]
+)
 
 
 @pytest.mark.slow
@@ -92,7 +95,7 @@ def test_registers_of_attention_on_rdna_scatter_as_is_said(target: str, agree: f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", agreement.TARGETS)
+@every_target
 def test_first_picks_fit_and_do_not_spill(target: str) -> None:
     """Those that are in the record are not compiled."""
     pytest.importorskip("triton")
@@ -109,9 +112,7 @@ def test_first_picks_fit_and_do_not_spill(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "target", [pytest.param(t, marks=() if t in SAMPLED else pytest.mark.exhaustive) for t in agreement.TARGETS]
-)
+@every_target
 def test_the_compiler_still_makes_what_is_recorded(target: str) -> None:
     triton = pytest.importorskip("triton")
     most = carver.load_arch(agreement.TARGETS[target]).smem_per_block_bytes  # what needs more is refused now
