@@ -60,11 +60,11 @@ MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and
 """Constants that a fit to measurements may change: those that predicted times depend on."""
 
 ARITHMETIC = (
-    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "constants", "adu", "agu",
-    "tma", "branch",
+    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "constants", "adu", "tma",
+    "branch",
 )
-"""Arithmetic and other pipes besides the tensor cores; `issue`, the port of shared memory and that of AMD's L1 have
-their own terms."""
+"""Arithmetic and other pipes besides the tensor cores; `issue`, the port of shared memory with the addresses of loads,
+and that of AMD's L1 have their own terms."""
 PORT = ("lsu", "lds")
 DISPATCH_CLK = 115.0
 """`block_dispatch_clk` of NVIDIA's GPUs that have no clusters. Source: additions and GELUs of 6.3 million bfloat16, one
@@ -201,10 +201,10 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         cached += access.program_bytes * ever if access.kind == "load" else 0.0
     sectors = atomic_sectors(facts, total, moved, arch)
     returned = total.atomic_returned * WORD_BYTES / max(total.bytes.get("atomic global", 0.0), WORD_BYTES)
-    issue = pipes(("issue",))[0]
+    issue, addresses, valu, lds, vmem = pipes(("issue", "agu", "valu", "lds", "vmem"))
     lost = sum(n * code.instructions for n, code in (*loops, *outside) if code.instructions > KEPT_INSTRUCTIONS)
-    valu, lds, vmem = pipes(("valu", "lds", "vmem"))
     looked_up = sum(a.program_bytes * a.lines for a in facts.accesses) / LINE_BYTES if arch.vendor == "amd" else 0.0
+    port = sum(pipes(PORT)) - asleep(facts, total, arch.vendor) + factors
     between = _between(total, tensor, issue, turns + 1.0)
     if arch.matrix_on_vector:
         between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
@@ -212,7 +212,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
         steps=max(facts.steps, 1.0), total=total, loops=loops, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
         issue_clk=issue, pipes_clk=float(np.linalg.norm([*pipes(ARITHMETIC), max(vmem, looked_up)], 8)),
-        port_clk=sum(pipes(PORT)) - asleep(facts, total, arch.vendor) + factors, between_clk=between,
+        port_clk=max(port, addresses), between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
         atomic_sectors=sectors, partial_lines=_partial_lines(facts, total, arch),
