@@ -112,7 +112,7 @@ def test_hints_of_a_kernel_are_timed_as_it_is_launched(timer: str, beforehand: s
     report: Any = benchmark_kernel(both, compiled_kernels.copy, rounds=2, timer=timer, progress=False, **given)
     assert report.outcomes == {"ok": 2, "wrong_result": len(short)} and torch.equal(y, before)
     assert {m.config["BLOCK"] for m in report.ok} == {512} and len(report.measurements) == len(both)
-    assert all(0.5 < m.median_ms / m.predicted_ms < 2.0 for m in report.ok)
+    assert all(0.5 < m.median_ms / m.predicted_ms < 5.0 for m in report.ok)  # other tests may share the GPU
     assert "copy" in str(report) and report.to_dict()["best"]["bytes_per_s"] < 1e13
     learnt = ranking.learn({m.hint["index"]: m.median_ms for m in report.ok})
     told = next(hint for hint in learnt if hint.config == report.best.config)
