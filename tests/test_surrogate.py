@@ -194,7 +194,7 @@ def test_first_calls_that_time_a_part_are_sooner_and_choose_as_well() -> None:
     for cores, most in (("3@2", 0.165), ("3@16", 0.12)):
         (before, worse), (took, later) = found[cores, "8ede9152"], found[cores, "367e6c8d"]
         assert took < most and took < 0.85 * before and later < 1.006 and worse > 1.03
-    took, later = show(frame.DATA / "h200" / "first_calls_given_up.jsonl")["3@16", ""]
+    took, later = show(frame.DATA / "h200" / "first_calls_copies.jsonl")["3@16", ""]
     assert took < 0.10 and later < 1.01
 
 
