@@ -213,8 +213,8 @@ def test_conversions_of_uniform_numbers_have_a_rate() -> None:
 
 
 @pytest.mark.parametrize(("isa", "clk"), [("sm_75", 2.0), ("sm_86", 2.0), ("sm_90", 0.0), ("sm_120", 2.0)])
-def test_addresses_of_loads_take_their_own_time(isa: str, clk: float) -> None:
-    """An SM of workstations has 16 load/store units, whatever the width of what its warps load."""
+def test_addresses_take_their_own_time(isa: str, clk: float) -> None:
+    """An SM of workstations has 16 load/store units, whatever the width of what its warps load, from either memory."""
     found = rates.table(isa)
-    for opcode in ("LDG.E.U8", "LDG.E", "LDG.E.128"):
+    for opcode in ("LDG.E.U8", "LDG.E", "LDG.E.128", "LDS", "LDS.128", "STS", "STG.E"):
         assert dict(rates.pipe_clk(found.group(opcode), opcode, 32)).get("agu", 0.0) == clk

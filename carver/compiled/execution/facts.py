@@ -38,16 +38,7 @@ from .program import ACCESSES, KEPT, MOVES, Program, passing_by
 from .roles import Reader, Role, check_shared, waited, waits_met
 from .run import Drawn, Run
 from .sass import decoded
-from .tiles import (
-    SECTOR_BYTES,
-    WORD_BYTES,
-    Tile,
-    by_instruction,
-    spread,
-    tiles,
-    turns,
-    walks,
-)
+from .tiles import SECTOR_BYTES, WORD_BYTES, Tile, awake, by_instruction, spread, tiles, turns, walks
 
 DETAILED, MEETING = 6, 32
 """Blocks of the grid of which all threads are run: of atomics whose places are known so many as show how they meet."""
@@ -154,7 +145,8 @@ class Execution:
         heads = {program.ranges[n].start for n in self.detail.repeated}
         loops = tuple(repeating(code.loops, heads, {program.index[at] for at in self.detail.assumed}))
         conflicts, unplaced = self._conflicts(code)
-        self.code = replace(code, loops=loops, conflicts=conflicts, unplaced=unplaced, sectors=self._sectors(code))
+        code = replace(code, loops=loops, conflicts=conflicts, unplaced=unplaced, awake=awake(self.detail, code))
+        self.code = replace(code, sectors=self._sectors(code))
 
     @uncollected()
     def facts(self) -> Facts:

@@ -12,6 +12,7 @@ import numpy as np
 from ...base.types import Record
 from ..binary import TensorMap
 from ..isa.banks import BEHIND, LINE_BYTES, in_part
+from ..isa.code import Code
 from ..stretches import ALIGN_LIMIT
 from ..turns import Turn
 from ..walks import Walks
@@ -92,6 +93,20 @@ def by_instruction(run: Run, kinds: Sequence[str]) -> dict[int, list[Event]]:
         if event.kind in kinds:
             out.setdefault(run.program.index[event.where], []).append(event)
     return dict(sorted(out.items()))
+
+
+def awake(run: Run, code: Code) -> dict[int, float]:
+    """Of each access of shared memory under a predicate, the share of the first block's warps that execute it of which
+    lanes take part: masks hold the others back, as in the later steps of a sum over a block."""
+
+    def share(event: Event) -> float:
+        mine = run.slot[event.lanes] == run.slot[event.lanes[0]]
+        taking, every_one = (event.lanes[mine & which] for which in (wide(event.detail, len(mine)), True))
+        return len(distinct(run.warp[taking])) / len(distinct(run.warp[every_one]))
+
+    found = by_instruction(run, ("shared",)).items()
+    return {index: float(np.average([share(e) for e in events], weights=[times(e) for e in events]))
+            for index, events in found if code.instructions[index].predicate}  # fmt: skip
 
 
 def times(event: Event) -> int:

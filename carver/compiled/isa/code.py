@@ -100,6 +100,7 @@ class Code:
     conflicts: index of an access of shared or global memory -> passes over the banks, relative to those it needs
         without conflicts; only where it is known not to be 1
     unplaced: indices of accesses of global memory whose addresses are not known
+    awake: index of an access of shared memory -> share of the warps that execute it of which masks let lanes through
     parameters: where each starts in constant bank 0
     sectors: index of an atomic on global memory -> sectors that a warp touches, only where they are known; and of a
         store to an array on the stack, where they are more than of one word of each lane
@@ -116,6 +117,7 @@ class Code:
     conflicts: Mapping[int, float] = field(default_factory=dict)
     sectors: Mapping[int, float] = field(default_factory=dict)
     unplaced: frozenset[int] = frozenset()
+    awake: Mapping[int, float] = field(default_factory=dict)
     parameters: tuple[int, ...] = ()
 
     @property

@@ -158,7 +158,7 @@ def load(path: Path, lanes: tuple[tuple[str, float], ...] = ()) -> Table:
         for entry in tomllib.loads(known[name].read_text(encoding="utf-8"))["group"]:
             if others := [opcode for opcode in entry["opcodes"] if opcode not in own]:
                 entries.append({**entry, "opcodes": others})
-    groups = tuple(_group(path, entry, latency, dict(lanes)) for entry in entries)
+    groups = tuple(_group(path, entry, latency, dict(lanes), data.get("address_lanes", 0)) for entry in entries)
     compiled = tuple(
         (text, re.compile(re.escape(text).replace(r"\*", r"[^.]*") + r"(?:\.|$)"), group)
         for group in groups
@@ -179,8 +179,9 @@ def load(path: Path, lanes: tuple[tuple[str, float], ...] = ()) -> Table:
 
 
 def _group(
-    path: Path, entry: Mapping[str, Any], latency: Mapping[str, float], device: Mapping[str, float]
+    path: Path, entry: Mapping[str, Any], latency: Mapping[str, float], device: Mapping[str, float], addresses: float
 ) -> Group:  # fmt: skip
+    """`addresses`: lanes whose addresses an SM's load/store units take each clock, 0 where nothing waits for them."""
     unknown = set(entry) - set(Group.__slots__)
     if unknown or "source" not in entry or not entry.get("opcodes"):
         raise ArchError(f"{path.name}: a group has {sorted(entry)}; it needs opcodes and source, and may have "
@@ -191,6 +192,8 @@ def _group(
         raise ArchError(f"{path.name}: latency {name!r} has no clocks; {nearest(name, latency)}")
     access = tuple(entry["access"].split(maxsplit=1)) if "access" in entry else None
     lanes = {pipe: device.get(entry.get("dtype", ""), n) for pipe, n in entry.get("lanes", {}).items()}
+    if addresses and access and "lsu" in lanes and access[1] != "constant":
+        lanes["agu"] = addresses
     return Group(**{**entry, "opcodes": tuple(entry["opcodes"]), "access": access, "lanes": lanes})
 
 
@@ -459,9 +462,10 @@ def demand(code: Code, indices: Iterable[int], table: Table) -> Demand:
     for i, each in zip(indices, instructions, strict=True):
         group = table.group(each.opcode)
         width = width_bytes(each.opcode) if group.access else 0
-        if (passes := code.conflicts.get(i, 1.0)) != 1.0:
+        passes, awake = code.conflicts.get(i, 1.0), code.awake.get(i, 1.0)
+        if passes != 1.0 or awake != 1.0:
             for pipe, clk in pipe_clk(group, each.opcode, code.warp_size):
-                pipes[pipe] += (passes - 1.0) * clk if pipe in group.port else 0.0
+                pipes[pipe] += (passes - 1.0) * clk if pipe in group.port else (awake - 1.0) * clk * (pipe == "agu")
         if group.role == "warpgroup matrix":
             shared_bytes += sass_shared_bytes(each.opcode, each.operands)
         elif group.role == "block matrix":
