@@ -23,7 +23,7 @@ from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 from .l1 import LINE_BYTES, SECTOR_BYTES, again_from_l2, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
-from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition
+from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition, slice_clk
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
     "dram_efficiency": 0.95,
@@ -361,9 +361,9 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
     columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
     rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
-    slices = max(rate / _slice_bytes_per_clk(arch, k), 1.0)
+    slices = max(rate / (each_slice := _slice_bytes_per_clk(arch, k)), 1.0)
     atomics = each("atomic_sectors") * np.array([atomic_bytes(f, arch, rate, slices) for f in candidates])
-    filling = passed * (each("partial_lines") * PARTIAL_CLK * _slice_bytes_per_clk(arch, k) - each("store_bytes"))
+    filling = passed * (each("partial_lines") * PARTIAL_CLK * slice_clk(arch) * each_slice - each("store_bytes"))
     late = atomics * [_late(s) for s in shapes] * (grid <= held * arch.sm_count)  # all blocks of one wave end together
     last = late * grid * arch.clock_hz / (arch.l2_bytes_per_s * k["l2_efficiency"])
     alone, waits = np.array(lone).T * uneven / steps

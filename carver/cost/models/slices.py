@@ -15,6 +15,10 @@ ATOMIC_CLK, LOOKUP_CLK = 1.25, 1.15
 words of it they are on; and in which it looks up one request. Sources: one operation a clock on one address (NVIDIA's
 Kepler GK110 whitepaper, 2012); on an H100 1.25 where counters are in one slice (`atomics.txt` in `tests/data/h100`); at
 most 0.81 requests a clock and slice by an H200's counters of 323 launches."""
+BEFORE_HOPPER = 0.8
+"""Share of these clocks, and of those of stores that fill sectors in part, that a slice takes where L2 is as fast as
+the SMs, one an operation: before Hopper. Source: the same word counted by all threads, 1.86 billion times a second on
+an RTX 3080 and 1.78 on an RTX 2060 (github.com/R100001/Programming-Massively-Parallel-Processors)."""
 CROSS_PARTITION = 1.5
 """Sectors that slices of an L2 of two halves work on for each that is stored or added to: half of them belong to the
 other half, which gets them passed on. What is read from beyond L2 crosses as often, but once for all SMs of a half.
@@ -34,6 +38,11 @@ SLICE_RUN_BYTES = 512
 to 16 KiB keep 0.7 to 1.1 slices busy for each 512 bytes. Runs of 256 bytes lie in one slice, and 1 KiB in four (twice
 what this says); where there are more runs, they meet in the same slices. Those of 16 to 64 KiB keep 0.71 to 0.32 busy
 there, and 0.40 to 0.23 on an H200 (`atomics.jsonl`), where they lay in other places."""
+
+
+def slice_clk(arch: Arch) -> float:
+    """Factor on the clocks that a slice of L2 takes for an atomic or a part of a sector."""
+    return BEFORE_HOPPER if 0 < arch.cc_major < 9 else 1.0
 
 
 def cross_partition(arch: Arch) -> float:
@@ -65,13 +74,13 @@ def atomic_bytes(f: Facts, arch: Arch, rate: float, slices: float) -> float:
         asked[a.argument] = asked.get(a.argument, 0.0) + (a.program_bytes if a.kind == "atomic" else 0.0)
     apart = sum(asked.values()) / (max(asked.values(), default=0.0) or math.inf)
     runs = max(f.atomic_bytes / SLICE_RUN_BYTES, apart, 1.0)  # none is of two tensors
-    adds = any(span.atomic_floats for span in f.spans)
+    turn, adds = ATOMIC_CLK * slice_clk(arch), any(span.atomic_floats for span in f.spans)
     alike = arch.sector_bytes / max(f.atomic_bytes, arch.sector_bytes) if f.atomic_turns == 1.0 else 0.0
     chain = CHAIN_CLK * max(f.atomic_crowd, alike) if adds else 0.0
     if f.atomic_swaps:  # those that others came before are tried again
         lanes = min(f.resident * arch.sm_count, f.programs) * f.warps * arch.warp_size
         words = max(f.atomic_bytes / WORD_BYTES, 1.0)
         tried = max(lanes / words, 1.0)
-        taken = ATOMIC_CLK * tried * (1 / (runs + SWAP_SLICES) + cross_partition(arch) / slices)
+        taken = turn * tried * (1 / (runs + SWAP_SLICES) + cross_partition(arch) / slices)
         return max(taken + LOOKUP_CLK / slices, SWAP_CLK / words) * rate  # what is swapped was loaded
-    return max(ATOMIC_CLK * (1 / runs + cross_partition(arch) / slices), chain) * rate
+    return max(turn * (1 / runs + cross_partition(arch) / slices), chain) * rate
