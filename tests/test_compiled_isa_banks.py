@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from machine_code import assembly
 
 from carver.compiled.execution.warp import BANKED, read_layout
+from carver.compiled.execution.wave import lds_passes
 from carver.compiled.isa.banks import behind
 from carver.compiled.isa.code import Instruction
 
@@ -264,3 +266,23 @@ def test_a_store_behind_another_one_to_the_same_sectors(second: str, found: int)
     assert behind(code(first, next_), [0, 1]) == found
     assert behind(code(first, other, next_), [0, 1, 2]) == found
     assert behind(code(first, other, other, next_), [0, 1, 2, 3]) == 0
+
+
+@pytest.mark.parametrize(
+    ("isa", "wave", "body", "passes"),
+    [
+        ("gfx1100", 32, "v_lshlrev_b32_e32 v1, 8, v0\nds_load_b128 v[2:5], v1", 8.0),  # rows of 256 bytes: one bank
+        ("gfx1100", 32, "v_lshlrev_b32_e32 v1, 4, v0\nds_load_b128 v[2:5], v1", 1.0),
+        ("gfx1100", 32, "v_mul_u32_u24_e32 v1, 0x110, v0\nds_load_b128 v[2:5], v1", 1.0),  # rows of 272 bytes
+        ("gfx942", 64, "v_lshlrev_b32_e32 v1, 3, v0\nds_read_b32 v2, v1", 2.0),
+        ("gfx942", 64, "v_lshlrev_b32_e32 v1, 4, v0\nds_read2st64_b64 v[2:5], v1 offset1:1", 2.0),
+        ("gfx942", 64, "v_and_b32_e32 v1, 3, v0\nv_lshlrev_b32_e32 v1, 7, v1\nds_write_b32 v1, v2", 4.0),
+        ("gfx942", 64, "v_lshlrev_b32_e32 v1, 7, v0\nv_cmp_gt_u32_e32 vcc, 2, v0\ns_and_saveexec_b64 s[0:1], vcc\n"
+         "ds_write_b32 v1, v2", 1.5),  # two lanes of the first half, none of the second
+        ("gfx942", 64, "global_load_dword v1, v0, s[0:1]\nv_lshlrev_b32_e32 v1, 7, v1\nds_read_b32 v2, v1", 1.0),
+        ("gfx950", 64, "v_lshlrev_b32_e32 v1, 7, v0\nds_read_b32 v2, v1", 1.0),  # its banks are others
+    ],
+)  # fmt: skip
+def test_lanes_of_a_wave_meet_in_the_banks_of_lds(isa: str, wave: int, body: str, passes: float) -> None:
+    found = lds_passes(assembly(body, isa, wave))
+    assert list(found.values() or [1.0]) == [passes]

@@ -13,6 +13,7 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.types import Record
 from .execution.warp import arguments, read_layout
+from .execution.wave import lds_passes
 from .isa import amd, chain, rates, sass
 from .isa.banks import STORES, behind
 from .isa.code import Code, Loop, advance
@@ -137,6 +138,7 @@ def read_machines(
     numbers, which say how far apart the lanes of a warp read."""
     cubins = [code for code in codes if isinstance(code, bytes)]
     read = [amd.read(code, kernel) for code in codes if isinstance(code, str)]
+    read = [replace(each, conflicts=lds_passes(each)) for each in read]
     if cubins:
         listed = sass.read_many(cubins, kernel)
         read = [_laid_out(each, own) for each, own in zip(listed, numbers or [()] * len(listed), strict=True)]

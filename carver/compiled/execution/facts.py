@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -50,7 +49,6 @@ BLOCK_OF = ("SR_CTAID", "SR_CLUSTERID")
 """How special registers begin that say which block of the grid runs."""
 IDLE, MANY = 0.02, 0.1
 """Share of the work of the busiest block that one does at most which ends at once; share of such blocks that counts."""
-PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 FILLERS = 128
 """Threads that fill tables in shared memory, with which many blocks are run."""
 LANES, LOOKED_AT = 32, 2
@@ -310,11 +308,7 @@ class Execution:
             return len(distinct(warp * SPACE + address)) / warps
         if run.warp_size > LANES and not each.opcode.startswith("ds_"):
             return quad_turns(warp * run.warp_size + lane, address, width_bytes(each.opcode), warps)
-        if run.warp_size > LANES:  # lanes of a wave pass in halves
-            warp, lane, warps = warp * 2 + lane // LANES, lane % LANES, warps * 2
-        if found := PAIR.match(each.opcode):  # of two accesses the first stands for both
-            each = each._replace(opcode=f"{found[1]}{found[2]}")
-        passes = self._mean_passes(each, warp, lane, address, warps)
+        passes = self._mean_passes(each, warp, lane, address, warps, run.warp_size)
         inner = event.places[0] if event.places else None
         if access == "copy" and inner is not None and inner.known is None and len(lanes):  # both ends are such banks
             target = wide(inner.bits, len(event.lanes))[np.isin(event.lanes, lanes)]
@@ -326,12 +320,14 @@ class Execution:
             passes += shared - 1.0
         return passes
 
-    def _mean_passes(self, each: Instruction, warp: Array, lane: Array, address: Array, warps: int) -> float:
+    def _mean_passes(
+        self, each: Instruction, warp: Array, lane: Array, address: Array, warps: int, size: int = LANES
+    ) -> float:  # fmt: skip
         """`mean_passes`, which are the same at places that whole rows of banks lie between."""
         places = address - address[:1] // LINE_BYTES * LINE_BYTES
         key = each.opcode, warps, warp.tobytes(), lane.tobytes(), places.tobytes()
         if key not in self._seen:
-            self._seen[key] = mean_passes(each, warp, lane, address, warps)
+            self._seen[key] = mean_passes(each, warp, lane, address, warps, size)
         return self._seen[key]
 
     def _sectors(self, code: Code) -> dict[int, float]:
@@ -504,7 +500,8 @@ def access_of(tile: Tile, walks: Walks, loop: int, width: int, shape: tuple[int,
     drawn = whole_rows(tile.drawn, math.prod(shape)) // width
     return Access(
         **vars(walks), kind=tile.kind, path=tile.path, argument=getattr(tile.place, "name", None), loop=loop,
-        shape=shape, item_bytes=float(width), pieces=(None,) * len(shape), counted=True, drawn=drawn, **more,
+        shape=shape, item_bytes=float(width), pieces=(None,) * len(shape), drawn=drawn, **more,
+        counted=True,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ Lanes: TypeAlias = Any
 """One integer per lane, as a NumPy array."""
 OFFSET = re.compile(r"\+(-?0x[0-9a-f]+)$")
 BASE = re.compile(r"\[([^\]]*)\]")
+PAIR = re.compile(r"(ds_(?:read|write|load|store))(?:2|2st64|_2addr|_2addr_stride64)(_b\d+)$")
 ALONE = np.zeros(1, np.int64)
 
 
@@ -73,10 +74,12 @@ def _place(each: Instruction, which: int) -> str:
 shared_place, global_place = partial(_place, which=0), partial(_place, which=-1)
 
 
-def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, warps: int = 1) -> float:
+def mean_passes(
+    each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, warps: int = 1, size: int = LANES
+) -> float:  # fmt: skip
     """Passes of an access over the banks of shared memory and L1, over those that its bytes need without conflicts, in
     the mean of so many warps, of which only some lanes may take part. `warp`, `lane`, `address`: of each lane that
-    does, in the order of warps. A warp of which none does takes one pass.
+    does, in the order of warps. A warp of which none does takes one pass; one of 64 lanes (`size`) passes in halves.
 
     A row of 128 bytes that begins inside a sector has five of them, and L1 gives four a clock: on an H100 filters of
     7 x 7 (`live_tuners.json`) and of 27 taps (`edges.jsonl.gz` in tests/data/h100) take 1.2 to 1.3 clocks for such
@@ -85,6 +88,10 @@ def mean_passes(each: Instruction, warp: Lanes, lane: Lanes, address: Lanes, war
     lines, as many a clock: on an H200 every 32nd word takes 32 clocks, every 33rd and every 36th, of which four meet in
     a bank, 8.
     """
+    if size > LANES:
+        warp, lane, warps = warp * 2 + lane // LANES, lane % LANES, warps * 2
+    if found := PAIR.match(each.opcode):  # of two accesses the first stands for both
+        each = each._replace(opcode=f"{found[1]}{found[2]}")
     width = width_bytes(each.opcode)
     if each.mnemonic in ("LDSM", "STSM"):  # each lane gives the address of one 16-byte row of an 8x8 matrix
         rows = lane < 8 * max(width // 4, 1)

@@ -150,8 +150,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     reads_kv = walked * np.where(kind >= WGMMA, np.maximum(tm / inst_m, 1), wm)
     fragments = reads_kv + tile_q * np.where(kind >= WGMMA, 1.0, wn) + p_bytes * wn
     by_lanes = warps * c.operand_passes
-    read_clk = np.where(by_lanes > 0, by_lanes, fragments / arch.smem_bytes_per_clk)
-    smem_clk = (read_clk + (tile_kv + p_bytes) / arch.smem_bytes_per_clk) / k["smem_efficiency"]
+    moved = np.where(by_lanes > 0, 0.0, fragments) + tile_kv + p_bytes
+    smem_clk = by_lanes + moved / arch.smem_bytes_per_clk / k["smem_efficiency"]
 
     # instruction issue
     lanes = warps * arch.warp_size
@@ -227,7 +227,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 def across_read_clk(arch: Arch, c: Attention, columns: FloatArray) -> FloatArray:
     """Clocks of the port of shared memory in which warps read so many columns of a step one number at a time, against
     the order of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and
-    gfx1201; why they add to the products: `models.compiled._beside_products`."""
+    gfx1201; why they add to the products: `models.compiled._on_vector_units`."""
     copies = 2 if arch.isa.startswith("gfx11") else 1
     return c.warps_m * c.tile_k * columns * copies * WORD_BYTES / arch.smem_bytes_per_clk
 
