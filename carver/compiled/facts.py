@@ -40,6 +40,8 @@ from .trace import Access, LoopTrace, Trace
 from .turns import in_turn
 
 ATOMIC = "atomic global "
+LEAST_TOGETHER = 16
+"""Programs that are not told apart by when they begin."""
 MOST_BYTES = 2.0**39
 """More than any tensor has. Of an instruction that goes through several tensors, as where two change places after each
 pass, what lies farther away is another one."""
@@ -366,7 +368,7 @@ def footprints(
     return {
         "read_bytes": sum(reads.distinct.values()) + sum(in_part.distinct.values()) - back,
         "written_bytes": sum(writes.distinct.values()) + changed,
-        "live_bytes": touched.all.waves(slots).live_bytes, "reuse": touched.reuse(slots),
+        "live_bytes": touched.all.waves(slots).live_bytes, "reuse": touched.reuse(_in_turn(touched.all, slots, arch)),
         "again_bytes": reads.again() + back, "near_bytes": loads.waves(max(arch.l2_merge_sms, 1)).total_bytes,
         "atomic_bytes": atomic_bytes, "atomic_turns": turns, "atomic_crowd": crowd,
         "atomic_swaps": swaps,
@@ -377,6 +379,16 @@ def footprints(
                         if name not in atomics.distinct and writes.sizes.get(name) and writes.settled(name)),
         "writing": touched.all.trace.writing,
     }  # fmt: skip
+
+
+def _in_turn(touched: Footprint, slots: int, arch: Arch) -> int:
+    """So many of the programs that run together as touch half of what L2 holds. Those without loops access memory as
+    they begin, one after the other."""
+    if any((access.count > 1).any() for access in touched.trace.accesses) or touched.rounds > 1:
+        return slots
+    while slots > LEAST_TOGETHER and touched.waves(slots).live_bytes > arch.l2_bytes / 2:
+        slots //= 2
+    return slots
 
 
 def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,23 +224,29 @@ class Footprint(Record):
         """By argument: the walks of its accesses, those of one geometry together."""
         return self._grouped(self.trace.accesses)
 
-    def _grouped(self, every: Sequence[Access]) -> dict[str, list[_Walks]]:
-        groups: defaultdict[tuple[str, tuple[Any, ...]], list[Access]] = defaultdict(list)
-        for access in every:
+    def _grouped(self, listed: Sequence[Access]) -> dict[str, list[_Walks]]:
+        groups: defaultdict[Any, defaultdict[Any, list[Access]]] = defaultdict(lambda: defaultdict(list))
+        for access in listed:
             if access.kind in self.kinds and access.argument is not None:
                 geometry = sorted(zip(map(str, access.coef), access.shape, strict=True))
-                groups[access.argument, (*geometry, access.item_bytes, access.kind == "store")].append(access)
+                form = access.argument, access.item_bytes, access.kind == "store", *(step for step, _ in geometry)
+                groups[form][tuple(geometry)].append(access)
         out: defaultdict[str, list[_Walks]] = defaultdict(list)
-        for (argument, _), accesses in groups.items():
-            reached = max(map(self._reached_bytes, accesses))
-            size, key = min(self.sizes.get(argument, math.inf), reached), tuple(map(id, accesses))
-            if key not in self._walks:
-                self._walks[key] = accesses, self._walks_of(accesses, size)
-            out[argument].append(self._walks[key][1])
+        for (argument, *_), by_geometry in groups.items():
+            each, every = list(by_geometry.values()), [*chain(*by_geometry.values())]
+            straight = len(each) > 1 and all(access.loop < 0 for access in every)
+            joint = straight and self._known(argument, every).overlapping is not None  # as rows of a stencil with ends
+            out[argument] += (self._known(argument, accesses) for accesses in ([every] if joint else each))
         for found in out.values():  # rows may come again, whichever loads ask for them, where those of any do
             told = max((g.size_bytes for g in found if g.anywhere.all() and g.size_bytes < math.inf), default=math.inf)
             found[:] = [replace(g, size_bytes=told, _waves={}) if g.size_bytes == math.inf > told else g for g in found]
         return dict(out)
+
+    def _known(self, argument: str, accesses: Sequence[Access]) -> _Walks:
+        if (key := tuple(map(id, accesses))) not in self._walks:
+            size = min(self.sizes.get(argument, math.inf), max(map(self._reached_bytes, accesses)))
+            self._walks[key] = accesses, self._walks_of(accesses, size)
+        return self._walks[key][1]
 
     def _reached_bytes(self, access: Access) -> float:
         """Bytes that an access may fetch, each element at a place that another tensor holds: one of so many entries,

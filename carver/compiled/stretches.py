@@ -30,15 +30,19 @@ a mask may let through of rows that would overlap without it."""
 
 
 def rectangles(accesses: Sequence[Access], sector: float, kept: float) -> Rectangles | None:
-    """Of accesses of one geometry, whose walks follow one another; `sector`: elements that are fetched at once; `kept`:
-    share of a tile that masks let through. None where tiles lie side by side or one on the other, so that counting
-    different ones is enough; and where they are no rectangles."""
+    """Of accesses of one geometry, but for how long their tiles are, whose walks follow one another; `sector`: elements
+    that are fetched at once; `kept`: share of a tile that masks let through. None where tiles lie side by side or one
+    on the other, so that counting different ones is enough; and where they are no rectangles."""
     ways, ends = defaultdict[tuple[float, ...], list[int]](list), np.cumsum([len(a.start) for a in accesses])
     for n, a in enumerate(accesses):  # as a loop's taps and a load before it go
         moving = (a.count > 1) & (a.stride != 0)
-        ways[(float(a.stride[0]), float(a.count[0])) if moving.any() else ()].append(n)
-    if (found := _rectangles(accesses, sector, kept)) or len(ways) == 1:
+        ways[(*a.shape, *((float(a.stride[0]), float(a.count[0])) if moving.any() else ()))].append(n)
+    alike = len({a.shape for a in accesses}) == 1
+    if alike and ((found := _rectangles(accesses, sector, kept)) or len(ways) == 1):
         return found
+    tiles = [_tile(_straightened(_covered(accesses[chosen[0]])), sector, kept) for chosen in ways.values()]
+    if not alike and len({tile and tile[0] for tile in tiles}) > 1:
+        return None
     each = [_rectangles([accesses[n] for n in chosen], sector, kept, among=True) for chosen in ways.values()]
     whose = [np.concatenate([np.arange(ends[n] - len(accesses[n].start), ends[n]) for n in chosen])
              for chosen in ways.values()]  # fmt: skip

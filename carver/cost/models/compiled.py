@@ -59,8 +59,8 @@ _READ = READS | {"dram_run_bytes", "l2_merge", "l2_usable", "math_efficiency", "
 MOVABLE = tuple(name for name in CONSTANTS if name in _READ and PRIORS[name] and not name.startswith("chain_"))
 """Constants that a fit to measurements may change: those that predicted times depend on."""
 
-ARITHMETIC = (
-    "fma", "fma_heavy", "half", "alu", "xu", "fp64", "valu", "salu", "trans", "uniform", "constants", "adu", "tma",
+ARITHMETIC: tuple[str, ...] = (
+    "valu", "fma", "fma_heavy", "half", "alu", "xu", "fp64", "salu", "trans", "uniform", "constants", "adu", "tma",
     "branch",
 )
 """Arithmetic and other pipes besides the tensor cores; `issue`, the port of shared memory with the addresses of loads,
@@ -190,7 +190,7 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     tensor, limited = (tensor_clk(total, matrix_rates(arch, held), warps) for held in (False, True))
     factors = (total.factor_bytes * warps + total.block_factor_bytes) / arch.smem_bytes_per_clk
     turns = max(warps / (arch.schedulers_per_sm * arch.sms_per_block), 1.0) - 1.0
-    moved, cached = {"load": 0.0, "store": 0.0, "atomic": 0.0}, 0.0
+    moved, cached = dict.fromkeys(("load", "store", "atomic"), 0.0), 0.0
     for access in facts.accesses:
         once, ever = access.touched * access.fresh, access.fetched
         if not access.placed:
@@ -205,13 +205,14 @@ def shape_of(facts: Facts, arch: Arch) -> Shape:
     lost = sum(n * code.instructions for n, code in (*loops, *outside) if code.instructions > KEPT_INSTRUCTIONS)
     looked_up = sum(a.program_bytes * a.lines for a in facts.accesses) / LINE_BYTES if arch.vendor == "amd" else 0.0
     port = sum(pipes(PORT)) - asleep(facts, total, arch.vendor) + factors
-    between = _between(total, tensor, issue, turns + 1.0)
+    between, units = _between(total, tensor, issue, turns + 1.0), ARITHMETIC
     if arch.matrix_on_vector:
-        between = _beside_products(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
+        between = _on_vector_units(total, tensor, valu, lds, warps / arch.schedulers_per_sm)
+        units, port = ARITHMETIC[1:], max(port - max(between - valu, 0.0), 0.0)
     return Shape(
         steps=max(facts.steps, 1.0), total=total, loops=loops, outside=outside, tensor_clk=tensor, limited_clk=limited,
         held_clk=0.0 if total.block_matrix or any(kind.startswith("wgmma") for kind in total.matrix) else tensor,
-        issue_clk=issue, pipes_clk=float(np.linalg.norm([*pipes(ARITHMETIC), max(vmem, looked_up)], 8)),
+        issue_clk=issue, pipes_clk=float(np.linalg.norm([*pipes(units), max(vmem, looked_up)], 8)),
         port_clk=max(port, addresses), between_clk=between,
         serial_clk=turns * total.tensor_clk + max(factors - tensor, 0.0),
         load_bytes=moved["load"], cached_load_bytes=cached, store_bytes=moved["store"],
@@ -248,13 +249,12 @@ def _between(total: Span, tensor_clk: float, issue_clk: float, turns: float) -> 
     return min(issue_clk, idle_clk * turns) if tensor_clk else 0.0
 
 
-def _beside_products(total: Span, tensor_clk: float, valu_clk: float, lds_clk: float, turns: float) -> float:
-    """The same where products run on the vector units, as on RDNA: all vector instructions, and the reads of shared
-    memory that a lone warp waits for. Source for the reads: a flash attention written for an RX 9070 XT takes 1.30
-    times as long where values are read from shared memory against the order of their rows as where they were transposed
-    before (carlushuang/gcnasm 24)."""
+def _on_vector_units(total: Span, tensor_clk: float, valu_clk: float, lds_clk: float, turns: float) -> float:
+    """The same on RDNA, whose products are the vector units' own: vector instructions, and reads of shared memory that
+    a lone warp waits for. Source of these: attention takes 1.3 times as long where values are read against the order
+    of rows (carlushuang/gcnasm 24), float32 products as long as both together (`published_times.csv`)."""
     idle_clk = max(total.alone(0.0) * turns - tensor_clk, 0.0)
-    return max(valu_clk, min(valu_clk + lds_clk, idle_clk)) if tensor_clk else 0.0
+    return max(valu_clk, min(valu_clk + lds_clk, idle_clk))
 
 
 def tensor_clk(total: Span, listed: Sequence[Sequence[Any]], warps: int) -> float:
