@@ -669,6 +669,18 @@ def test_an_sm_keeps_a_small_part_that_known_numbers_choose() -> None:
     assert np.interp(16384, held, read) > 0.7 * read[0]
 
 
+def test_programs_of_an_sm_share_what_they_read_in_the_same_pass() -> None:
+    """Of 512 programs that each read 64 sectors in 16 passes, the four of an SM: in a section of 64 KiB that all read
+    in that pass, they share next to none, and in one of 2 KiB three in four."""
+    program, turn = np.repeat(np.arange(512), 16), np.tile(np.arange(16), 512)
+    for section_bytes, share in ((65536, 0.95), (2048, 0.25)):
+        lane = np.random.default_rng(0).integers(0, 16, len(turn))
+        table = replace(tiles(turn * section_bytes // 4 + lane, (64,), (1,)), program=program, loop=0, coef=(np.nan,),
+                        placed=Sectors(64 * 32.0, float(section_bytes), 32.0))  # fmt: skip
+        loads = Footprint(Trace((512, 1, 1), 512, ((0, 512),), accesses=[table]), ("load",), {"x": 2.0**20})
+        assert loads.on_sm(4, 4 * 128)[2] == pytest.approx(share * 512 * 16 * 64 * 32, rel=0.1)
+
+
 def test_a_sweep_that_fits_stays_and_one_of_twice_the_room_is_gone() -> None:
     assert [swept(n, 100.0, 0.25) for n in (50, 100)] == [1.0, 1.0]
     assert swept(200.0, 100.0, 0.0) == pytest.approx(0.203, abs=0.01)  # h = exp(-2 (1 - h))

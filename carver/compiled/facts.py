@@ -158,6 +158,9 @@ class Facts(Record):
     """Bytes that a program reads by one access after another one of its own, summed over the whole grid."""
     near_bytes: float
     """Distinct bytes that the programs of neighbouring SMs read, summed over all neighbourhoods of the grid."""
+    in_step_bytes: float = 0.0
+    """Bytes that all programs of the grid read, where those that an SM has at a time share what they read in the same
+    pass of a loop that was followed pass by pass; 0 where that is not known."""
     step_bytes: float = 0.0
     """Of the lines of L1 in which the tiles are that one iteration of a loop loads; of the loop that has most."""
     crowding: float = 1.0
@@ -393,8 +396,8 @@ def _in_turn(touched: Footprint, slots: int, arch: Arch) -> int:
 
 def on_sm(loads: Footprint, arch: Arch, resident: float) -> dict[str, Any]:
     """The fields that say which bytes programs of an SM share."""
-    reuse, live = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
-    return {"sm_live_bytes": live, "sm_reuse": reuse}
+    reuse, live, in_step = loads.on_sm(max(int(resident), 1), max(int(arch.sm_count * resident), 1))
+    return {"sm_live_bytes": live, "sm_reuse": reuse, "in_step_bytes": in_step}
 
 
 def unevenness(work: FloatArray, slots: float, blocks: float = 1.0) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.types import FloatArray, Record
-from .rectangles import Rectangles, changes, mean_kept, of_more
+from .rectangles import Rectangles, changes, mean_kept, nth, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
@@ -57,6 +57,8 @@ class _Walks(Walks, eq=False):
     """Times its bytes that the lines of L1 have in which they are."""
     loaded: bool
     """Loaded numbers tell where each element of a tile is."""
+    turn: Any
+    """The pass of a loop that each is in, of one that was followed pass by pass."""
     same: Any = None
     """Of tiles that lie anywhere, a number that is the same of the same ones; None where that is not known."""
     _waves: dict[Any, FloatArray] = field(default_factory=dict)
@@ -83,8 +85,8 @@ class _Walks(Walks, eq=False):
         count = int(group.max(initial=0)) + 1
         out = self._known_bytes(group, count)
         if (known := ~lost & (self.times.max(initial=1.0) > 1.0)).any():
-            of_each = self.place.max() + 1
-            apart = self._known_bytes(group * of_each + self.place, count * of_each).reshape(count, -1).sum(1)
+            of_each = (place := nth(self.program)).max() + 1
+            apart = self._known_bytes(group * of_each + place, count * of_each).reshape(count, -1).sum(1)
             every = np.bincount(group[known], minlength=count)
             times_each = np.bincount(group[known], self.times[known], count) / np.maximum(every, 1)
             out = of_more(apart, out, of_each, np.maximum(times_each, 1.0))
@@ -112,6 +114,14 @@ class _Walks(Walks, eq=False):
         if self.anywhere.all():
             return self.bytes_by(group, self.in_lines, among)
         return np.minimum(self.bytes_by(group, among=among) * self.in_lines, among * self.size_bytes)
+
+    def in_step(self, own: Any, group: Any, parts: float, many: float, one: float, some: float) -> float:
+        """Bytes of all, where `many` programs share what they read in a pass; groups and shares as `on_sm` has them."""
+        if (self.count > 1).any() or len(np.unique(self.turn)) < 2:
+            return self.tile_bytes * float(self.tiles.sum())
+        n, each = int(self.turn.max()) + 1, replace(self, times=np.ones(len(self.times)))
+        apart, together = (each.bytes_by(g * n + self.turn, among=of).sum() for g, of in ((own, one), (group, some)))
+        return float(of_more(apart, together, parts, many / parts) * parts / many * self.times.mean())
 
     def _known_bytes(self, group: Any, count: int) -> FloatArray:
         """Of the walks whose places are known."""
@@ -180,15 +190,6 @@ class _Walks(Walks, eq=False):
         line = np.cumsum(changes(stride, across))
         low = along - along.min(initial=0.0)
         return which[order], line, low, low + count[order]
-
-    @cached_property
-    def place(self) -> Any:
-        """Of each walk, how many of its program come before it."""
-        order = np.argsort(self.program, kind="stable")
-        first = np.searchsorted(self.program[order], self.program)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        return place - first
 
 
 class Waves(NamedTuple):
@@ -275,13 +276,15 @@ class Footprint(Record):
         if together is None:  # else it knows its walks by their places
             walks, which, lost, beside = walks.take(here), which[here], lost[here], beside[here]
         loop = np.array([a.loop + 1 for a in accesses])[which]
+        turn = nth(walks.program * len(accesses) + which)
+        turn += loop * (turn.max(initial=0) + 1)
         # one program's share in `fetched`
         columns = np.stack((walks.start, np.nan_to_num(walks.stride), walks.count, walks.round, loop, which))
         same = told(accesses, self.trace, columns, walks.program, beside) if lost.all() and len(lost) else None
         found = _Walks(
             **vars(walks), tile_bytes=size * mean, loop=loop, anywhere=lost, size_bytes=size_bytes, beside=beside,
             overlapping=together, item_bytes=item, reach_bytes=first.placed.reach_bytes, same=same,
-            in_lines=self._in_lines(accesses, size), loaded=scattered(first, told=True),
+            in_lines=self._in_lines(accesses, size), loaded=scattered(first, told=True), turn=turn,
         )  # fmt: skip
         rows = lost.all() and first.kind == "load" and Stretch.of(first, SECTOR_BYTES).run_bytes >= SECTOR_BYTES
         asked = found.tile_bytes * found.lost_by(np.zeros(len(lost), np.int64), 1).sum() * self.scale if rows else 0.0
@@ -409,11 +412,11 @@ class Footprint(Record):
             total += float(np.minimum(each, among * max(g.size_bytes for g in groups)).sum())
         return total
 
-    def on_sm(self, resident: int, slots: int) -> tuple[tuple[tuple[float, float], ...], float]:
+    def on_sm(self, resident: int, slots: int) -> tuple[tuple[tuple[float, float], ...], float, float]:
         """Of ever more programs that an SM runs: bytes of the lines of L1 that they touch, and what all programs of the
         grid read where L1 keeps these. Where n programs touch f(n) bytes, the next one finds all but f(n + 1) - f(n),
-        as in `Touched.reuse`, though an SM reads nothing less than once. And bytes of the sectors that resident ones
-        touch. `slots`: programs that run at a time."""
+        as in `Touched.reuse`, though an SM reads nothing less than once. Bytes of the sectors that resident ones touch;
+        and what all read where these share it `_Walks.in_step`. `slots`: programs that run at a time."""
         sms, count, all_ = max(slots // resident, 1), self.trace.programs, math.prod(self.trace.grid)
         program, group = np.arange(count), np.zeros(count, np.int64)
         for begin, end in self.trace.ranges:  # neighbours go to different SMs
@@ -424,7 +427,7 @@ class Footprint(Record):
         parts = count / (group.max() + 1)
         many = np.geomspace(1.0, max(all_ / sms, 1.0 + STEP), POINTS)
         many = np.concatenate([many, many * (1.0 + STEP), [min(resident, max(all_ / sms, 1.0))]])
-        found = touched, lines = np.zeros((2, len(many)))
+        found, in_step = np.zeros((2, len(many))), 0.0
         for groups in self.walks.values():
             apart = any(g.anywhere.any() for g in groups)
             one, some = (self._share(groups, 1, each) if apart else 1.0 for each in (program, group))
@@ -437,13 +440,16 @@ class Footprint(Record):
                     by = g.lines_by if n else g.bytes_by
                     own, together = by(program[whose], among=one).sum(), by(group[whose], among=some).sum()
                     each[n] += of_more(own, together, parts, many / parts) * parts / count
+                in_step += g.in_step(program[whose], group[whose], parts, many[-1], one, some)
             most = np.clip(some / parts * many, one, 1.0) * max(g.size_bytes for g in groups)
             found += np.minimum(each, most)
+        touched, lines = found
         alone, each = max(float(touched[0]), 1e-9), touched / many
         more = np.maximum((touched[POINTS:-1] - touched[:POINTS]) / (STEP * many[:POINTS]), each[POINTS - 1])
         left = np.concatenate([[alone], np.minimum(more[1:], alone)]) / alone
         read = self.touched_by(program) * self.scale * left
-        return tuple(zip(lines[:POINTS].tolist(), read.tolist(), strict=True)), float(touched[-1])
+        reuse = zip(lines[:POINTS].tolist(), read.tolist(), strict=True)
+        return tuple(reuse), float(touched[-1]), in_step * self.scale
 
     def _by_wave(self, at_once: int, merged: int) -> Waves:
         first, wave = np.zeros((2, self.trace.programs), np.int64)

@@ -113,7 +113,7 @@ def joined(parts: Sequence[Part]) -> Iterator[Part]:
     yield from open_.values()
 
 
-def of_more(apart: FloatArray, together: FloatArray, parts: int, times: Any) -> FloatArray:
+def of_more(apart: FloatArray, together: FloatArray, parts: float, times: Any) -> FloatArray:
     """Distinct bytes of `times` as many parts as were looked at. Those have `together`, or `apart` where each counts
     for itself. Parts that share nothing add up. Others are taken for sets of a size that are drawn at random: k of them
     that have a share y of N bytes each have N (1 - (1 - y)^k), which gives N of those that were looked at."""
@@ -129,6 +129,14 @@ def changes(*columns: Any) -> Any:
     found = np.ones(len(columns[0]), bool)
     found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return found
+
+
+def nth(group: Any) -> Any:
+    """Of each member of groups, how many of its group come before it."""
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return place
 
 
 def mean_kept(walks: Walks) -> float:

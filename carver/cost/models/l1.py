@@ -80,6 +80,8 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
     """Share of loaded bytes that do not hit L1, where another load of the SM's blocks fetched their sectors. `once`: of
     bytes that a program loads, the share that none of its earlier iterations did.
 
+    Programs that go through a loop side by side share what they read in the same pass, where L1 has room for that: a
+    splined layer on an H200, 1.72 times its best by the first pick without that, 1.23 with it (`zoo_26th.jsonl.gz`).
     Asynchronous copies bypass L1, and what acquires for all of the device empties it."""
     size, plain = l1_bytes(f, arch), through_l1(f, total)
     if not plain:
@@ -91,6 +93,9 @@ def not_in_l1(f: Facts, total: Span, arch: Arch, once: float) -> float:
     common = max(own - float(np.interp(size, *np.transpose(f.sm_reuse))), 0.0) / max(own, asked)
     again = held * max(1.0 - own / asked, 0.0) + min(1.0, size / max(live, 1.0)) * common
     found = stays * (1.0 - once) + once * again
+    if f.step_bytes and f.in_step_bytes:  # whoever comes later to a pass hits, until it has caught up
+        new = min(f.in_step_bytes / asked, 1.0)
+        found = max(found, min(1.0, size / (f.present(arch) * f.step_bytes * new)) * (1.0 - new))
     loose, seen = tables(f, arch, size)
     return 1.0 - plain * (found + loose * max(seen - found, 0.0))
 
