@@ -8,6 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy loads: a t
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads of a process that starts do not spin for 0.04 s first
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of a thousand processes compiles carver's modules anew
 
+import gc
 import importlib
 import subprocess
 import sys
@@ -36,6 +37,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     from carver.run.cuda import device_count
 
     return 0 if device_count() and config.option.markexpr != "not gpu" else len(os.sched_getaffinity(0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Modules and tests last until the end: Python's collector walks through none of them, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

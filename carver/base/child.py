@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
+import gc
 import json
 import os
 import pkgutil
@@ -503,6 +504,7 @@ class _Forked:
             try:
                 for end in (stdin, stdout, stderr):
                     os.close(end)
+                gc.freeze()  # the collector walks through none of what the parent holds: pages stay shared
                 os.setsid()
                 os.environ |= _temporary(folder)
                 tempfile.tempdir = folder
