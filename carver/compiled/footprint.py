@@ -17,7 +17,7 @@ from .rectangles import Rectangles, changes, mean_kept, nth, of_more
 from .stretches import LINE_BYTES, Stretch, covers, fetched, held_bytes, rectangles, scattered, tile_elements, told
 from .trace import Access, Trace
 from .values import SECTOR_BYTES
-from .walks import Walks
+from .walks import Walks, by_group
 
 ENOUGH_WAVES = 4
 """Of consecutive programs that are evaluated, to tell that what they do not read again comes back later."""
@@ -147,9 +147,9 @@ class _Walks(Walks, eq=False):
         count = max(int(group.max(initial=0)) + 1, least)
         tiles: FloatArray = np.zeros(count)
         group = group.astype(np.min_scalar_type(count))  # of two bytes it is sorted in a quarter of the time
-        own, (place,) = _grouped(group, *self._still)
+        own, (place,) = by_group(group, *self._still)
         tiles += np.bincount(own[changes(own, place)], minlength=count)
-        own, (line, low, high) = _grouped(group, *self._moving)
+        own, (line, low, high) = by_group(group, *self._moving)
         if not len(own):
             return tiles
         new = changes(own, line)
@@ -596,10 +596,3 @@ def _whole(access: Access) -> Access:
     first = (start[:, :1] + np.arange(parts) * step).ravel()
     return replace(access, start=first, stride=np.repeat(along, parts), count=np.full(len(first), float(total)),
                    times=np.ones(len(first)), kept=kept, **each)  # fmt: skip
-
-
-def _grouped(group: Any, which: Any, *columns: Any) -> tuple[Any, list[Any]]:
-    """The group of each of some walks, and columns of these, group by group; their order is kept in each."""
-    own = group[which]
-    order = np.argsort(own, kind="stable")
-    return own[order], [column[order] for column in columns]

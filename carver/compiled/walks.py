@@ -55,3 +55,10 @@ class Walks(Record, eq=False):
     def last(self) -> FloatArray:
         """Where the last tile begins."""
         return self.start + self.stride * (self.count - 1)
+
+
+def by_group(group: Any, which: Any, *columns: Any) -> tuple[Any, list[Any]]:
+    """The group of each of some walks, and columns of these, group by group; their order is kept in each."""
+    own = group[which]
+    order = np.argsort(own, kind="stable")
+    return own[order], [column[order] for column in columns]
