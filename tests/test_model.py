@@ -335,6 +335,25 @@ def test_steps_and_waves_by_hand() -> None:
     assert f["waves"] == pytest.approx(8 * 16 * 2 / (132 * f["blocks_per_sm"]))
 
 
+@pytest.mark.parametrize(
+    ("types", "block", "device", "beside"),
+    [
+        (("float16", "int4"), (1, 32), "h100", 2 * 8192 * 4096 // 32),  # of A's type
+        (("float16", "uint4"), (1, 128), "h100", (2 + 0.5) * 8192 * 4096 // 128),  # and a zero point
+        (("float4_e2m1", "float4_e2m1"), (1, 16), "b200", (8192 + 16) * 4096 // 16),  # of 8 bits, A's too
+        (("float8_e4m3", "float8_e4m3"), (128, 128), "h100", 4 * (16 + 64) * 32),
+    ],
+)
+def test_scales_are_bytes(types: tuple[str, str], block: tuple[int, int], device: str, beside: float) -> None:
+    m, n, k = 16, 8192, 4096
+    op = carver.ScaledMatmulTemplate(m, n, k, block, in_dtype=types[0], b_dtype=types[1])
+    width = {"int4": 0.5, "uint4": 0.5, "float4_e2m1": 0.5, "float8_e4m3": 1.0, "float16": 2.0}
+    elements = m * k * width[types[0]] + n * k * width[types[1]] + m * n * 2
+    assert op.problem.compulsory_bytes == elements + beside
+    hint = op.with_arch(device).recommend_hints(1)[0]
+    assert hint.details["dram_bytes"] >= op.problem.compulsory_bytes
+
+
 def test_a_cache_that_holds_everything_leaves_compulsory_traffic() -> None:
     huge = H200.replace(l2_bytes=1 << 33)
     f = facts(4096, 4096, 4096, huge)

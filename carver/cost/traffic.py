@@ -67,8 +67,8 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
     gap_a, gap_b = gap(t.a_gap, t.a_bytes, arch), gap(t.b_gap, t.b_bytes, arch)
     run_a = run_elements(depth, t.rows, t.k, t.m, t.a_k_contiguous, t.a_run) * t.a_bytes * gap_a
     run_b = run_elements(depth, t.cols, t.k, t.n, t.b_k_contiguous, t.b_run) * t.b_bytes * gap_b
-    waste_a = sector_waste(run_a, t.row_align_a, arch.sector_bytes) * gap_a
-    waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes) * gap_b
+    waste_a = sector_waste(run_a, t.row_align_a, arch.sector_bytes) * gap_a + t.a_scale_bytes / t.a_bytes
+    waste_b = sector_waste(run_b, t.row_align_b, arch.sector_bytes) * gap_b + t.b_scale_bytes / t.b_bytes
     page_a, page_b = 1 + k["dram_run_bytes"] / run_a, 1 + k["dram_run_bytes"] / run_b
     padded = t.padded_loads > 0
     fetched = np.minimum(t.tile_k, t.k / (t.steps * t.split))  # mean over steps: the last one of a ragged K is shorter
@@ -91,6 +91,7 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
     asked_b = moved_b * waste_b * asked_once(t, t.n, t.tile_n)
     distinct = t.rows * fetched * t.a_bytes * waste_a + t.cols * fetched * t.b_bytes * waste_b
     first = np.minimum(1.0, arch.sm_count * resident / t.grid)
+    each_a, each_b = t.a_bytes + t.a_scale_bytes, t.b_bytes + t.b_scale_bytes
     return Traffic(
         fill_bytes=moved_a * np.maximum(waste_a, split_a) + moved_b * np.maximum(waste_b, split_b),
         l2_bytes=asked_a * served_a / hot_a + asked_b * served_b / hot_b / t.cluster,
@@ -99,7 +100,7 @@ def traffic(t: Tile, k: Mapping[str, float], resident: FloatArray, fill_m: Float
         dram_bytes=read * per_step,
         l3_bytes=l3 * per_step,
         read_bytes=read * t.b,
-        compulsory_bytes=(t.m * t.a_bytes * t.a_reuse + t.n * t.b_bytes * t.b_reuse) * t.k * t.b,
+        compulsory_bytes=(t.m * each_a * t.a_reuse + t.n * each_b * t.b_reuse) * t.k * t.b,
         hit_rate=hit,
         merged_share=1.0 - (asked_a * served_a + asked_b * served_b) / (asked_a + asked_b),
     )

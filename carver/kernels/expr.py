@@ -457,8 +457,8 @@ def _size_scope(problem: Problem) -> dict[str, float]:
     role, widths = roles(problem), problem.sizeless.widths
     if s.contracts:
         for name, rows, tensor in zip("ab", (role["m"], role["n"]), s.inputs, strict=False):
-            layout = dict(zip(("k_contiguous", "run", "gap"), row_of(problem, tensor), strict=True))
-            operands |= {f"{name}_{which}": value for which, value in layout.items()}
+            said = (*row_of(problem, tensor), problem.scale_bytes.get(tensor.name, 0.0))
+            operands |= zip([f"{name}_{w}" for w in ("k_contiguous", "run", "gap", "scale_bytes")], said, strict=True)
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands |= window(problem, s.inputs[0]) | {"out_gap": row_of(problem, s.output)[2]}

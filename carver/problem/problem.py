@@ -204,6 +204,23 @@ class Problem(Record):
         """Storage of one element of each tensor. [bytes]"""
         return {name: dtypes.element_bytes(dtype) for name, dtype in self.dtypes.items()}
 
+    @property
+    def scale_bytes(self) -> Mapping[str, float]:
+        """Of each operand in blocks with scales, bytes of these for each element.
+
+        A scale is a byte in MX and NV formats (32 or 16 of K), a float32 in other blocks; of groups of weights it is of
+        A's type, and unsigned weights have a zero point of their own type besides.
+        """
+        deep, wide = self.options.get("scale_k", 0), self.options.get("scale_n", 0)
+        if not deep:
+            return {}
+        a, b = (tensor.name for tensor in self.statement.inputs[:2])
+        if self.widths[b] < self.widths[a] or self.widths[a] > 1:
+            zero = self.widths[b] if self.dtypes[b].startswith("uint") else 0.0
+            return {b: (self.widths[a] + zero) / (max(wide, 1) * deep)}
+        each = 1.0 if wide == 1 and deep <= 32 else 4.0
+        return {a: each / deep, b: each / (max(wide, 1) * deep)}
+
     @cached_property
     def elements(self) -> Mapping[str, int]:
         """Number of distinct elements of each tensor."""
@@ -278,8 +295,8 @@ class Problem(Record):
             seen = seen_keys / self.sizes[keys]
             those = {t.name for t in self.statement.tensors if keys in t.axes}
             elements = {name: ceil(n * seen) if name in those else n for name, n in elements.items()}
-        widths = self.sizeless.widths
-        once = sum([ceil(n * widths[name]) for name, n in elements.items()])
+        widths, scales = self.sizeless.widths, self.scale_bytes
+        once = sum([ceil(n * (widths[name] + scales.get(name, 0.0))) for name, n in elements.items()])
         return round(once * self.operator_file.pass_factors(self.options)[1]) if self.operator_file.passes else once
 
     @cached_property
