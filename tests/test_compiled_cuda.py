@@ -209,6 +209,26 @@ def test_a_loop_that_waits_for_each_load_hides_less_of_what_dram_takes() -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("arch", ["rtx 3080", "h100"])
+def test_what_an_unrolled_loop_leaves_over_reads_what_it_has_read(arch: str) -> None:
+    """Of seven taps the compiler reads four in one pass and three one by one."""
+    source = """extern "C" __global__ void taps(const float* x, const float* m, float* y, int taps, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, first = i - taps / 2;
+  float sum = 0;
+  for (int j = 0; j < taps; ++j)
+    if (first + j >= 0 && first + j < n) sum += x[first + j] * m[j];
+  if (i < n) y[i] = sum;
+}
+"""
+    n = 1 << 26
+    x, m = carver.Tensor("float32", (n,)), carver.Tensor("float32", (7,))
+    args = {"x": x, "m": m, "y": x, "taps": 7, "n": n}
+    kernel = carver.Kernel(source, "taps", block=1024, grid=n // 1024)
+    hint = carver.rank_kernel(kernel, [{}], args=args, arch=arch)[0]
+    assert hint.details["dram_bytes"] == pytest.approx(8 * n, rel=0.01)
+
+
+@pytest.mark.slow
 def test_no_block_of_more_threads_than_a_block_may_have_is_resident() -> None:
     [facts] = carver.inspect(carver.Kernel(AXPY, "axpy", block=2048, defines={"ALPHA": "2.0f"}), arch="a100")
     assert facts.resident == 0

@@ -501,7 +501,7 @@ def access_of(tile: Tile, walks: Walks, loop: int, width: int, shape: tuple[int,
     return Access(
         **vars(walks), kind=tile.kind, path=tile.path, argument=getattr(tile.place, "name", None), loop=loop,
         shape=shape, item_bytes=float(width), pieces=(None,) * len(shape), drawn=drawn, **more,
-        counted=loop >= 0 or tile.run_bytes < tile.tile_bytes,
+        counted=tile.run_bytes < tile.tile_bytes,
     )  # fmt: skip
 
 
