@@ -416,7 +416,7 @@ class Footprint(Record):
         """Of ever more programs that an SM runs: bytes of the lines of L1 that they touch, and what all programs of the
         grid read where L1 keeps these. Where n programs touch f(n) bytes, the next one finds all but f(n + 1) - f(n),
         as in `Touched.reuse`, though an SM reads nothing less than once. Bytes of the sectors that resident ones touch;
-        and what all read where these share it `_Walks.in_step`. `slots`: programs that run at a time."""
+        and what all read where these share a pass (`_Walks.in_step`). `slots`: programs that run at a time."""
         sms, count, all_ = max(slots // resident, 1), self.trace.programs, math.prod(self.trace.grid)
         program, group = np.arange(count), np.zeros(count, np.int64)
         for begin, end in self.trace.ranges:  # neighbours go to different SMs
