@@ -107,6 +107,17 @@ def test_what_a_source_cannot_be_ranked_for_is_named(source: str, entry: str, sa
         carver.rank_kernel(carver.Kernel(source, entry), [{"BM": 64}], args=args, grid=264, block=256, arch="h100")
 
 
+@pytest.mark.slow
+def test_a_grid_that_follows_the_configuration_is_given_to_rank_kernel() -> None:
+    x, configs = carver.Tensor("float32", (1 << 20,)), [{"ALPHA": 1}, {"ALPHA": 2}]
+    kernel = carver.Kernel(AXPY, "axpy", block=256, grid=lambda config: 8)
+    with pytest.raises(ConfigError, match="got a function: one of the configuration is the grid= of rank_kernel"):
+        carver.rank_kernel(kernel, configs, args=[x, x, 1 << 20], arch="h100")
+    given = carver.Kernel(AXPY, "axpy", block=256)
+    grid = lambda config: 8 * config["ALPHA"]  # noqa: E731
+    assert len(carver.rank_kernel(given, configs, args=[x, x, 1 << 20], arch="h100", grid=grid)) == 2
+
+
 TURNED = """extern "C" __global__ void turned(const float* x, float* y) {
   extern __shared__ float row[];
   for (int i = threadIdx.x; i < ROW; i += 128) row[i] = x[blockIdx.x * ROW + i];

@@ -378,7 +378,8 @@ def dim3(what: str, value: Any) -> tuple[int, int, int]:
     """A launch extent as three counts."""
     sizes = tuple(value) if isinstance(value, Iterable) else (value,)
     if not 1 <= len(sizes) <= 3 or not all((number := index(n)) is not None and number > 0 for n in sizes):
-        raise ConfigError(f"{what} must be one to three whole numbers above 0, got {value!r}")
+        said = f"a function: one of the configuration is the {what}= of rank_kernel" if callable(value) else repr(value)
+        raise ConfigError(f"{what} must be one to three whole numbers above 0, got {said}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z
 
