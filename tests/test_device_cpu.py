@@ -38,6 +38,7 @@ from carver.base.folders import cache_folder, folder, private, scratch
 from carver.kernels import declaration as kernel
 from carver.kernels.expr import static_scope
 from carver.ops.matmul import MatmulTemplate
+from carver.ops.reduction import flat_reduction
 from carver.problem.problem import Problem
 from carver.run import check as reference
 from carver.run import compile as compiling
@@ -336,6 +337,17 @@ def test_reductions(device: CpuDevice, op: str, axis: int) -> None:
         x = np.random.default_rng(6).standard_normal((r, c), dtype=np.float32) * 3
         right = reduced(op, axis, x.astype(np.float64))
         np.testing.assert_allclose(run(device, built, x), right, rtol=3e-6, atol=3e-5, err_msg=f"{r} x {c}")
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "mean"])
+def test_reductions_of_a_middle_axis(device: CpuDevice, op: str) -> None:
+    for shape in [(1, 1, 1), (3, 1, 5), (5, 130, 67), (7, 16, 64), (300, 3, 2)]:
+        flat = flat_reduction("SRS", shape, "max=" if op == "max" else "+=", "float32", "float32")
+        problem = replace(flat, options={**flat.options, "reduce_op": OPS.index(op)})
+        built = build(device, problem, {"block_r": 16, "block_c": 64, "unroll": 2})
+        x = np.random.default_rng(6).standard_normal(shape, dtype=np.float32) * 3
+        right = reduced(op, 1, x.astype(np.float64))
+        np.testing.assert_allclose(run(device, built, x), right, rtol=3e-6, atol=3e-5, err_msg=str(shape))
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -29,7 +29,7 @@ from carver.kernels.space import given_space
 from carver.ops.elementwise import ElementwiseTemplate
 from carver.ops.matmul import GEMVTemplate, MatmulTemplate
 from carver.ops.operator import Template
-from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, ReductionTemplate
+from carver.ops.reduction import NORMALISATIONS, REDUCTIONS, GeneralReductionTemplate, ReductionTemplate
 from carver.problem.problem import Problem
 from carver.run import check as reference
 from carver.run import cuda
@@ -705,6 +705,26 @@ def test_blocks_of_a_cluster_add_up_what_they_have(gpu: cuda.CudaDevice, cluster
         built(upload(gpu, x, "int32"), out)
         gpu.synchronize()
         np.testing.assert_array_equal(gpu.download(out), x.sum(axis))
+
+
+@pytest.mark.gpu
+@GPU
+@pytest.mark.parametrize("how", [{}, {"split": 4}, {"cluster": 4}])
+@pytest.mark.parametrize("shape", [(7, 1000, 300), (300, 5, 33), (1, 64, 32)])
+def test_columns_of_each_of_many_matrices_are_added_up(
+    gpu: cuda.CudaDevice, how: dict[str, int], shape: tuple[int, ...]
+) -> None:
+    if how.get("cluster") and not gpu.arch.tma:
+        pytest.skip("clusters need compute capability 9.0")
+    x = np.arange(np.prod(shape)).reshape(shape) % 7
+    template = GeneralReductionTemplate("SRS", shape, "int32", "int32").with_arch(gpu.arch)
+    config = {"block_r": 64, "block_c": 32, "threads": 64, "vec": 1, "split": 1, "cluster": 1, **how}
+    built = prepare(render(template.rank([config], "cuda", kernel="reduce")[0], gpu.arch), gpu)
+    out = gpu.empty((shape[0], shape[2]), "int32")
+    gpu.fill(out, 0xFF)
+    built(upload(gpu, x, "int32"), out)
+    gpu.synchronize()
+    np.testing.assert_array_equal(gpu.download(out), x.sum(1))
 
 
 @pytest.mark.gpu

@@ -116,7 +116,8 @@ def test_roles_of_axes_by_hand() -> None:
     conv = carver.OpTemplate("O[n,p,q,f] += I[n,p+r,q+s,c] * W[r,s,c,f]", n=2, p=5, q=7, f=3, r=3, s=3, c=4).problem
     assert roles(conv) == {"b": 1, "m": 2 * 5 * 7, "n": 3, "k": 3 * 3 * 4}
     assert roles(carver.MatmulTemplate(3, 5, 7, batch=2).problem) == {"b": 2, "m": 3, "n": 5, "k": 7}
-    assert roles(carver.ReductionTemplate("sum", (3, 5)).problem).keys().isdisjoint("bmnk")
+    assert roles(carver.ReductionTemplate("sum", (3, 5)).problem) == {"b": 1, "r": 3, "c": 5}
+    assert roles(carver.GeneralReductionTemplate("SSRS", (2, 3, 5, 7)).problem) == {"b": 6, "r": 5, "c": 7}
 
 
 SCALAR = {

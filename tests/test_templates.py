@@ -112,6 +112,8 @@ def test_normalisations_write_what_they_read(op: str) -> None:
     ("RS", (3, 5), "Y[c] += X[r,c]", {"r": 3, "c": 5}),
     ("SRR", (3, 5, 7), "Y[r] += X[r,c]", {"r": 3, "c": 35}),
     ("RR", (3, 5), "Y[r] += X[r,c]", {"r": 1, "c": 15}),
+    ("SRS", (3, 5, 7), "Y[b,c] += X[b,r,c]", {"b": 3, "r": 5, "c": 7}),
+    ("SSRRS", (2, 3, 5, 7, 11), "Y[b,c] += X[b,r,c]", {"b": 6, "r": 35, "c": 11}),
 ])  # fmt: skip
 def test_general_reduction_by_hand(
     structure: str, shape: tuple[int, ...], computes: str, sizes: dict[str, int]

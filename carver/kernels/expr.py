@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from functools import cache, lru_cache, reduce
 from inspect import get_annotations
+from itertools import takewhile
 from math import gcd, prod
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -314,8 +315,8 @@ def roles(problem: Problem) -> dict[str, int]:
 
     In a contraction, `b` axes are in the output and both inputs, `m` axes in the output and the first input, `n` axes
     in the output and the second input, and `k` axes are reduced. So an implicit GEMM sees any statement of two
-    operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the input of a reduction,
-    or the output if nothing is reduced.
+    operands. Any other statement is a matrix of `r` rows and `c` columns as stored in memory: the output, or the input
+    of a reduction, of which there are `b` where axes lie before those that are reduced.
     """
     sizes = problem.sizes
     return {
@@ -337,14 +338,15 @@ def _role_axes(computes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         group = {"r": set(s.axes) - last, "c": last}
     else:
         along = s.inputs[0].index[-1][-1][0] in s.reduced
-        group = {"r": set(s.spatial), "c": set(s.reduced)} if along else {"r": set(s.reduced), "c": set(s.spatial)}
+        outer = {*takewhile(lambda axis: axis in s.spatial and not along, s.inputs[0].axes)}
+        kept, summed = set(s.spatial) - outer, set(s.reduced)
+        group = {"b": outer, "r": kept, "c": summed} if along else {"b": outer, "r": summed, "c": kept}
     return tuple((role, tuple(sorted(axes))) for role, axes in group.items())
 
 
 def reduces_rows(problem: Problem) -> bool:
     """Whether the contiguous axis of the first input is reduced."""
-    s = problem.statement
-    return s.inputs[0].index[-1][-1][0] in s.reduced
+    return problem.statement.inputs[0].index[-1][-1][0] in problem.statement.reduced
 
 
 def plain(problem: Problem) -> bool:
@@ -572,8 +574,7 @@ def matrix_unit(problem: Problem, arch: Arch, instruction: str | None = None) ->
     sums = {None, "float16"} if problem.accumulate == "float16" else {None}
     alone = dtype.endswith("fnuz") and arch.isa in ("gfx908", "gfx90a")
     for multiplied in (dtype, "float16") if dtype.startswith("float8") and not alone else (dtype,):
-        units = [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]
-        if units:
+        if units := [unit for each in sums if (unit := arch.matrix_unit(multiplied, each, instruction))]:
             return max(units, key=lambda unit: unit.flops_per_clk_per_sm)
     return None
 
@@ -594,6 +595,5 @@ def flops_per_s(problem: Problem, arch: Arch) -> Mapping[str, float]:
 def warp_matrix_unit(problem: Problem, arch: Arch) -> Matrix | None:
     """The matrix instruction that single warps issue, also on devices that have one for warp groups or whole blocks."""
     unit = matrix_unit(problem, arch)
-    if unit is None or unit.instruction not in ("wgmma", "tcgen05"):
-        return unit
-    return matrix_unit(problem, arch, "mma") or unit
+    is_wide = unit is not None and unit.instruction in ("wgmma", "tcgen05")
+    return (matrix_unit(problem, arch, "mma") if is_wide else None) or unit

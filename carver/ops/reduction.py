@@ -38,7 +38,7 @@ class ReductionTemplate(Template):
                 f"unknown reduction {op!r}; {nearest(str(op), REDUCTIONS)}; carver has {', '.join(REDUCTIONS)}"
             )
         if len(shape) != 2:
-            raise ProblemError(f"shape must be (rows, columns), got {shape!r}; flatten the axes that are kept together")
+            raise ProblemError(f"shape must be (rows, columns), got {shape!r}; more axes: GeneralReductionTemplate")
         if axis not in (0, 1, -1) or isinstance(axis, bool):
             raise ProblemError(f"axis must be 1 (along a row) or 0 (down a column), got {axis!r}")
         kind = dtypes.canonical(in_dtype)
@@ -73,23 +73,27 @@ class GeneralReductionTemplate(Template):
 def flat_reduction(
     structure: str, shape: Sequence[int], combine: str, kind: str, out: str, operands: int = 1
 ) -> Problem:
-    """A reduction of any shape, of the product of its operands, as one over the rows or the columns of a matrix."""
+    """A reduction of any shape, of the product of its operands, as one over the rows or the columns of a matrix, or
+    over the columns of each of many."""
     runs = structure.replace("SR", "S R").replace("RS", "R S").split()
-    if len(runs) > 2:
+    if structure.strip("S").count("RS"):
         raise ProblemError(
-            f"structure {structure!r} alternates more than once; transpose so that the reduced axes stand together"
+            f"structure {structure!r} reduces axes that do not lie side by side: reduce the last of them first, then "
+            "the others of what is left"
         )
     extents, start = [], 0
     for run in runs:
         extents.append(prod(size("shape", n) for n in shape[start : start + len(run)]))
         start += len(run)
-    rows, cols = (1, extents[0]) if len(runs) == 1 else extents
     down = runs[-1][0] == "S"
+    sizes = dict(zip("brc"[-len(runs):] if len(runs) > 1 else "c", extents, strict=True))
+    sizes = {"r": 1} | sizes if len(runs) == 1 else sizes
+    batch = "b," if "b" in sizes else ""
     names = ["X", *(f"X{i}" for i in range(1, operands))]
-    computes = f"Y[{'c' if down else 'r'}] {combine} {' * '.join(f'{name}[r,c]' for name in names)}"
+    computes = f"Y[{batch}{'c' if down else 'r'}] {combine} {' * '.join(f'{name}[{batch}r,c]' for name in names)}"
     options = {"reduce_op": REDUCTIONS.index("max" if combine == "max=" else "sum"), "axis": 1 - down, "keeps_shape": 0}
     types = {"Y": out} | dict.fromkeys(names, kind)
-    return Problem("reduction", computes, {"r": rows, "c": cols}, types, wide(kind), options)
+    return Problem("reduction", computes, sizes, types, wide(kind), options)
 
 
 def recognise(problem: Problem) -> Problem | None:

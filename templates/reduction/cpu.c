@@ -1,4 +1,4 @@
-/* Reductions of X[r,c] on the cores of a CPU, along its rows (AXIS=1) or its columns (AXIS=0).
+/* Reductions of X[r,c] on the cores of a CPU, along its rows (AXIS=1), or of X[b,r,c] along its columns (AXIS=0).
  *
  * REDUCE_OP 0 sum, 1 max, 2 mean: a task reduces a tile of BLOCK_R x BLOCK_C; where several tiles share a result they leave
  * partial ones in the workspace, which are joined in a fixed order, the same bits for any number of cores.
@@ -131,17 +131,18 @@ static inline y_t finish(acc_t value, int64_t count) {
 enum { JOINED = 256 }; /* neighbouring results whose partial ones are read together, part by part */
 
 /* `workspace` holds ceil(reduced extent / tile) partial results for each element of Y; unused where that is one. */
-void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict workspace, int64_t r, int64_t c, int64_t cores) {
-    const int64_t tiles_r = carver_ceil(r, BLOCK_R), tiles_c = carver_ceil(c, BLOCK_C);
-    const int64_t parts = AXIS ? tiles_c : tiles_r, results = AXIS ? r : c, count = AXIS ? c : r;
+void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict workspace, int64_t b, int64_t r, int64_t c, int64_t cores) {
+    const int64_t tiles_r = carver_ceil(r, BLOCK_R), tiles_c = carver_ceil(c, BLOCK_C), tiles = tiles_r * tiles_c;
+    const int64_t parts = AXIS ? tiles_c : tiles_r, results = AXIS ? r : b * c, count = AXIS ? c : r;
     (void)cores;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1) num_threads(TEAM(cores, tiles_r *tiles_c))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(TEAM(cores, b *tiles))
 #endif
-    for (int64_t task = 0; task < tiles_r * tiles_c; task++) {
-        const int64_t r0 = task / tiles_c * BLOCK_R, c0 = task % tiles_c * BLOCK_C;
+    for (int64_t task = 0; task < b * tiles; task++) {
+        const int64_t batch = task / tiles, part = task % tiles / tiles_c;
+        const int64_t r0 = part * BLOCK_R, c0 = task % tiles_c * BLOCK_C;
         const int64_t rows = carver_min(BLOCK_R, r - r0), columns = carver_min(BLOCK_C, c - c0);
-        const x_t *x = X + r0 * c + c0;
+        const x_t *x = X + (batch * r + r0) * c + c0;
 #if AXIS
         for (int64_t i = 0; i < rows; i++) {
             const acc_t value = fold(x + i * c, columns, 0);
@@ -160,9 +161,9 @@ void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *restrict works
             }
         for (int64_t j = 0; j < columns; j++)
             if (parts > 1)
-                workspace[task / tiles_c * c + c0 + j] = value[j];
+                workspace[part * results + batch * c + c0 + j] = value[j];
             else
-                Y[c0 + j] = finish(value[j], count);
+                Y[batch * c + c0 + j] = finish(value[j], count);
 #endif
     }
     if (parts == 1) return;
@@ -230,9 +231,9 @@ static inline void normalise_columns(const x_t *restrict x, y_t *restrict y, int
 }
 #endif
 
-void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *workspace, int64_t r, int64_t c, int64_t cores) {
+void carver_reduce(const x_t *restrict X, y_t *restrict Y, acc_t *workspace, int64_t b, int64_t r, int64_t c, int64_t cores) {
     const int64_t tasks = AXIS ? carver_ceil(r, BLOCK_R) : carver_ceil(c, BLOCK_C);
-    (void)workspace, (void)cores;
+    (void)workspace, (void)b, (void)cores;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic, 1) num_threads(TEAM(cores, tasks))
 #endif

@@ -1,4 +1,5 @@
-// Y = sum, maximum or mean (REDUCE_OP 0, 1, 2) of X[r,c] along rows (AXIS = 1, Y[r]) or down columns (AXIS = 0, Y[c]).
+// Y = sum, maximum or mean (REDUCE_OP 0, 1, 2) of X[r,c] along rows (AXIS = 1, Y[r]), or of X[b,r,c] down columns (AXIS = 0,
+// Y[b,c]).
 //
 // A block walks BLOCK_R x BLOCK_C tiles along the reduced axis; every thread joins what it reads in registers, and the threads
 // of one output meet once, at the end. Blocks share an output where there are few of them: CLUSTER of them meet in shared
@@ -59,15 +60,17 @@ template <bool WHOLE> __device__ __forceinline__ void read_tile(Sums &sums, cons
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
 extern "C" __global__ void CARVER_CLUSTER(CLUSTER) __launch_bounds__(THREADS, 1)
-carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::Sum *__restrict__ workspace, carver::i64 r, carver::i64 c) {
+carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict__ y, carver::Sum *__restrict__ workspace, carver::i64 b, carver::i64 r, carver::i64 c) {
     using namespace carver;
     const i64 outputs = AXIS == 1 ? r : c, extent = AXIS == 1 ? c : r;
     const unsigned tiles = static_cast<unsigned>(ceil_div(outputs, kOutputs));
     const unsigned cluster = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
-    const int split = static_cast<int>(cluster / tiles);
+    const int split = static_cast<int>(cluster / tiles % SPLIT);
+    const i64 batch = AXIS == 1 ? 0 : cluster / (tiles * SPLIT);
     const i64 first = static_cast<i64>(cluster % tiles) * kOutputs, here = outputs - first;
     const Steps steps = steps_of<kStep, SPLIT * CLUSTER>(extent, split * CLUSTER + rank);
-    x += AXIS == 1 ? first * c + steps.first : steps.first * c + first;
+    x += AXIS == 1 ? first * c + steps.first : (batch * r + steps.first) * c + first;
+    y += batch * outputs, workspace += batch * outputs;
 
     Sums sums;
     for (Join &sum : sums.row) sum = Join::none();
@@ -86,7 +89,7 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
     const auto write = [&](int place, Join sum) {
         if (place >= here) return;
         if constexpr (SPLIT > 1)
-            workspace[split * outputs + first + place] = sum.value;
+            workspace[split * b * outputs + first + place] = sum.value;
         else
             y[first + place] = finish<REDUCE_OP == CARVER_MEAN>(sum, extent);
     };
@@ -118,12 +121,12 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
 
 // Joins the SPLIT partial results of each output, one output a thread.
 extern "C" __global__ void __launch_bounds__(256)
-carver_reduce_join(const carver::Sum *__restrict__ workspace, carver::Y::type *__restrict__ y, carver::i64 r, carver::i64 c) {
+carver_reduce_join(const carver::Sum *__restrict__ workspace, carver::Y::type *__restrict__ y, carver::i64 outputs, carver::i64 extent) {
     using namespace carver;
-    const i64 outputs = AXIS == 1 ? r : c, index = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x;
+    const i64 index = static_cast<i64>(blockIdx.x) * 256 + threadIdx.x;
     if (index >= outputs) return;
     Join sum = {workspace[index]};
 #pragma unroll
     for (int split = 1; split < SPLIT; ++split) sum = Join::join(sum, Join{workspace[split * outputs + index]});
-    y[index] = finish<REDUCE_OP == CARVER_MEAN>(sum, AXIS == 1 ? c : r);
+    y[index] = finish<REDUCE_OP == CARVER_MEAN>(sum, extent);
 }
