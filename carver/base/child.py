@@ -99,10 +99,12 @@ class Child:
         *,
         start_timeout_s: float = 120.0,
         environment: Mapping[str, str] = _NOTHING,
+        guarded: bool = True,
     ) -> None:
-        """`target` is "module:factory", which the child calls with `arguments`, or a function for a fork to call."""
+        """`target` is "module:factory", which the child calls with `arguments`, or a function for a fork to call. One
+        that is not `guarded` has no warden: that of the process which makes it ends what the fork leaves behind."""
         self._target, self._arguments, self._start_timeout_s = target, arguments, start_timeout_s
-        self._environment = environment
+        self._environment, self._guarded = environment, guarded
         self._process: subprocess.Popen[bytes] | _Forked | None = None
         self._buffer = self._head = self._tail = b""
         self._folder = ""
@@ -134,7 +136,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The warden's process id; None while there is none."""
+        """The process id of the warden, or of a fork without one; None while there is none."""
         return self._process.pid if self._process else None
 
     def stop(self) -> None:
@@ -178,7 +180,7 @@ class Child:
 
     def _new(self) -> subprocess.Popen[bytes] | _Forked:
         if not isinstance(self._target, str):
-            return _Forked(self._target, self._folder)
+            return _Forked(self._target, self._folder, self._guarded)
         self._mark = secrets.token_hex(16)
         environment = {**os.environ, **self._environment, _MARK: self._mark, **_temporary(self._folder)}
         environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cores_available()))
@@ -491,7 +493,8 @@ def _pipe() -> tuple[int, int]:
 class _Forked:
     """A child that is forked from this process, with what `Child` uses of `subprocess.Popen`."""
 
-    def __init__(self, make: Callable[[], Handler], folder: str) -> None:
+    def __init__(self, make: Callable[[], Handler], folder: str, guarded: bool) -> None:
+        self.guarded = guarded
         (jobs, stdin), (stdout, replies), (stderr, prints) = (_pipe() for _ in range(3))
         for stream in (sys.stdout, sys.stderr):  # whatever stands there, or nothing
             with contextlib.suppress(Exception):
@@ -506,7 +509,7 @@ class _Forked:
                     os.close(end)
                 gc.freeze()  # the collector walks through none of what the parent holds: pages stay shared
                 os.setsid()
-                os.environ |= _temporary(folder)
+                os.environ |= _temporary(folder) if guarded else {"TMPDIR": folder}
                 tempfile.tempdir = folder
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(prints, 1)
@@ -516,7 +519,10 @@ class _Forked:
                 sys.stdout = sys.stderr = os.fdopen(prints, "w", buffering=1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 faulthandler.enable(2)
-                warden.guard(lambda: _forked(make, jobs, replies), parent)
+                if guarded:
+                    warden.guard(lambda: _forked(make, jobs, replies), parent)
+                if warden.ends_with(parent):
+                    _forked(make, jobs, replies)
             finally:
                 os._exit(os.EX_SOFTWARE)
         for end in (jobs, replies, prints):
@@ -542,8 +548,12 @@ class _Forked:
         return self.returncode
 
     def terminate(self, number: int = signal.SIGTERM) -> None:
+        """A warden ends all that its process started; a fork without one gets SIGKILL with its group."""
         if self.returncode is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, number if self.guarded else signal.SIGKILL)
+            if not self.guarded:
+                with contextlib.suppress(OSError):
+                    os.killpg(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         self.terminate(signal.SIGKILL)

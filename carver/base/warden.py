@@ -54,9 +54,8 @@ def guard(start: Callable[[], None], parent: int) -> NoReturn:
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _prctl(_SET_PDEATHSIG, signal.SIGKILL)  # once the thread that forked it ends
             os.setsid()  # what it sends to its group does not reach the warden
-            if os.getppid() == warden:
+            if ends_with(warden):
                 start()
             os._exit(os.EX_SOFTWARE)
         status = _ended(child, parent)
@@ -71,6 +70,12 @@ def guard(start: Callable[[], None], parent: int) -> NoReturn:
         signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -status)
     os._exit(status)
+
+
+def ends_with(parent: int) -> bool:
+    """Whether the parent is there; this process gets SIGKILL once the thread that forked it ends."""
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    return os.getppid() == parent
 
 
 def _ended(child: int, parent: int) -> int:

@@ -321,7 +321,7 @@ class Copies:
     def _relay(self) -> Handler:
         """In the one copy."""
         more = self.beside is not None
-        crew = Crew(lambda: Child(self._one), self.processes + more)
+        crew = Crew(lambda: Child(self._one, guarded=False), self.processes + more)
         compiled_s, count = list[float](), self.hurry + more
 
         def bound(took: Sequence[float]) -> float:
