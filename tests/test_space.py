@@ -263,7 +263,7 @@ def test_an_operand_that_lacks_an_axis_is_read_again_for_each_row() -> None:
 
 def test_what_is_kept_from_shape_to_shape_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates of many devices and types would else fill the memory of a process that lives long."""
-    monkeypatch.setattr(model, "MAX_KEPT_BYTES", 2**20)
+    monkeypatch.setattr(model._KEPT, "most_bytes", 2**20)
     for dtype in ("float16", "float32", "int8"):
         carver.MatmulTemplate(512, 512, 512, in_dtype=dtype).with_arch("a100").recommend_hints(backend="clblast")
         *older, last = (each.nbytes for each in model._KEPT.values())

@@ -16,13 +16,11 @@ time.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import groupby
-from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -33,7 +31,7 @@ from ..base.errors import KernelError, nearest
 from ..base.folders import shipped
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..kernels.declaration import DeclarationError, Fault, Kernel
-from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
+from ..kernels.enumeration import TIES, Fixed, Kept, Tables, fixed_candidates
 from ..kernels.expr import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, Symbol, loops, mapped, simple
@@ -251,8 +249,6 @@ def model_faults(kernel: Kernel) -> list[Fault]:
     return out
 
 
-MAX_KEPT_BYTES = 256 * 2**20
-"""Limit on the size of the candidates that are kept, with their traced formulas' columns."""
 MANY = 128
 """Problems of many that are looked at together."""
 FEW, FEW_TOGETHER, FEW_ALONE = 64, 128, 384
@@ -552,23 +548,13 @@ def _last(seconds: FloatArray, topk: int) -> float:
 
 
 def catalogue(kernels: tuple[Kernel, ...], arch: Arch, sizeless: Problem) -> Catalogue:
-    """The most recently used are kept, up to `MAX_KEPT_BYTES`."""
-    key = kernels, arch, sizeless
-    with _LOCK:
-        if found := _KEPT.get(key):
-            _KEPT.move_to_end(key)
-            return found
-    made = Catalogue(*key)
-    with _LOCK:
-        _KEPT[key] = made
-        held = sum(each.nbytes for each in _KEPT.values())
-        while held > MAX_KEPT_BYTES and len(_KEPT) > 1:
-            held -= _KEPT.popitem(last=False)[1].nbytes
-    return made
+    """The most recently used are kept."""
+    found: Catalogue = _KEPT.made((kernels, arch, sizeless), lambda: Catalogue(kernels, arch, sizeless))
+    return found
 
 
-_KEPT: OrderedDict[tuple[tuple[Kernel, ...], Arch, Problem], Catalogue] = OrderedDict()
-_LOCK = Lock()
+_KEPT = Kept(256 * 2**20)
+"""With their traced formulas' columns."""
 
 
 def roofline_seconds(problem: Problem, arch: Arch) -> float:

@@ -8,11 +8,12 @@ reads, of which there are far fewer than candidates. A column is evaluated when 
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -377,9 +378,38 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
     return set(distinct(fixed.columns["instruction"])[0].tolist()) if "instruction" in fixed.columns else set(range(4))
 
 
-@lru_cache(maxsize=16)
+class Kept(OrderedDict[Hashable, Any]):
+    """What was made last, each with its `nbytes`: up to so many in all, and the last one however large it is."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__()
+        self.most_bytes, self._lock = most_bytes, Lock()
+
+    def made(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is kept under a key, else what `make` makes."""
+        with self._lock:
+            if key in self:
+                self.move_to_end(key)
+                return self[key]
+        new = make()
+        with self._lock:
+            self[key] = new
+            held = sum(each.nbytes for each in self.values())
+            while held > self.most_bytes and len(self) > 1:
+                held -= self.popitem(last=False)[1].nbytes
+        return new
+
+
+_FIXED = Kept(64 * 2**20)
+
+
 def fixed_candidates(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
     """The kernel's candidates before sizes are known."""
+    found: Fixed = _FIXED.made((kernel, arch, sizeless), lambda: _fixed(kernel, arch, sizeless))
+    return found
+
+
+def _fixed(kernel: Kernel, arch: Arch, sizeless: Problem) -> Fixed:
     steps: list[_Step] = [(name, e, False) for name, e in kernel.tunables.items() if isinstance(e, Expression)]
     steps += [(name, e, False) for name, e in kernel.derived.items()]
     steps += [(why, e, True) for why, e in (*kernel.rules.items(), *kernel.avoid.items(), *device_rules(kernel))]
