@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -734,9 +735,19 @@ def test_whatever_a_source_does_in_a_compiling_process(
         args = {"x_ptr": half(64)}
         carver.rank_kernel(hostile.one, [{"num_warps": 4}], args=args, grid=(1,), arch=H100, seconds=seconds)
     assert says in str(refused.value) and len(str(refused.value)) < 2000
+    deadline = time.monotonic() + 10  # copies end while the caller goes on
+    while (left := running(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left, "it outlived the compiling process"
+
+
+def running(mark: str) -> list[Path]:
+    """Processes whose command line holds it."""
+    found = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # of the other tests' processes, which end meanwhile
-            assert mark.encode() not in process.read_bytes(), "it outlived the compiling process"
+            found += [process] * (mark.encode() in process.read_bytes())
+    return found
 
 
 LAID_OUT = """
@@ -1136,10 +1147,11 @@ def test_four_of_five_times_of_other_packages_were_in_the_band() -> None:
 @pytest.mark.slow
 def test_atomics_take_what_an_h200_took() -> None:
     """Times of `additions.jsonl`, none of which a rule was made from: side by side, of words of 4 KiB to 1 GiB, in both
-    orders of memory; and of floats at random places of a row. Of the first every third is compiled here."""
+    orders of memory; and of floats at random places of a row. Of the first every sixth is compiled here, of the last
+    those of short rows."""
     lines = (DATA / "h200" / "additions.jsonl").read_text(encoding="utf-8").splitlines()
     off: dict[str, list[float]] = {}
-    for row in map(json.loads, [*lines[:40:3], *lines[40:]]):
+    for row in map(json.loads, [*lines[:40:6], *lines[40:43]]):
         block = row.get("BLOCK") or row.get("B")
         if not block:  # PyTorch's own kernel
             continue
@@ -1157,9 +1169,9 @@ def test_atomics_take_what_an_h200_took() -> None:
                                grid=(n // block,))  # fmt: skip
         predicted_ms = float(price_compiled([facts], carver.load_arch("h200"))[1].seconds[0]) * 1e3
         off.setdefault(row["kernel"], []).append(predicted_ms / row["time_ms"])
-    assert {name: len(ratios) for name, ratios in off.items()} == {"count": 14, "scatter": 4}
+    assert {name: len(ratios) for name, ratios in off.items()} == {"count": 7, "scatter": 2}
     assert all(0.75 < ratio < 1.35 for ratios in off.values() for ratio in ratios)
-    assert sum(0.8 <= ratio <= 1.25 for ratio in off["count"]) >= 13
+    assert sum(0.8 <= ratio <= 1.25 for ratio in off["count"]) >= 6
 
 
 @pytest.mark.slow

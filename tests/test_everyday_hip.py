@@ -74,7 +74,8 @@ COUNTS: dict[str, tuple[Any, Any, Any, dict[str, float], list[float]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("isa", ARCH)
+@pytest.mark.parametrize("isa", ["gfx942", "gfx1201", *(
+    pytest.param(isa, marks=pytest.mark.exhaustive) for isa in ("gfx90a", "gfx1100"))])  # fmt: skip
 @pytest.mark.parametrize("entry", COUNTS)
 def test_counts_by_hand(entry: str, isa: str) -> None:
     grid, block, args, wanted, passes = COUNTS[entry]

@@ -603,7 +603,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", params=[
-    pytest.param(isa, marks=pytest.mark.exhaustive) if isa in ("sm_80", "sm_100") else isa for isa in ARCH
+    isa if isa in ("sm_75", "sm_120") else pytest.param(isa, marks=pytest.mark.exhaustive) for isa in ARCH
 ])  # fmt: skip
 def cubin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     folder = tmp_path_factory.mktemp("execution")

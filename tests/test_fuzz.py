@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
 
-CASES = 25
+CASES = 12
 """Of an entry."""
 
 

@@ -223,7 +223,7 @@ def test_what_others_tell_of_a_problem_is_what_they_alone_would() -> None:
 
 
 @pytest.mark.parametrize("folder, most", [
-    pytest.param("cpu", 16, marks=pytest.mark.slow), pytest.param("h100", 2, marks=pytest.mark.slow),
+    pytest.param("cpu", 16, marks=pytest.mark.slow), pytest.param("h100", 2, marks=pytest.mark.exhaustive),
     pytest.param("h100", 4, marks=pytest.mark.exhaustive), pytest.param("h200", 2, marks=pytest.mark.exhaustive),
 ])  # fmt: skip
 def test_learning_is_not_worse_than_rank_order_on_any_table(folder: str, most: int) -> None:

@@ -79,7 +79,9 @@ def told(ranking: carver.Ranking) -> tuple[object, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("device", "topk", "backend"), [
-    ("h200", 10, None), ("a100", 3, "triton"), ("mi300x", 10, "triton"), ("rtx_3090", 1, None), ("h200", 40, None),
+    ("h200", 10, None), ("mi300x", 10, "triton"), ("rtx_3090", 1, None),
+    pytest.param("a100", 3, "triton", marks=pytest.mark.exhaustive),
+    pytest.param("h200", 40, None, marks=pytest.mark.exhaustive),
 ])  # fmt: skip
 def test_many_answers_are_those_of_single_queries(device: str, topk: int, backend: str | None) -> None:
     ops = [op for op in drawn(topk, 24) if backend is None or op.problem.operator != "gemv"]

@@ -17,8 +17,8 @@ import pytest
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 BOOKS = sorted(FOLDER.glob("[0-9]*.ipynb"))
 NEEDED = ("ipykernel", "ipywidgets", "kernel_tuner", "matplotlib", "nbclient", "nbformat", "pandas", "triton")
-ELSEWHERE = ("08_calibrate", "09_any_kernel")
-"""Those that fit and compile for half a minute: the same calls are held by test_calibrate.py, and by the page on
+ELSEWHERE = ("02_roofline", "04_what_if", "05_confirm", "08_calibrate", "09_any_kernel")
+"""Those whose calls other tests make: test_plots.py, test_arch.py, test_bench.py, test_calibrate.py, and the page on
 any kernel in test_compiled_rank.py."""
 READER = "jupyterlab"
 """In the extra for whoever reads them; to run them takes no more than what they need."""

@@ -279,14 +279,14 @@ def compiled(place: int) -> Compiled:
 
 
 def firsts() -> list[int]:
-    """What the second tier compiles: each case that is of another instruction set or of other types than those of its
-    declaration before it, and a hint in four."""
+    """What the second tier compiles: each case that is of another operator, instruction set or type of inputs than
+    those of its kernel before it, and a hint in eight."""
     seen, kept = set[object](), list[int]()
     for i, (name, isa, problem, _) in enumerate(CASES):
-        new = {(name, problem.operator, isa), (name, problem.operator, *problem.dtypes.values())} - seen
+        new = {(name, problem.operator), (name, isa), (name, next(iter(problem.dtypes.values())))} - seen
         kept += [i] if new else []
         seen |= new
-    return [*kept, *range(len(CASES), len(CASES) + len(HINTS), 4)]
+    return [*kept, *range(len(CASES), len(CASES) + len(HINTS), 8)]
 
 
 FIRSTS = firsts()
