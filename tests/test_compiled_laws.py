@@ -26,7 +26,7 @@ from carver.compiled.program import evaluate
 from carver.compiled.trace import Access, Dot, LoopTrace, Trace, sampled
 from carver.cost.estimate import Work, norm
 from carver.cost.models.compiled import PRIORS, _missed, _pages, _rewritten, fits, price_compiled
-from carver.cost.models.l1 import answered, asleep, not_in_l1, tables
+from carver.cost.models.l1 import answered, asleep, hits, not_in_l1, tables
 from carver.cost.traffic import beyond, different
 from tests.test_compiled_isa_chain import FREE, chain_of, code, control
 from tests.test_compiled_program import ROUND
@@ -216,6 +216,15 @@ def test_a_warp_waits_for_the_last_stretch_that_its_lanes_want() -> None:
     for span_bytes, apart in ((1024.0, 1), (32.0, 4), (4.0, 32)):
         load = replace(row, span_bytes=span_bytes)
         assert answered(facts(accesses=(load,)), H100, 0.05) == pytest.approx(0.95**apart)
+
+
+@pytest.mark.parametrize(("fetched", "lacked"), [((1.0, 1.0, 1.0, 1.0), 0.8), ((1.0, 0.0, 0.0, 0.0), 0.2)])
+def test_taps_that_an_earlier_load_fetched_wait_for_l1_alone(fetched: tuple[float, ...], lacked: float) -> None:
+    """Of four loads outside of loops: L1 lacks four fifths of what they fetch, which is all they want, or a fourth."""
+    [load] = loading(facts(), 4096.0).accesses
+    loads = tuple(replace(load, loop=-1, fetched=each) for each in fetched)
+    (_, outside), _ = hits(facts(accesses=loads), H100, 0.8)
+    assert outside == pytest.approx(1.0 - lacked)
 
 
 @pytest.mark.parametrize(("instruction", "joined"), [("mma", 1.0), ("wgmma", 2 ** (1 / 2.5))])

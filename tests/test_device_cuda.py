@@ -718,7 +718,7 @@ def test_columns_of_each_of_many_matrices_are_added_up(
         pytest.skip("clusters need compute capability 9.0")
     x = np.arange(np.prod(shape)).reshape(shape) % 7
     template = GeneralReductionTemplate("SRS", shape, "int32", "int32").with_arch(gpu.arch)
-    config = {"block_r": 64, "block_c": 32, "threads": 64, "vec": 1, "split": 1, "cluster": 1, **how}
+    config = {"block_r": 16, "block_c": 32, "threads": 64, "vec": 1, "split": 1, "cluster": 1, **how}
     built = prepare(render(template.rank([config], "cuda", kernel="reduce")[0], gpu.arch), gpu)
     out = gpu.empty((shape[0], shape[2]), "int32")
     gpu.fill(out, 0xFF)

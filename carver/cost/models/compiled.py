@@ -22,7 +22,7 @@ from ...compiled.machine import LATENCIES_CLK, Span, added, between, matrix_rate
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
-from .l1 import LINE_BYTES, SECTOR_BYTES, again_from_l2, answered, asleep, cached_share, l1_bytes, not_in_l1, passes
+from .l1 import LINE_BYTES, SECTOR_BYTES, again_from_l2, asleep, hits, l1_bytes, not_in_l1, passes
 from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition, slice_clk
 
 PRIORS: Mapping[str, float] = {name: constant.prior for name, constant in CONSTANTS.items()} | {
@@ -354,11 +354,10 @@ def compiled(candidates: Sequence[Facts], arch: Arch, k: Mapping[str, float]) ->
         facts={"dram_bytes": dram_bytes, "compulsory_bytes": fact("read_bytes") + fact("written_bytes")},
     )
     latency, transfer = loaded_latency(work, arch, k), _transfer_clk(work, arch, k)
-    own = [(cached_share(f, arch, False), cached_share(f, arch, True)) for f in candidates]
-    shared = [answered(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
+    found = [hits(f, arch, missed) for f, missed in zip(candidates, missed_l1, strict=True)]
     away = np.array([_beyond_frames(f, f.present(arch), l1_bytes(f, arch)) for f in candidates])
     l2_clk = np.full(len(shapes), arch.clock_hz * arch.l2_latency_s * k["l2_latency_load"])
-    columns = zip(shapes, latency, transfer, own, shared, missed_l1, away, l2_clk, strict=True)
+    columns = zip(shapes, latency, transfer, found, away, l2_clk, strict=True)
     lone = [_alone(*column) for column in columns]
     rate = arch.l2_bytes_per_s * k["l2_efficiency"] / arch.clock_hz
     slices = max(rate / (each_slice := _slice_bytes_per_clk(arch, k)), 1.0)
@@ -389,25 +388,22 @@ def _late(s: Shape) -> float:
 
 
 def _alone(
-    shape: Shape, latency_clk: float, transfer_clk: float, cached: Sequence[float], shared: float, missed: float,
-    away: float, near_clk: float,
+    shape: Shape, latency_clk: float, transfer_clk: float, hits: Sequence[tuple[float, float]], away: float,
+    near_clk: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Clocks of a block that has an SM to itself, and for how many of them it waits. `transfer_clk`: transfer time of a
-    step's bytes. Of plain loads outside of loops and in them, `cached`: the share that an earlier one of the program
-    had L1 fetch; of those in loops, `shared`: that any load did; of those outside, `missed`: the share that L1 lacks;
-    of spilled registers, `away`: the share that L1 does not keep, which L2 answers after `near_clk`. Loads that were
-    issued in earlier steps arrive while other warps multiply. Waits that grow with latency from the first clock on are
-    for loads of the same step, and add to the products."""
+    step's bytes. `hits`: of `l1.hits`; of spilled registers, `away`: the share that L1 does not keep, which L2 answers
+    after `near_clk`. Loads that were issued in earlier steps arrive while other warps multiply. Waits that grow with
+    latency from the first clock on are for loads of the same step, and add to the products."""
 
     def alone(clk: float) -> float:
         """But for what an earlier iteration fetched, a pass waits for what is beyond L1 once at least. With no latency
         at all L1 is the slower, since a hit still takes the time of one: a gain below 0."""
         spared = 0.0
-        for in_loops, spans in ((False, shape.outside), (True, shape.loops)):
+        for (own, any_load), spans in zip(hits, (shape.outside, shape.loops), strict=True):
             for times, span in spans:
                 gain = between(span.alone_clk, clk) - between(span.cached_clk, clk)
-                late = min((shared if in_loops else 1.0 - missed) * gain, max(gain - clk, 0.0))
-                spared += times * max(late, cached[in_loops] * gain)
+                spared += times * max(min(any_load * gain, max(gain - clk, 0.0)), own * gain)
         took = shape.total.alone(clk) - spared + away * between(shape.total.spilled_clk, min(clk, near_clk))
         return max(took, shape.fetch_clk)
 

@@ -182,6 +182,18 @@ def cached_share(f: Facts, arch: Arch, in_loops: bool) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
+def hits(f: Facts, arch: Arch, missed: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Outside of loops and in them: of the waits for plain loads, the share that L1 answers because an earlier load of
+    the program had it fetch the sector, and because any load did. `missed`: `not_in_l1`, a share of what loads fetch:
+    taps of a window that are loaded one after the other fetch less than they want. A stencil of 25 taps over rows of
+    500 numbers in blocks of 1,024 to 4,096 took a half to a fourth of its price without that (`notation.jsonl.gz` in
+    tests/data/h200), 0.9 to 1.1 of it so."""
+    loads = [a for a in f.accesses if (a.kind, a.path) == ("load", "pointer") and a.loop < 0]
+    wanted = sum(a.program_bytes for a in loads)
+    new = sum(a.program_bytes * min(a.fetched, 1.0) for a in loads) / wanted if wanted else 1.0
+    return (cached_share(f, arch, False), 1.0 - missed * new), (cached_share(f, arch, True), answered(f, arch, missed))
+
+
 def answered(f: Facts, arch: Arch, missed: float) -> float:
     """Share of the waits in loops that L1 answers. A warp waits for the last of the stretches that its lanes want at a
     time, each of which L1 lacks with the probability `missed`. It also waits for what no program has read before, as
