@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import carver
 from benchmarks import adapters as tables
-from carver.base.errors import ConfigError, ProblemError
+from carver.base.errors import ConfigError, NoCandidates, ProblemError
 from carver.cost.model import price
 from carver.cost.models.attention import causal_tiles, key_tiles
 from carver.kernels.declaration import kernels
@@ -264,6 +264,9 @@ def test_names_of_tilelang() -> None:
         ({"causal": 1}, "True or False"),
         ({"causal": True, "visited": 3}, "block-sparse"),
         ({"visited": -1}, "visited"),
+        ({"seq": 16, "visited": 17}, "visited is at most the number of keys, 16, got 17"),
+        ({"page": 3}, "page must be a power of two"),
+        ({"softcap": 30.5}, "softcap must be a whole number of at least 1, got 30.5"),
         ({"in_dtype": "int8"}, "floats"),
     ],
 )
@@ -288,6 +291,16 @@ def test_a_configuration_says_why_it_cannot_run() -> None:
     assert "PACK_GQA" in ranking.reasons[3]
     with pytest.raises(ConfigError, match="BLOCK_N"):
         op.rank([{"BLOCK_M": 64, "BLOCK_K": 64, "num_warps": 4, "num_stages": 2}])
+
+
+def test_latent_attention_of_more_heads_than_a_tile_has_rows() -> None:
+    """DeepSeek's: 128 heads share keys of 576 columns, the first 512 of which are the values."""
+    op = carver.FlashAttentionTemplate(8, 128, 1, 1, 4096, head_dim=576, value_dim=512).with_arch("h200")
+    with pytest.raises(NoCandidates, match="backend 'triton_decode' has some that can"):
+        op.recommend_hints()
+    config = {"BLOCK_N": 32, "num_warps": 4, "num_stages": 2, "SPLIT_KV": 1}
+    ranking = op.rank([{"BLOCK_M": m, **config} for m in (16, 32)], backend="triton_decode")
+    assert {h.config["BLOCK_M"]: h.launch.grid for h in ranking} == {16: (64, 1, 1), 32: (32, 1, 1)}
 
 
 def test_a_table_of_flex_attention(tmp_path: Path) -> None:

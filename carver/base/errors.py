@@ -75,13 +75,17 @@ class StoreError(CarverError):
 
 
 class NoCandidates(CarverError):
-    """Every candidate breaks some rule; carries how many each removed. `missed`: by how much, of the first of each."""
+    """Every candidate breaks some rule; carries how many each removed. `missed`: by how much, of the first of each.
+    `able`: the backends that have candidates."""
 
-    def __init__(self, what: str, removed: Mapping[str, int], missed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, what: str, removed: Mapping[str, int], missed: Mapping[str, str] | None = None, able: Iterable[str] = ()
+    ) -> None:
         self.removed = dict(removed)
         by = {rule: f" ({said})" for rule, said in (missed or {}).items() if said}
         worst = "; ".join(f"{n} by {rule!r}{by.get(rule, '')}" for rule, n in self.removed.items() if n)
-        super().__init__(f"no candidate can run {what}; removed: {worst or 'none were given'}")
+        instead = f"; backend {' or '.join(map(repr, able))} has some that can" if able else ""
+        super().__init__(f"no candidate can run {what}; removed: {worst or 'none were given'}{instead}")
 
 
 def nearest(word: str, known: Iterable[str], n: int = 3) -> str:

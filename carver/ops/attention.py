@@ -33,9 +33,9 @@ class FlashAttentionTemplate(Template):
     query heads. `value_dim` is V's width, if it differs.
 
     - `causal`: the last query sees every key; with a `window`, each query sees that many keys up to its own.
-    - `visited`, for block-sparse masks: the number of keys that the block of each query visits.
-    - `softcap`, a whole number: scores s become softcap * tanh(s / softcap).
-    - `page`: keys lie in pages of this size, which a table of each sequence lists.
+    - `visited`, for block-sparse masks: the number of keys that the block of each query visits, at most all.
+    - `softcap`, a whole number such as 50 or 50.0: scores s become softcap * tanh(s / softcap).
+    - `page`: keys lie in pages of this size, a power of two, which a table of each sequence lists.
     - `backward`: the kernel of the backward pass that computes the gradients of "keys" (and values), or of "queries",
       from the sums that the forward pass left.
     """
@@ -64,14 +64,18 @@ class FlashAttentionTemplate(Template):
             "e": head_dim if value_dim is None else value_dim, "d": head_dim,
             "s": seq if seq_kv is None else seq_kv,
         }  # fmt: skip
-        options = {"causal": int(causal)} | ({} if visited is None else {"visited": counted("visited", visited)})
+        if visited is not None and counted("visited", visited) > size("seq_kv", sizes["s"]):
+            raise ProblemError(f"visited is at most the number of keys, {sizes['s']}, got {visited}")
+        if page is not None and size("page", page) & (page - 1):
+            raise ProblemError(f"page must be a power of two, as in serving engines, got {page}")
+        options = {"causal": int(causal)} | ({} if visited is None else {"visited": visited})
         cap = int(softcap) if isinstance(softcap, float) and softcap.is_integer() else softcap
         if backward is not None and backward not in BACKWARD:
             raise ProblemError(f"backward is 'keys' (and values) or 'queries': whose gradients; got {backward!r}")
         if backward and (shared != heads or sizes["q"] != sizes["s"] or sizes["d"] != sizes["e"]):
             raise ProblemError("backward attention has as many keys as queries, of one width, and no shared heads")
         more = {"window": window, "softcap": cap, "page": page, "backward": BACKWARD.get(backward or "")}
-        options |= {name: size(name, value) for name, value in more.items() if value is not None}
+        options |= {name: counted(name, value, 1) for name, value in more.items() if value is not None}
         types = dict.fromkeys("QKV", kind) | {"O": output_type(kind, out_dtype)}
         computes = "O[z,h,g,q,e] += Q[z,h,g,q,d] * K[z,h,s,d] * V[z,h,s,e]"
         super().__init__(Problem("attention", computes, sizes, types, "float32", options))

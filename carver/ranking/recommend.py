@@ -96,9 +96,20 @@ def _recommend(
             avoided = {why for kernel in offered for why in kernel.avoid}  # listed after rules that can never be met
             told = dict(sorted(answer.removed().items(), key=lambda item: item[0] in avoided))
             missed = {why: said for kernel in offered for why, said in misses(problem, arch, kernel).items()}
-            raise NoCandidates(f"{problem} with backend {backend!r} on {arch.name}", told, missed)
+            what = f"{problem} with backend {backend!r} on {arch.name}"
+            raise NoCandidates(what, told, missed, _able(problem, arch, backend))
         table = Declared(problem, arch, backend, answer.parts, (*of_sizes(problem, arch), *notes))
         yield Ranking(table, answer.order(topk), answer.candidates, answer.removed)
+
+
+def _able(problem: Problem, arch: Arch, besides: str) -> list[str]:
+    """The other backends whose kernels run on the device and have a candidate for the problem."""
+    able = []
+    for name in sorted(set(backends(problem.operator).values()) - {besides}):
+        offered = _offered(problem.sizeless, arch, name)[0] if BACKENDS[name].runs_on(arch) else ()
+        if offered and next(iter(catalogue(offered, arch, problem.sizeless).fastest([problem], 1))).candidates:
+            able.append(name)
+    return able
 
 
 def _recalled(ranking: Ranking, profile: Given) -> Ranking:
@@ -139,10 +150,10 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
     return offered, notes
 
 
-def _none_offered(what: str, problem: Problem, arch: Arch, declared: Iterable[Kernel]) -> NoCandidates:
+def _none_offered(what: str, problem: Problem, arch: Arch, declared: Sequence[Kernel]) -> NoCandidates:
     scope = static_scope(problem, arch)
     unmet = {f"{k.title} requires that {why}": 1 for k in declared for why in k.unmet(scope)}
-    return NoCandidates(f"{what} on {arch.name}", unmet)
+    return NoCandidates(f"{what} on {arch.name}", unmet, able=_able(problem, arch, declared[0].backend))
 
 
 def of_sizes(problem: Problem, arch: Arch) -> tuple[str, ...]:

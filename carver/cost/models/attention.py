@@ -99,7 +99,7 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
     # blocks, and the tiles of keys over which each of them loops
     own_queries = np.where(packed, np.maximum(tm // group, 1), tm)
-    row_blocks = np.ceil(queries / own_queries)
+    row_blocks = np.ceil(queries / own_queries) * np.where(packed, np.ceil(group / tm), 1.0)
     heads = np.where(packed, heads_kv, heads_kv * group)
     grid = heads * row_blocks * split
     mean, longest = key_tiles(problem, own_queries, tk)
