@@ -8,7 +8,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy loads: a t
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads of a process that starts do not spin for 0.04 s first
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of a thousand processes compiles carver's modules anew
 
-import fcntl
 import gc
 import importlib
 import subprocess
@@ -42,20 +41,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Modules and tests last until the end: Python's collector walks through none of them, now or later.
-
-    In a fresh tree workers collect one after another: what the first compiles for half a minute, the others find."""
-    compiled = Path(__file__).parent / "__pycache__"
+    """Modules and tests last until the end: Python's collector walks through none of them, now or later."""
     gc.disable()
     try:
-        if "PYTEST_XDIST_WORKER" not in os.environ or not compiled.is_dir() or len(list(compiled.iterdir())) > 40:
-            return (yield)
-        folder = os.open(compiled, os.O_RDONLY)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        try:
-            return (yield)
-        finally:
-            os.close(folder)
+        return (yield)
     finally:
         gc.freeze()
         gc.enable()
