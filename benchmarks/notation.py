@@ -22,8 +22,7 @@ import carver
 def statement(subject: Subject, problem: Problem) -> str:
     """In carver's notation: names of numbers that are no axes are those of the problem."""
     said = re.sub(r"\b[A-Z]+\b", lambda name: str(problem[name[0].lower()]), subject.kernel.fn.__doc__)
-    operator = "+" if " + " in said else "*"
-    return said if " + " in said else said.replace("] w[", f"] {operator} w[")
+    return said.replace("] w[", "] * w[")
 
 
 def times_ms(subject: Subject, problem: Problem, arch: carver.Arch, configs: list[Config]) -> list[float | None]:

@@ -265,7 +265,7 @@ def test_names_of_tilelang() -> None:
         ({"causal": True, "visited": 3}, "block-sparse"),
         ({"visited": -1}, "visited"),
         ({"seq": 16, "visited": 17}, "visited is at most the number of keys, 16, got 17"),
-        ({"page": 3}, "page must be a power of two"),
+        ({"page": 0}, "page must be a whole number of at least 1, got 0"),
         ({"softcap": 30.5}, "softcap must be a whole number of at least 1, got 30.5"),
         ({"in_dtype": "int8"}, "floats"),
     ],

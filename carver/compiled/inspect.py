@@ -32,7 +32,7 @@ from .triton import (
     settings,
     specialise,
 )
-from .values import Exact, Recent
+from .values import Exact
 from .worker import Forks, request
 
 PERIOD, SPACING = 1024, 1 << 16
@@ -134,7 +134,7 @@ def facts_of(wanted: Mapping[int, Candidate], arch: Arch, **bounds: Any) -> list
         found |= {i: kept[keys[i]] for i, each in wanted.items() if each.values is values and keys[i] in kept}
     missing = {i: each for i, each in wanted.items() if i not in found}
     found |= _compiled(missing, keys, arch, bounds)
-    Exact.recent = Recent()  # what programs computed, and arrays of the caller's
+    Exact.recent.clear()  # what programs computed, and arrays of the caller's
     told = [found[i] for i in wanted if i in found]
     lost = [each for each in told if isinstance(each, ProblemError)]
     if lost and not any(isinstance(each, Facts) for each in told):

@@ -9,13 +9,13 @@ would have loaded it from.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base.kept import Recent
 from .ttir import Type
 
 Column: TypeAlias = Any
@@ -212,18 +212,6 @@ def whole_numbers(op: str, short: bool = False) -> Callable[..., Any]:
     return by if op.endswith("f") else computed
 
 
-class Recent(OrderedDict[Hashable, Any]):
-    """What was computed last, MOST_RECENT elements at most: a step of a loop finds here what the last one left."""
-
-    size = 0
-
-    def hold(self, key: Hashable, every: Any) -> None:
-        self[key] = every
-        self.size += np.size(every)
-        while self and self.size > MOST_RECENT:
-            self.size -= np.size(self.popitem(last=False)[1])
-
-
 @dataclass(frozen=True, eq=False)
 class Exact:
     """Every element in a lane of what an operation makes of values; None if not all of theirs, or of the first
@@ -236,12 +224,13 @@ class Exact:
     lanes: Any = None
     chosen: Any = None
     needed: int | None = None
-    recent: ClassVar[Recent] = Recent()
+    recent: ClassVar = Recent(MOST_RECENT)
+    """A step of a loop finds here what the last one left."""
 
     def __call__(self, lane: int) -> Any:
-        asked_of = self, int(lane)
-        if asked_of in self.recent:
-            return self.recent[asked_of]
+        asked_of, recent = (self, int(lane)), self.recent.held
+        if asked_of in recent:
+            return recent[asked_of]
         found: dict[tuple[Exact, int], Any] = {}
         todo = [asked_of]
         while todo:  # without recursion: each step of a loop may depend on the one before it
@@ -249,7 +238,7 @@ class Exact:
             inner = at if node.lanes is None else int(node.lanes[at])
             values = node.values if node.chosen is None else (node.values[node.chosen[at]],)
             asked = [(v.exact, inner) for v in values if isinstance(v.exact, Exact)]
-            found.update((key, self.recent[key]) for key in asked if key in self.recent)
+            found.update((key, recent[key]) for key in asked if key in recent)
             if missing := [key for key in asked if key not in found]:
                 todo += missing
                 continue

@@ -29,9 +29,10 @@ import numpy as np
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, nearest
 from ..base.folders import shipped
+from ..base.kept import Kept
 from ..base.types import FloatArray, FrozenDict, IntArray, Record
 from ..kernels.declaration import DeclarationError, Fault, Kernel
-from ..kernels.enumeration import TIES, Fixed, Kept, Tables, fixed_candidates
+from ..kernels.enumeration import TIES, Fixed, Tables, fixed_candidates
 from ..kernels.expr import flops_per_s, size_scope
 from ..kernels.space import Space
 from ..kernels.trace import Code, Symbol, loops, mapped, simple

@@ -8,18 +8,18 @@ reads, of which there are far fewer than candidates. A column is evaluated when 
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
-from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.errors import KernelError, NoCandidates, nearest
+from ..base.kept import Kept
 from ..base.types import BoolArray, FloatArray, FrozenDict, IntArray, Record
 from ..problem.problem import Problem
 from .declaration import Kernel
@@ -376,28 +376,6 @@ def instructions(problem: Problem, arch: Arch, kernel: Kernel) -> set[int]:
         return set() if said is None else {int(said(scope))}
     fixed = fixed_candidates(kernel, arch, problem.sizeless)
     return set(distinct(fixed.columns["instruction"])[0].tolist()) if "instruction" in fixed.columns else set(range(4))
-
-
-class Kept(OrderedDict[Hashable, Any]):
-    """What was made last, each with its `nbytes`: up to so many in all, and the last one however large it is."""
-
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__()
-        self.most_bytes, self._lock = most_bytes, Lock()
-
-    def made(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is kept under a key, else what `make` makes."""
-        with self._lock:
-            if key in self:
-                self.move_to_end(key)
-                return self[key]
-        new = make()
-        with self._lock:
-            self[key] = new
-            held = sum(each.nbytes for each in self.values())
-            while held > self.most_bytes and len(self) > 1:
-                held -= self.popitem(last=False)[1].nbytes
-        return new
 
 
 _FIXED = Kept(64 * 2**20)

@@ -35,7 +35,7 @@ class FlashAttentionTemplate(Template):
     - `causal`: the last query sees every key; with a `window`, each query sees that many keys up to its own.
     - `visited`, for block-sparse masks: the number of keys that the block of each query visits, at most all.
     - `softcap`, a whole number such as 50 or 50.0: scores s become softcap * tanh(s / softcap).
-    - `page`: keys lie in pages of this size, a power of two, which a table of each sequence lists.
+    - `page`: keys lie in pages of this size, which a table of each sequence lists.
     - `backward`: the kernel of the backward pass that computes the gradients of "keys" (and values), or of "queries",
       from the sums that the forward pass left.
     """
@@ -66,8 +66,6 @@ class FlashAttentionTemplate(Template):
         }  # fmt: skip
         if visited is not None and counted("visited", visited) > size("seq_kv", sizes["s"]):
             raise ProblemError(f"visited is at most the number of keys, {sizes['s']}, got {visited}")
-        if page is not None and size("page", page) & (page - 1):
-            raise ProblemError(f"page must be a power of two, as in serving engines, got {page}")
         options = {"causal": int(causal)} | ({} if visited is None else {"visited": visited})
         cap = int(softcap) if isinstance(softcap, float) and softcap.is_integer() else softcap
         if backward is not None and backward not in BACKWARD:

@@ -85,9 +85,8 @@ def flat_reduction(
     for run in runs:
         extents.append(prod(size("shape", n) for n in shape[start : start + len(run)]))
         start += len(run)
-    down = runs[-1][0] == "S"
-    sizes = dict(zip("brc"[-len(runs):] if len(runs) > 1 else "c", extents, strict=True))
-    sizes = {"r": 1} | sizes if len(runs) == 1 else sizes
+    extents = [1, *extents] if len(runs) == 1 else extents
+    down, sizes = runs[-1][0] == "S", dict(zip("brc"[-len(extents) :], extents, strict=True))
     batch = "b," if "b" in sizes else ""
     names = ["X", *(f"X{i}" for i in range(1, operands))]
     computes = f"Y[{batch}{'c' if down else 'r'}] {combine} {' * '.join(f'{name}[{batch}r,c]' for name in names)}"

@@ -70,7 +70,7 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
     const i64 first = static_cast<i64>(cluster % tiles) * kOutputs, here = outputs - first;
     const Steps steps = steps_of<kStep, SPLIT * CLUSTER>(extent, split * CLUSTER + rank);
     x += AXIS == 1 ? first * c + steps.first : (batch * r + steps.first) * c + first;
-    y += batch * outputs, workspace += batch * outputs;
+    y += batch * outputs;
 
     Sums sums;
     for (Join &sum : sums.row) sum = Join::none();
@@ -89,7 +89,7 @@ carver_reduce(const carver::X::type *__restrict__ x, carver::Y::type *__restrict
     const auto write = [&](int place, Join sum) {
         if (place >= here) return;
         if constexpr (SPLIT > 1)
-            workspace[split * b * outputs + first + place] = sum.value;
+            workspace[(split * b + batch) * outputs + first + place] = sum.value;
         else
             y[first + place] = finish<REDUCE_OP == CARVER_MEAN>(sum, extent);
     };

@@ -187,7 +187,7 @@ def hits(f: Facts, arch: Arch, missed: float) -> tuple[tuple[float, float], tupl
     the program had it fetch the sector, and because any load did. `missed`: `not_in_l1`, a share of what loads fetch:
     taps of a window that are loaded one after the other fetch less than they want. A stencil of 25 taps over rows of
     500 numbers in blocks of 1,024 to 4,096 took a half to a fourth of its price without that (`notation.jsonl.gz` in
-    tests/data/h200), 0.9 to 1.1 of it so."""
+    tests/data/h200), 0.9 to 1.2 of it so."""
     loads = [a for a in f.accesses if (a.kind, a.path) == ("load", "pointer") and a.loop < 0]
     wanted = sum(a.program_bytes for a in loads)
     new = sum(a.program_bytes * min(a.fetched, 1.0) for a in loads) / wanted if wanted else 1.0
