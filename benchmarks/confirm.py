@@ -26,7 +26,7 @@ from typing import Any
 
 import frame
 
-from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, ReductionTemplate
+from carver import ElementwiseTemplate, GEMVTemplate, MatmulTemplate, OpTemplate, ReductionTemplate
 from carver.ops.operator import Template
 from carver.ranking.hint import Hint
 from carver.ranking.recommend import recommend
@@ -74,6 +74,26 @@ MEMORY: dict[str, list[Template]] = {
 }  # fmt: skip
 
 
+NOTATION = [  # statements by no template: operands in strides of their own, axes that are merged, sums of a middle axis
+    ("Y[b,h,q,k] += Q[b,h,q,d] * K[b,h,k,d]", "float16", {"b": 4, "h": 16, "q": 1024, "k": 1024, "d": 128}),
+    ("Y[b,s,h,d] += X[b,s,e] * W[h,d,e]", "bfloat16", {"b": 8, "s": 512, "h": 32, "d": 96, "e": 3072}),
+    ("Y[a,b,c,d] += X[a,b,e,f] * W[e,f,c,d]", "float16", {"a": 64, "b": 48, "c": 64, "d": 32, "e": 32, "f": 64}),
+    ("Y[b,m,n] += A[b,k,m] * B[b,k,n]", "bfloat16", {"b": 24, "m": 640, "n": 768, "k": 512}),
+    ("Y[h,m,n] += A[h,m,k] * B[h,n,k]", "float32", {"h": 8, "m": 1024, "n": 768, "k": 256}),
+    ("Y[b,m] += A[b,m,k] * x[b,k]", "float16", {"b": 48, "m": 2048, "k": 1536}),
+    ("y[m] += A[k,m] * x[k]", "float32", {"m": 12288, "k": 6144}),
+    ("R[i,k] += X[i,j,k]", "float16", {"i": 96, "j": 700, "k": 1024}),
+    ("R[i,k] max= X[i,j,k]", "float32", {"i": 2048, "j": 24, "k": 1536}),
+    ("R[i,k] += X[i,j,k]", "bfloat16", {"i": 4, "j": 50000, "k": 384}),
+    ("R[k] += X[i,j,k]", "float32", {"i": 300, "j": 200, "k": 1000}),
+    ("R[i] max= X[i,j,k]", "float16", {"i": 6000, "j": 40, "k": 320}),
+    ("R[i] += X[i,j] * Y[i,j]", "float16", {"i": 12288, "j": 4096}),
+    ("Y[i,j,k] = A[i,j,k] + B[k]", "float16", {"i": 64, "j": 1000, "k": 1280}),
+    ("Y[i,j] = A[i,j] * B[i]", "bfloat16", {"i": 20000, "j": 3000}),
+    ("Y[i,j] = A[i,j] * B[i,j] + C[j]", "float32", {"i": 8000, "j": 4096}),
+]  # fmt: skip
+
+
 def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     if "types" in kinds:
         for dtype, shapes in TYPES.items():
@@ -87,6 +107,8 @@ def problems(kinds: list[str]) -> Iterator[tuple[str, Template]]:
     if "more" in kinds:
         for i, (b, m, n, k) in enumerate(MORE):
             yield "more", MatmulTemplate(m, n, k, batch=b, trans_B=i % 3 != 2, in_dtype=("float16", "bfloat16")[i % 2])
+    if "notation" in kinds:
+        yield from (("notation", OpTemplate(said, in_dtype=dtype, **axes)) for said, dtype, axes in NOTATION)
     for kind in kinds:
         yield from ((kind, template) for template in MEMORY.get(kind, ()))
 
