@@ -7,6 +7,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from inspect import signature
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,36 @@ def test_a_transpose_in_notation(computes: str, sizes: dict[str, int], rows: int
 def test_what_is_no_transpose_of_a_matrix(computes: str) -> None:
     axes = {"i": 4, "j": 5} | ({"d": 6} if "d" in computes else {})
     assert carver.OpTemplate(computes, **axes).problem.operator == "elementwise"
+
+
+@pytest.mark.parametrize(
+    ("computes", "as_ours", "rows"),
+    [
+        ("Z[i,j] = A[i,j] * s[i]", "Y[r,c] = X0[r,c] * X1[r]", 4),
+        ("Z[i,j,k] = s[j,k] + A[i,j,k]", "Y[r,c] = X0[r,c] + X1[c]", 4),
+        ("Z[i,j,k] = A[i,j,k] * s[i,j]", "Y[r,c] = X0[r,c] * X1[r]", 20),
+        ("Z[i,j] = u[i] * v[j]", "Y[r,c] = X0[r] * X1[c]", 4),
+        ("Z[i,j,k] = A[i,j,k] * u[i] + v[j,k]", "Y[r,c] = X0[r,c] * X1[r] + X2[c]", 4),
+    ],
+)
+def test_operands_repeated_along_either_axis(computes: str, as_ours: str, rows: int) -> None:
+    sizes = {"i": 4, "j": 5} | ({"k": 6} if "k" in computes else {})
+    problem = carver.OpTemplate(computes, **sizes).problem
+    assert (problem.operator, problem.computes, problem.written) == ("elementwise", as_ours, computes)
+    assert problem.sizes == {"r": rows, "c": prod(sizes.values()) // rows}
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+@pytest.mark.parametrize("computes", [
+    "Z[i,j,k] = A[i,j,k] * s[j]", "Z[i,j,k] = A[i,j,k] + s[i,k]", "Z[i,j,k] = A[i,j,k] * u[i] + v[k]",
+    "Z[i,k,j] = A[i,j,k] + B[i,k,j]", "R[i,k] += A[i,j,k] * s[j]", "R[k] += A[i,j,k] * B[i,j,k]",
+])  # fmt: skip
+def test_what_our_kernels_cannot_compute_they_are_no_candidates_for(computes: str, backend: str) -> None:
+    """The model prices it, and kernels of others may well compute it."""
+    op = carver.OpTemplate(computes, i=4, j=50, k=60)
+    with pytest.raises(NoCandidates, match=r"requires that (operands|one tensor)"):
+        op.with_arch({"cuda": "h200", "cpu": "cpu_avx2"}[backend]).recommend_hints(1, backend)
+    assert op.with_arch("h200").recommend_hints(1, "triton")
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,13 @@ def test_a_declaration_that_names_no_backend_is_not_passed_over(config: dict[str
     command = [sys.executable, "-m", "carver", "recommend", "matmul", "64", "64", "64", "--arch", "h200", "-k", "1"]
     done = subprocess.run(command, env=config, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.startswith(f"error: {path}: missing backend")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "count"), [("cpu", 12), pytest.param("auto", 20, marks=pytest.mark.gpu)])
+def test_our_kernels_compute_what_statements_say(device: str, count: int) -> None:
+    """Statements drawn at random: each is refused by an error of ours, or computed right."""
+    program = Path(__file__).parent.parent / "benchmarks" / "statements.py"
+    command = [sys.executable, program, "--device", device, "--count", str(count), "--seed", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and " ok" in done.stdout, done.stdout + done.stderr

@@ -352,14 +352,14 @@ def reduces_rows(problem: Problem) -> bool:
 def plain(problem: Problem) -> bool:
     """Whether the statement has the operator's own form, so that a kernel's arguments fit its tensors.
 
-    If nothing is reduced, every operand must have the axes of the output in order, or be read along its last axis. The
-    operands of a contraction must have the names and axes in `op.toml`; axes may be missing (the batch), and trans_a
-    (trans_b) swaps the last two dimensions of A (B). A convolution is not plain: the model prices it as a matmul, but
-    carver's matmul kernels cannot read its input.
+    If nothing is reduced, each operand must have all axes, the outer or the inner one. Those of a contraction must have
+    the names and axes in `op.toml`; axes may be missing (the batch), and trans_a (trans_b) swaps the last two of A (B).
+    A convolution is not plain: the model prices it as a matmul, but carver's matmul kernels cannot read its input.
     """
     s, declared = problem.statement, notation.parse(problem.operator_file.computes)
     if not s.reduced:
-        return all(t.index in (s.output.index, s.output.index[-1:]) for t in s.inputs)
+        out, named = declared.output.index, all(t.name == f"X{i}" for i, t in enumerate(s.inputs))
+        return named and s.output.index == out and all(t.index in (out, out[:1], out[1:]) for t in s.inputs)
     if len(s.tensors) != len(declared.tensors):
         return False
     return not problem.contracts or all(

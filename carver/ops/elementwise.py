@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import prod
 from typing import Any
 
 from ..base import dtypes
@@ -91,22 +92,30 @@ def macros(problem: Problem) -> dict[str, int | str]:
 
 
 def recognise(problem: Problem) -> Problem | None:
-    """Operands that are walked as the result is, or along its last axis."""
+    """Operands that have all axes of the result, or only the outer or the inner ones, at one place parted for all."""
+    out, *inputs = problem.statement.tensors
     if problem.statement.reduced:
         return None
-    out, *inputs = problem.statement.tensors
-    full = [t for t in inputs if t.index == out.index]
-    short = [t for t in inputs if t.index == out.index[-1:] != out.index]
-    if not full or len(full) + len(short) < len(inputs):
+    for at in reversed(range(len(out.index))):  # the last axis is the column where nothing says otherwise
+        axes = {out.index[:at]: "r", out.index[at:]: "c", out.index: "r,c"}
+        if all(t.index in axes for t in inputs):
+            break
+    else:
         return None
-    kind, shape = problem.dtypes[inputs[0].name], out.shape(problem.sizes)
-    flops, kept = problem.options["flops_per_element"], problem.dtypes[out.name]
-    form = ElementwiseTemplate(shape, kind, len(full), flops, len(short), kept).problem
+    shape, options = out.shape(problem.sizes), problem.options
+    short = [t for t in inputs if t.index != out.index]
+    form = ElementwiseTemplate(
+        (prod(shape[:at]), prod(shape[at:])), problem.dtypes[inputs[0].name], len(inputs), options["flops_per_element"],
+        out_dtype=problem.dtypes[out.name],
+    ).problem  # fmt: skip
     # what has all axes comes first among factors, and among summands; a kernel takes the tensors in this order
     products = [tuple(sorted(product, key=short.__contains__)) for product in problem.statement.summands]
     ordered = replace(problem.statement, summands=tuple(sorted(products, key=lambda product: product[0] in short)))
-    ours = {t: f"X{i}[{'c' if t in short else 'r,c'}]" for i, t in enumerate(ordered.inputs)}
-    return replace(form, computes=f"Y[r,c] = {ordered.spelt(ours.__getitem__)}", written=problem.computes)
+    ours = {t: f"X{i}[{axes[t.index]}]" for i, t in enumerate(ordered.inputs)}
+    return replace(
+        form, computes=f"Y[r,c] = {ordered.spelt(ours.__getitem__)}", written=problem.computes, align_bytes={},
+        options={**form.options, "inputs": len(inputs) - len(short), "broadcast": len(short)},
+    )  # fmt: skip
 
 
 OPERATOR = Operator(

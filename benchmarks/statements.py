@@ -1,0 +1,108 @@
+"""Statements drawn at random: what carver's own kernels say they compute, they compute, on the device of this machine.
+
+    python benchmarks/statements.py --count 200 --seed 1 [--device auto] [--picks 3] [--out FILE.jsonl]
+
+Each statement of index notation is refused with an error of carver's own, or the first hint and others of its list are
+built, run and checked against a reference. Exits with 1 where one failed or gave a wrong result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import carver
+from carver.base.errors import CarverError
+from carver.run.bench import Bench, candidates, measure
+from carver.run.records import Records
+from carver.run.worker import Settings
+
+AXES = "ijkl"
+EXTENTS = (1, 2, 3, 5, 8, 16, 17, 32, 48, 64, 100, 128)
+TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "tf32", "float8_e4m3")
+
+
+def some(draw: random.Random, axes: str) -> list[str]:
+    """Of these axes most, mostly in order, and one at least."""
+    found = [axis for axis in axes if draw.random() < 0.7] or [draw.choice(axes)]
+    return draw.sample(found, len(found)) if draw.random() < 0.2 else found
+
+
+def tensor(name: str, axes: list[str]) -> str:
+    return f"{name}[{','.join(axes)}]"
+
+
+def statement(draw: random.Random) -> tuple[str, dict[str, int]]:
+    """A statement and the extents of its axes: element by element, a reduction, or a product."""
+    axes = AXES[: draw.choice((1, 2, 2, 3, 3, 3, 4))]
+    extents = {axis: draw.choice(EXTENTS) for axis in axes}
+    a = [*axes] if draw.random() < 0.7 else some(draw, axes)
+    match draw.choice(("each", "reduction", "product", "product")):
+        case "each":
+            out, right = some(draw, axes), tensor("A", a)
+            for name in "BCD"[: draw.choice((0, 1, 1, 2))]:
+                right += draw.choice((" + ", " * ")) + tensor(name, some(draw, axes))
+            said = f"{tensor('Y', out)} = {right}"
+        case "reduction":
+            out = [axis for axis in a if draw.random() < 0.5]
+            said = f"{tensor('Y', out)} {draw.choice(('+=', 'max='))} {tensor('A', a)}"
+        case _:
+            b = some(draw, axes)
+            summed = {axis for axis in a if axis in b and draw.random() < 0.7}
+            out = [axis for axis in axes if axis in {*a, *b} - summed]
+            said = f"{tensor('Y', out)} += {tensor('A', a)} * {tensor('B', b)}"
+    walked = "".join(said.split("[")[1:])
+    return said, {axis: extent for axis, extent in extents.items() if axis in walked}
+
+
+def tried(bench: Bench, said: str, extents: dict[str, int], dtype: str, picks: int, draw: random.Random) -> list[Any]:
+    """What became of the first hint and of others from anywhere in its list: kernel, configuration, outcome, words."""
+    op = carver.OpTemplate(said, in_dtype=dtype, **extents).with_arch(bench.machine.arch)
+    hints = list(op.recommend_hints(1_000_000, op.own_backend))
+    chosen = [hints[0], *draw.sample(hints[1:], min(picks, len(hints)) - 1)]
+    found = measure(bench, candidates(chosen, bench.machine.arch))
+    return [(m.kernel, dict(m.config), m.outcome, m.message) for m in found]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--picks", type=int, default=3, help="candidates of a statement")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    draw, seen = random.Random(args.seed), Counter[str]()
+    settings = Settings(rounds=1, budget_s=0.5, timeout_s=20.0)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Records(Path(folder) / "records.sqlite") as store,
+        Bench(args.device, store, settings) as bench,
+    ):
+        for _ in range(args.count):
+            said, extents = statement(draw)
+            dtype, place = draw.choice(TYPES), draw.random()
+            row: dict[str, Any] = {"statement": said, "extents": extents, "dtype": dtype}
+            try:
+                row["tried"] = tried(bench, said, extents, dtype, args.picks, random.Random(place))
+            except CarverError as refused:
+                row["tried"] = [(None, None, type(refused).__name__, str(refused))]
+            for kernel, config, outcome, message in row["tried"]:
+                seen[outcome] += 1
+                if kernel and outcome != "ok":
+                    print(f"{said} {extents} {dtype}: {kernel} {config}: {outcome}: {message}", flush=True)
+            if args.out:
+                with args.out.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+    print(", ".join(f"{count} {what}" for what, count in seen.most_common()))
+    return 0 if all(outcome == "ok" or outcome.endswith(("Error", "Candidates")) for outcome in seen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
