@@ -28,6 +28,7 @@ DATA = Path(__file__).parent / "data"
         ("h200/memory.json.gz", 1.03, 1.01),
         ("h200/memory_copy.json.gz", 1.025, 1.001),
         ("h200/memory_more.json.gz", 1.06, 1.01),
+        ("h200/statements.json.gz", 1.025, 1.01),
         ("h200/streams.json.gz", 1.04, 1.006),
         ("h200/streams_again.json.gz", 1.035, 1.006),
         ("h200/attention.csv", 1.055, 1.01),
