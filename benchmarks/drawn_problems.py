@@ -1,9 +1,10 @@
-"""Statements drawn at random: what carver's own kernels say they compute, they compute, on the device of this machine.
+"""Problems drawn at random: what carver's own kernels say they compute, they compute, on the device of this machine.
 
-    python benchmarks/statements.py --count 200 --seed 1 [--device auto] [--picks 3] [--out FILE.jsonl]
+    python benchmarks/drawn_problems.py --count 200 --seed 1 [--device auto] [--picks 3] [--out FILE.jsonl]
 
-Each statement of index notation is refused with an error of carver's own, or the first hint and others of its list are
-built, run and checked against a reference. Exits with 1 where one failed or gave a wrong result.
+Each problem, a statement of index notation or a template with its options, is refused with an error of carver's own,
+or the first hint and others that can run, well or badly, are built, run and checked against a reference. Exits with 1
+where one failed or gave a wrong result.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import carver
 from carver.base.errors import CarverError
+from carver.ranking.recommend import recommend
 from carver.run.bench import Bench, candidates, measure
 from carver.run.records import Records
 from carver.run.worker import Settings
@@ -61,10 +63,29 @@ def statement(draw: random.Random) -> tuple[str, dict[str, int]]:
     return said, {axis: extent for axis, extent in extents.items() if axis in walked}
 
 
-def tried(bench: Bench, said: str, extents: dict[str, int], dtype: str, picks: int, draw: random.Random) -> list[Any]:
-    """What became of the first hint and of others from anywhere in its list: kernel, configuration, outcome, words."""
-    op = carver.OpTemplate(said, in_dtype=dtype, **extents).with_arch(bench.machine.arch)
-    hints = list(op.recommend_hints(1_000_000, op.own_backend))
+def templated(draw: random.Random, dtype: str) -> tuple[str, dict[str, Any]]:
+    """A template by its name, and its arguments."""
+    m, n, k = (draw.choice((1, 7, 16, 33, 64, 100, 128, 200, 256, 333)) for _ in "mnk")
+    flag = lambda: draw.random() < 0.5  # noqa: E731
+    match draw.choice(("MatmulTemplate", "MatmulTemplate", "GEMVTemplate", "ReductionTemplate", "ElementwiseTemplate")):
+        case "MatmulTemplate":
+            options = {"batch": draw.choice((1, 1, 1, 3)), "trans_A": flag(), "trans_B": flag(), "with_bias": flag(),
+                       "activation": draw.choice(("none", "relu", "gelu", "silu")), "in_dtype": dtype}  # fmt: skip
+            return "MatmulTemplate", {"M": m, "N": n, "K": k} | options
+        case "GEMVTemplate":
+            options = {"batch": draw.choice((1, 5)), "trans_A": flag(), "with_bias": flag(), "in_dtype": dtype}
+            return "GEMVTemplate", {"N": n, "K": k * 3} | options
+        case "ReductionTemplate":
+            op = draw.choice(("sum", "max", "mean", "softmax", "layer_norm", "rms_norm"))
+            return "ReductionTemplate", {"op": op, "shape": (m, n * 5), "axis": int(flag()), "in_dtype": dtype}
+    inputs, broadcast = draw.choice((1, 2, 4)), draw.choice((0, 1, 2))
+    return "ElementwiseTemplate", {"shape": (m, n), "dtype": dtype, "inputs": inputs, "broadcast": broadcast}
+
+
+def tried(bench: Bench, name: str, given: dict[str, Any], picks: int, draw: random.Random) -> list[Any]:
+    """What became of the first hint and of others that can run: kernel, configuration, outcome, words."""
+    op = getattr(carver, name)(**given).with_arch(bench.machine.arch)
+    hints = list(recommend(op.problem, bench.machine.arch, 1_000_000, op.own_backend, advised=draw.random() < 0.5))
     chosen = [hints[0], *draw.sample(hints[1:], min(picks, len(hints)) - 1)]
     found = measure(bench, candidates(chosen, bench.machine.arch))
     return [(m.kernel, dict(m.config), m.outcome, m.message) for m in found]
@@ -86,17 +107,21 @@ def main() -> int:
         Bench(args.device, store, settings) as bench,
     ):
         for _ in range(args.count):
-            said, extents = statement(draw)
             dtype, place = draw.choice(TYPES), draw.random()
-            row: dict[str, Any] = {"statement": said, "extents": extents, "dtype": dtype}
+            if draw.random() < 0.5:
+                said, extents = statement(draw)
+                name, given = "OpTemplate", {"computes": said, "in_dtype": dtype, **extents}
+            else:
+                name, given = templated(draw, dtype)
+            row: dict[str, Any] = {"template": name, "given": given}
             try:
-                row["tried"] = tried(bench, said, extents, dtype, args.picks, random.Random(place))
+                row["tried"] = tried(bench, name, given, args.picks, random.Random(place))
             except CarverError as refused:
                 row["tried"] = [(None, None, type(refused).__name__, str(refused))]
             for kernel, config, outcome, message in row["tried"]:
                 seen[outcome] += 1
                 if kernel and outcome != "ok":
-                    print(f"{said} {extents} {dtype}: {kernel} {config}: {outcome}: {message}", flush=True)
+                    print(f"{name} {given}: {kernel} {config}: {outcome}: {message}", flush=True)
             if args.out:
                 with args.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
